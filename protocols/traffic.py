@@ -14,8 +14,11 @@ class Traffic:
         self.packets: dict[str, int] = {}
         self.octets: dict[str, int] = {}
 
+    def add(self, kind: str, size: int, count: int) -> None:
+        """Count so many packets of one kind and of `size` bytes of UDP payload each."""
+        self.packets[kind] = self.packets.get(kind, 0) + count
+        self.octets[kind] = self.octets.get(kind, 0) + size * count
+
     def count(self, message: Message, size: int) -> None:
         """Count a packet of `size` bytes of UDP payload."""
-        kind = message.kind
-        self.packets[kind] = self.packets.get(kind, 0) + 1
-        self.octets[kind] = self.octets.get(kind, 0) + size
+        self.add(message.kind, size, 1)

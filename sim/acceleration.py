@@ -42,6 +42,9 @@ class Accelerator(ABC):
     def before_input(self, machine: Machine) -> None:
         """Bring a machine up to date before an input that goes to it alone."""
 
+    def before_receive(self, machine: Machine) -> None:
+        """Bring a machine up to date before a message that goes to it alone."""
+
     def route_changed(self, route: Route) -> None:
         """The links of a route are about to be computed anew."""
 

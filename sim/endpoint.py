@@ -26,6 +26,7 @@ class Endpoint:
     __slots__ = (
         "_latest",
         "base",
+        "common_uplink",
         "count",
         "counted",
         "fabric",
@@ -60,6 +61,8 @@ class Endpoint:
         """Of what its hosts send to groups; None: no limit."""
         self.uplinks: dict[str | int, Hop] = {}
         """By neighbour; of a counted group by member, made when the member first sends."""
+        self.common_uplink: Hop | None = None
+        """The links of all members of a counted group, where these are one object."""
         self.make_uplink: Callable[[int], Hop] | None = None
         """Makes the uplink of a member; only of a counted group."""
 
@@ -114,7 +117,7 @@ class Endpoint:
 
     def member_uplink(self, member: int) -> Hop:
         """Return the link of one member of a counted group to its switch."""
-        link = self.uplinks.get(member)
+        link = self.common_uplink or self.uplinks.get(member)
         if link is None:
             assert self.make_uplink is not None, f"{self.name} is no counted group"
             link = self.uplinks[member] = self.make_uplink(member)
@@ -143,7 +146,7 @@ class Endpoint:
             message = through_wire(fabric.codec, message, size)
         route = self.route
         if route is None or route.to is not to:
-            route = self.route = self._route_to(to)
+            route = self.route = self.route_to(to)
         if route.target is host:
             raise UsageError(f"{host.name} sends to itself")
         fabric.serial = serial = fabric.serial + 1
@@ -151,7 +154,8 @@ class Endpoint:
         flight = Flight(message, identity, size, place, host.name, route, (place + 1) << 80 | serial << 24)
         fabric.forwarding.forward(flight, (self.member_uplink(place - self.base),) if self.counted else route.first, now)
 
-    def _route_to(self, to: Address) -> Route:
+    def route_to(self, to: Address) -> Route:
+        """Return the route to an address; UsageError when there is no such host."""
         route = self.routes.get(to)
         if route is None:
             route = self.routes[to] = self.fabric.routes.find(self, to)

@@ -56,6 +56,13 @@ class Fingerprint:
             self._begin(now)
         self._records.append((now, node, _sent(kind, size)))
 
+    def controls(self, now: float, nodes: Iterable[int], kind: str, size: int) -> None:
+        """Record equal control packets that several nodes sent, in order of node."""
+        if now != self._instant:
+            self._begin(now)
+        text = _sent(kind, size)
+        self._records += [(now, node, text) for node in nodes]
+
     def notified(self, now: float, node: int, event: Event) -> None:
         """Record an event that an application received."""
         if now != self._instant:

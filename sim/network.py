@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from mypy_extensions import mypyc_attr
 from simpy import Environment
@@ -21,6 +21,7 @@ from sim.idle import IDLE
 from sim.impaired_link import ImpairedLink, ImpairedLinkGroup
 from sim.kernel import Kernel
 from sim.link import Link, LinkGroup
+from sim.member_uplinks import MemberUplinks
 from sim.pause import PausedLink
 from sim.receive_processor import LimitedEndpoint, LimitedHost, find_pausing
 from sim.router import NodeCounts, Router, StormSwitch, make_switch
@@ -49,6 +50,9 @@ class Network:
     raises ContractError when a machine does not announce an earlier deadline; `fast` groups arrivals and runs what is in
     `sim.fast`. `auto` is fast unless `on_delivery`, which is called for every delivery in order of time, needs strict.
     """
+
+    shares_uplinks: ClassVar[bool] = True
+    """Whether the links from the members of a group may be one object."""
 
     def __init__(
         self,
@@ -155,6 +159,9 @@ class Network:
             (far,) = self.topology.graph.successors(near)
             known = self._member_links[near] = far, self.topology.link(near, far), loss_key(self.seed, near, far)
         far, spec, key = known
+        if self.shares_uplinks and not self.strict and spec.plain and spec.loss.link(key) is None and far not in self._pausing:
+            endpoint.common_uplink = MemberUplinks(spec, self._head(near, far), endpoint.base)
+            return endpoint.common_uplink
         return self._single_link(near, far, spec, member_loss_key(key, member), member)
 
     def make_faulty(self) -> Faulty:
@@ -279,6 +286,7 @@ class Network:
 
     def nodes(self) -> list[NodeCounts]:
         """Return the counts of every node with a model, in the order of the topology."""
+        self.catch_up()
         nodes = (self._endpoints.get(name) or self._switches[name] for name in self.topology.graph)
         return [node.counts() for node in nodes if isinstance(node, (Router, StormSwitch, LimitedEndpoint))]
 

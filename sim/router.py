@@ -137,6 +137,11 @@ class Router(Switch):
             if not half:
                 self._outward = Wire(fabric, model.rate, model.queue, 1)
 
+    @property
+    def is_immediate(self) -> bool:
+        """Whether it forwards at once, as a switch does: it has neither a processor nor a wire of its own."""
+        return self._processor is None and self._inward is None
+
     def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
         """Take a packet at the end of a link."""
         del lost_by

@@ -250,6 +250,8 @@ class _Tap:
 class WatchedNetwork(Network):
     """A `Network` with watchers: the same machines, packets and fingerprint. Its user calls `end` after the run."""
 
+    shares_uplinks = False
+
     def __init__(self, *args: Any, watchers: Sequence[Watcher], **options: Any) -> None:
         self.watchers = watchers
         self.kept: dict[tuple[int, str], Passage] = {}

@@ -12,9 +12,8 @@ identical results, since all steps are 64-bit integer operations.
 
 from abc import ABC, abstractmethod
 from array import array
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -67,6 +66,41 @@ class LinkLoss:
         if lost is None:
             lost = self._draw(window)
         return lost & bit != 0
+
+    def predictable(self, identity: int, count: int) -> int:
+        """As of `GroupLoss`."""
+        window, offset = identity >> 8, identity & 255
+        count = min(count, WINDOW - offset)
+        return 0 if self._seen.get(window, 0) >> offset & (1 << count) - 1 else count
+
+    def predict(self, identity: int, count: int) -> list[tuple[int, Losers]]:
+        """As of `GroupLoss`, with the link as member 0."""
+        lost = self._bits(identity, count)
+        losses: list[tuple[int, Losers]] = []
+        while lost:
+            place = (lost & -lost).bit_length() - 1
+            losses.append((place, [0]))
+            lost &= lost - 1
+        return losses
+
+    def first_lost_by_all(self, identity: int, count: int) -> int:
+        """As of `GroupLoss`."""
+        lost = self._bits(identity, count)
+        return (lost & -lost).bit_length() - 1 if lost else count
+
+    def count(self, identity: int, count: int) -> Losers:
+        """As of `GroupLoss`."""
+        window, offset = identity >> 8, identity & 255
+        self._seen[window] = self._seen.get(window, 0) | (1 << count) - 1 << offset
+        return [0] * self._bits(identity, count).bit_count()
+
+    def _bits(self, identity: int, count: int) -> int:
+        """Return a bit for each of `count` packets of a window, set where the first occurrence is lost."""
+        window = identity >> 8
+        lost = self._lost.get(window)
+        if lost is None:
+            lost = self._draw(window)
+        return lost >> (identity & 255) & (1 << count) - 1
 
     def _draw(self, window: int) -> int:
         if len(self._lost) >= TABLES:
@@ -288,20 +322,41 @@ class GroupLoss(GroupSampler):
         begin, end = starts[offset], starts[offset + 1]
         return listed(members[begin:end])
 
-    def predict_losses(self, identity: int, count: int, first: int) -> tuple[int, list[tuple[int, Losers]]]:
-        """Predict the losses of `count` packets with consecutive identities from `identity`, numbered from `first`.
+    def predictable(self, identity: int, count: int) -> int:
+        """Return how many of `count` packets with consecutive identities from `identity` on can be predicted.
 
-        Returns (n, losses): the prediction covers the first n packets, fewer than `count` at the end of a window and where
-        links carried different packets; losses lists (packet number, members that lose it), ascending. Nothing is counted until
-        `count`.
+        Fewer at the end of a window, none where links carried different packets or one of them was carried before.
         """
         window, offset = identity >> 8, identity & 255
         count = min(count, WINDOW - offset)
-        if self._differ or self._seen.get(window, 0) >> offset & (1 << count) - 1:
-            return 0, []
+        return 0 if self._differ or self._seen.get(window, 0) >> offset & (1 << count) - 1 else count
+
+    def predict(self, identity: int, count: int) -> list[tuple[int, Losers]]:
+        """Predict which of `count` packets of one window are lost at their first occurrence; nothing is counted (`count`).
+
+        Returns pairs of a packet's place from `identity` on, ascending, and the members that lose it.
+        """
+        window, offset = identity >> 8, identity & 255
         starts, members = self._tables.get(window) or self._draw(window)
-        spans = enumerate(pairwise(starts[offset : offset + count + 1]), first)
-        return count, [(at, members[begin:end]) for at, (begin, end) in spans if begin < end]
+        begin, end = starts[offset], starts[offset + count]
+        losses: list[tuple[int, Losers]] = []
+        while begin < end:
+            # Losses are few, so looking for the next one is faster than looking at every packet.
+            offset = bisect_right(starts, begin, offset) - 1
+            losses.append((offset - (identity & 255), members[begin : starts[offset + 1]]))
+            begin = starts[offset + 1]
+        return losses
+
+    def first_lost_by_all(self, identity: int, count: int) -> int:
+        """Return the place of the first of `count` packets of one window that all links lose; `count` if there is none."""
+        window, offset = identity >> 8, identity & 255
+        starts, _ = self._tables.get(window) or self._draw(window)
+        links = len(self._keys)
+        if starts[offset + count] - starts[offset] >= links:
+            for place in range(count):
+                if starts[offset + place + 1] - starts[offset + place] == links:
+                    return place
+        return count
 
     def count(self, identity: int, count: int) -> Losers:
         """Count the first occurrences of predicted packets; returns the members that lost them, once per packet lost."""

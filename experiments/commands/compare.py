@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide
+from experiments.commands.large_runs import admit_simulations
+from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide, Yes
 from experiments.output import tables
 from experiments.output.budget import Column, Table, number, says_nothing
 from experiments.output.printer import Printer, View
@@ -17,6 +18,7 @@ from protocols.errors import UsageError
 if TYPE_CHECKING:
     from experiments.compare.comparison import Comparison
     from experiments.compare.paired import Difference
+    from experiments.running.run_progress import RunProgress
 
 __all__ = ["compare_command"]
 
@@ -46,6 +48,7 @@ def compare_command(
             "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
         ),
     ] = None,
+    yes: Yes = False,
     wide: Wide = False,
     columns: Columns = "",
     brief: Brief = False,
@@ -68,8 +71,11 @@ def compare_command(
     wanted = load(scenario, sets or (), seed)
     chosen = variants(wanted, [name.strip() for name in protocols.split(",")], _special(special or ()))
     view.check(chosen)
-    with tables.working(f"{wanted.name} under {', '.join(chosen)}"):
-        found = collate(wanted, compare(wanted, chosen, runs, backend))
+    if backend == "sim" and not yes:
+        admit_simulations(wanted.model_copy(update={"protocol": choice}) for choice in chosen.values())
+    begun: list[RunProgress] = []
+    with tables.working(lambda: begun[-1].line() if begun else wanted.name):
+        found = collate(wanted, compare(wanted, chosen, runs, backend, begun.append))
     notes = notes_on_waits(wanted, chosen)
     if as_json:
         typer.echo(json.dumps(found.plain() | {"notes": notes}))

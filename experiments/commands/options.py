@@ -20,6 +20,7 @@ __all__ = [
     "Remote",
     "ScenarioFile",
     "Wide",
+    "Yes",
     "check_node",
     "norm_config",
     "seconds",
@@ -49,6 +50,9 @@ Columns: TypeAlias = Annotated[
     str, typer.Option("--columns", help="Show these columns, in this order.", metavar="A,B,...", show_default=False)
 ]
 Brief: TypeAlias = Annotated[bool, typer.Option("--brief", help="Print one line.")]
+Yes: TypeAlias = Annotated[
+    bool, typer.Option("--yes", help="Allow a simulation estimated to need more memory or time than there is.")
+]
 Master: TypeAlias = Annotated[
     str,
     typer.Option("--master", help="Where Spark runs: local[N], local[*], spark://HOST:PORT, yarn, k8s://...", metavar="MASTER"),

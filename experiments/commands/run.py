@@ -1,13 +1,15 @@
 """`mcastlab run`: run a scenario in the simulator or in Mininet."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from emu.hold import Hold, NotStartedError
-from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide
+from experiments.commands.large_runs import admit_simulations
+from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide, Yes, seconds
 from experiments.output import tables
 from experiments.output.printer import Printer, View
 from experiments.running.live_view import LiveView
@@ -67,12 +69,24 @@ def run_command(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the network in Mininet after the session, until Ctrl-C or Ctrl-D.")
     ] = False,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="Refuse a simulation estimated to take more seconds.  (default: no limit)", metavar="S", show_default=False
+        ),
+    ] = None,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="Print the estimated CPU time and memory of a simulation, and run nothing.")
+    ] = False,
+    yes: Yes = False,
     wide: Wide = False,
     columns: Columns = "",
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Run a scenario, or all its cases, and show the results.
+
+    A large simulation is first estimated from short runs, and refused if it needs more memory than is available.
 
     Exit code 0: every receiver received everything, no invariant was violated; 1: not; 2: bad input; 3: can't run here.
     """
@@ -92,6 +106,10 @@ def run_command(
     if live and place != "emu":
         raise UsageError("--live: only Mininet runs in real time; use it with --on emu")
     hold = _hold(shell, keep, place, live or as_json)
+    if dry:
+        return _estimate(cases, place, as_json)
+    if place == "sim" and not yes:
+        admit_simulations(cases.values(), seconds("--time-limit", time_limit))
     try:
         results = {name: _run(wanted, name, place, out, trace, live, hold) for name, wanted in cases.items()}
     except NotStartedError as error:
@@ -102,6 +120,23 @@ def run_command(
     else:
         _show(Printer(view), results, cases, out)
     return 0 if all(result.ok for result in results.values()) else 1
+
+
+def _estimate(cases: dict[str, Scenario], place: str, as_json: bool) -> int:
+    """Print the estimated cost of each case."""
+    from experiments.running.run_cost import estimate_cost
+
+    if place != "sim":
+        raise UsageError("--dry-run: estimates simulations only; Mininet runs in real time (duration is its limit)")
+    costs = {name: estimate_cost(wanted) for name, wanted in cases.items()}
+    if as_json:
+        plain = {name: None if cost is None else asdict(cost) for name, cost in costs.items()}
+        typer.echo(json.dumps(plain.get("", {"cases": plain})))
+        return 0
+    for name, cost in costs.items():
+        label = f"{cases[name].name}, {name}" if name else cases[name].name
+        typer.echo(f"{label}: {'no estimate, since short runs of it fail or take too long' if cost is None else cost}")
+    return 0
 
 
 def _hold(shell: bool, keep: bool, place: str, printing: bool) -> Hold | None:
@@ -124,6 +159,7 @@ def _run(
     """Run one case, with its files in a subfolder of `out`."""
     from experiments.running.recording import Recording
     from experiments.running.run import run
+    from experiments.running.run_progress import RunProgress
 
     folder = out / case if out is not None else None
     recording = Recording.of(wanted, folder, trace)
@@ -134,6 +170,10 @@ def _run(
         result = run(wanted, place, recording, view, hold)
     elif hold is not None:
         result = run(wanted, place, recording, None, hold)
+    elif place == "sim":
+        progress = RunProgress(wanted)
+        with tables.working(progress.line):
+            result = run(wanted, place, recording, progress=progress)
     else:
         with tables.working(f"{wanted.name} on {place}"):
             result = run(wanted, place, recording)

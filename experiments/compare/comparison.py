@@ -1,12 +1,13 @@
 """Run one scenario under several protocols with equal seeds, so that losses are equal and differences are paired."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from experiments.compare.paired import Difference, difference
 from experiments.running.result import Result, packets_of
 from experiments.running.run import run
+from experiments.running.run_progress import RunProgress
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve
 from experiments.scenario.scenario import Scenario
@@ -85,12 +86,23 @@ def _variant(base: ProtocolChoice, name: str, module: str, special: Mapping[str,
 
 
 def compare(
-    scenario: Scenario, protocols: Mapping[str, ProtocolChoice], runs: int, backend: str = "sim"
+    scenario: Scenario,
+    protocols: Mapping[str, ProtocolChoice],
+    runs: int,
+    backend: str = "sim",
+    begin: Callable[[RunProgress], None] | None = None,
 ) -> Iterator[tuple[str, int, Result]]:
-    """Run every protocol with consecutive seeds from the scenario's; yield (protocol, seed, result)."""
+    """Run every protocol with consecutive seeds from the scenario's; yield (protocol, seed, result).
+
+    `begin` is given the progress of each run before it begins.
+    """
     for seed in range(scenario.seed, scenario.seed + runs):
         for name, choice in protocols.items():
-            yield name, seed, run(scenario.model_copy(update={"protocol": choice, "seed": seed}), backend)
+            wanted = scenario.model_copy(update={"protocol": choice, "seed": seed})
+            progress = RunProgress(wanted, f"{scenario.name} under {name}, seed {seed}")
+            if begin is not None:
+                begin(progress)
+            yield name, seed, run(wanted, backend, progress=progress if backend == "sim" else None)
 
 
 def collate(scenario: Scenario, results: Iterable[tuple[str, int, Result]]) -> Comparison:

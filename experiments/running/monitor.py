@@ -32,8 +32,9 @@ class RunMonitor:
         self._quiet = not scenario.traffic
         self._network = network
         self._invariants = Invariants(scenario.protocol.spec.ordered)
-        self._storm = StormCounters(map(network.topology.index, scenario.senders))
-        network.observers.append(self._storm)
+        self.storm = StormCounters(map(network.topology.index, scenario.senders))
+        """Counts the packets of the run."""
+        network.observers.append(self.storm)
         for name, program in programs_by_row.items():
             program.check_with(name, self._invariants)
         self._faults = plan(scenario.faults, network, programs) if scenario.faults else None
@@ -46,7 +47,7 @@ class RunMonitor:
         duplicates = [row["counts"]["duplicates"] for row in results.values() if "duplicates" in row["counts"]]
         return {
             "injected": {**faults.counts, "dropped": dropped} if faults is not None else {},
-            "storm": self._storm.plain(losses=lost + dropped, duplicates=sum(duplicates) if duplicates else None),
+            "storm": self.storm.plain(losses=lost + dropped, duplicates=sum(duplicates) if duplicates else None),
         }
 
     def conclude(self, result: Result, results: Mapping[str, Mapping[str, Any]], finished: bool) -> Result:

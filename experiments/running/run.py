@@ -7,6 +7,7 @@ from emu.node_processes import ProgressCallback
 from experiments.running.emulate import emulate_scenario
 from experiments.running.recording import Recording
 from experiments.running.result import Result
+from experiments.running.run_progress import RunProgress
 from experiments.running.simulate import simulate_recorded
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
@@ -27,16 +28,20 @@ def run(
     recording: Recording | None = None,
     watch: ProgressCallback | None = None,
     hold: Hold | None = None,
+    progress: RunProgress | None = None,
 ) -> Result:
     """Run a scenario until every sender is finished, at most for its `duration`; returns its result.
 
     `recording` names the files to write; `watch` is called every second of an emulation with the counters of its hosts;
-    `hold` holds the network of an emulation before and after its session (NotStartedError if it ends before).
+    `hold` holds the network of an emulation before and after its session (NotStartedError if it ends before); `progress` can
+    tell how far a simulation is.
     UsageError for an unknown backend, UnsupportedError for a scenario that the backend or this machine can't run.
     """
     if backend not in BACKENDS:
         raise UsageError(f"backend: {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
     if watch is None and hold is None:
+        if progress is not None and backend == "sim":
+            return simulate_recorded(scenario, recording, progress)
         return BACKENDS[backend](scenario, recording)
     if backend != "emu":
         raise UsageError(f"live, hold: {backend!r} is not allowed; only Mininet runs in real time (--on emu)")

@@ -1,7 +1,9 @@
 """Run a scenario in the simulator."""
 
+import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -12,6 +14,7 @@ from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import accounted, in_memory
 from experiments.running.recording import Recording
 from experiments.running.result import Result
+from experiments.running.run_progress import RunProgress
 from experiments.scenario.scenario import Scenario
 from protocols.cross import Mixed
 from protocols.errors import UnsupportedError
@@ -23,20 +26,44 @@ from topologies.impairments import impairment
 __all__ = ["codec_of", "simulate", "simulate_recorded"]
 
 
-def simulate_recorded(scenario: Scenario, recording: Recording | None = None) -> Result:
+FIRST_THRESHOLD, NO_FULL_COLLECTION = 50_000, 1 << 30
+
+
+def simulate_recorded(scenario: Scenario, recording: Recording | None = None, progress: RunProgress | None = None) -> Result:
     """Run a scenario in the simulator and write the files that `recording` names."""
     if recording is None:
-        return simulate(scenario)
+        return simulate(scenario, progress=progress)
     with recording.watchers(scenario, scenario.build_topology()) as watchers:
-        return simulate(scenario, watchers)
+        return simulate(scenario, watchers, progress)
 
 
-def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
-    """Run a scenario in the simulator; `watchers` are called at events of links and hosts.
+def simulate(scenario: Scenario, watchers: Sequence[Watcher] = (), progress: RunProgress | None = None) -> Result:
+    """Run a scenario in the simulator; `watchers` are called at events of links and hosts, `progress` tells how far it is.
 
     UnsupportedError for foreign programs.
     """
     _check_programs(scenario)
+    with _without_full_collections():
+        return _simulate(scenario, watchers, progress)
+
+
+@contextmanager
+def _without_full_collections() -> Iterator[None]:
+    """Search only young objects for cycles.
+
+    A search of all objects of a million hosts takes seconds, in which no signal is handled; and a run makes hardly a cycle.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(max(thresholds[0], FIRST_THRESHOLD), thresholds[1], NO_FULL_COLLECTION)
+    try:
+        yield
+    finally:
+        # Else the next object made would begin a full collection, while an interrupted run is left.
+        gc.collect(1)
+        gc.set_threshold(*thresholds)
+
+
+def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProgress | None) -> Result:
     topology = scenario.build_topology()
     real, codec = scenario.wire == "bytes", codec_of(scenario)
     participants = Participants(
@@ -51,6 +78,8 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     monitor = RunMonitor(scenario, network, dict(participants.programs()), participants.machine_programs())
     for name, program in participants.programs():
         program.start(network.host(name))
+    if progress is not None:
+        progress.begin(network, monitor.storm)
     try:
         network.run(until=scenario.duration, over=participants.over)
     finally:

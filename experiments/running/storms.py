@@ -39,6 +39,11 @@ class StormCounters:
         self._width = SHORTEST
         self._load: dict[str, list[int]] = {"content": [0] * BINS, "repairs": [0] * BINS, "feedback": [0] * BINS}
 
+    @property
+    def content(self) -> int:
+        """Content packets that were sent for the first time."""
+        return len(self._sent_at)
+
     def sent(self, now: float, host: KernelHost, message: Message, size: int) -> None:
         """Count a packet of `size` bytes that a host sends at `now` seconds; cross traffic is ignored."""
         if is_cross(message):

@@ -85,7 +85,7 @@ class Scenario(BaseModel):
     @model_validator(mode="after")
     def _fits(self) -> "Scenario":
         topology = self.build_topology()
-        for key, names in self._named():
+        for key, names in self.named_hosts():
             for name in names:
                 try:
                     topology.hosts_of(name)
@@ -102,7 +102,7 @@ class Scenario(BaseModel):
         check_nodes(self.nodes, self.protocol.name, self.protocol.config)
         return self
 
-    def _named(self) -> Iterator[tuple[str, Sequence[str]]]:
+    def named_hosts(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield every key that names hosts, with the names."""
         for n, work in enumerate(self.workload):
             yield f"workload.{n}.from", (work.sender,)

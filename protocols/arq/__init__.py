@@ -9,6 +9,6 @@ from protocols.spec import ProtocolSpec
 
 __all__ = ["A", "N1", "N2", "ArqCodec"]
 
-A = ProtocolSpec("a", AConfig, ArqCodec, AckedSender, acking_receiver)
-N1 = ProtocolSpec("n1", N1Config, ArqCodec, GatheringSender, nacking_receiver)
-N2 = ProtocolSpec("n2", N2Config, ArqCodec, GatheringSender, suppressing_receiver)
+A = ProtocolSpec("a", AConfig, ArqCodec, AckedSender, acking_receiver, fast="protocols.arq.fast.a")
+N1 = ProtocolSpec("n1", N1Config, ArqCodec, GatheringSender, nacking_receiver, fast="protocols.arq.fast.n1")
+N2 = ProtocolSpec("n2", N2Config, ArqCodec, GatheringSender, suppressing_receiver, fast="protocols.arq.fast.n2")

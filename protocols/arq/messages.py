@@ -8,6 +8,7 @@ compiled build (docs/simulator.md).
 """
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from protocols.machine import Message
 from protocols.norm.identity import SOURCE_SYMBOL, base_of, info_identity
@@ -87,8 +88,15 @@ class End(Message):
         return str(self.object_id)
 
 
+class Feedback(Message):
+    """Base of the messages of receivers."""
+
+    __slots__ = ()
+    is_feedback: ClassVar[bool] = True
+
+
 @dataclass(slots=True)
-class Ack(Message):
+class Ack(Feedback):
     """Receiver `node` acknowledges a unit."""
 
     sender: int
@@ -111,7 +119,7 @@ class Ack(Message):
 
 
 @dataclass(slots=True)
-class Nack(Message):
+class Nack(Feedback):
     """Receiver `node` requests a unit it misses."""
 
     sender: int

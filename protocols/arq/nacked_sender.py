@@ -3,15 +3,16 @@
 from abc import abstractmethod
 from itertools import takewhile
 from math import inf
+from typing import Final
 
 from protocols.arq.config import AConfig, N1Config
-from protocols.arq.messages import Ack, End, Nack
+from protocols.arq.messages import Ack, Nack
 from protocols.arq.sender import ArqSender, Key
 from protocols.machine import Group, Message, Ports
 
 __all__ = ["GatheringSender", "NackedSender"]
 
-MOST_HELD = 4096
+MOST_HELD: Final = 4096
 """Entries of the table of recent repairs above which the expired ones are removed."""
 
 
@@ -88,9 +89,7 @@ class NackedSender(ArqSender):
         self._ends_sent += 1
         is_last = self._ends >= self._config.robust
         self._end_at = now + (self._last_wait if is_last else self._config.timeout)
-        store = self._store
-        units = store.objects[store.last].units if store.last in store.objects else 1
-        return End(self._node, self._instance, store.last, units, store.first)
+        return self._store.end()
 
     def _next_timer(self) -> float:
         if self._requested:

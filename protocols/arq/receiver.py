@@ -72,8 +72,11 @@ class ArqReceiver(Machine):
             return sender
         else:
             sender.discard()
-        sender = self._senders[message.sender] = SenderState(self._session, self._policy, message, source)
+        sender = self._senders[message.sender] = self._make_state(message, source)
         return sender
+
+    def _make_state(self, first: Data | End, address: Address) -> SenderState:
+        return SenderState(self._session, self._policy, first, address)
 
     def _next_timer(self) -> float:
         return min([self._policy.deadline, *(sender.due() for sender in self._senders.values())])

@@ -17,8 +17,11 @@ class RxObject:
         self.units = units_of(message.size, message.segment)
         self.sink = sink
         self.info = b""
-        self._received = bytearray((self.units + 7) >> 3)
+        self._received = self._make_bitmap()
         self._left = self.units
+
+    def _make_bitmap(self) -> bytearray:
+        return bytearray((self.units + 7) >> 3)
 
     def has(self, unit: int) -> bool:
         """Return whether the unit was received."""

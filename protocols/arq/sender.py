@@ -6,6 +6,7 @@ request.
 
 from abc import abstractmethod
 from math import inf
+from typing import Final
 
 from protocols.arq.config import AConfig
 from protocols.arq.messages import Ack, Data, Nack
@@ -16,7 +17,7 @@ from protocols.machine import Address, Content, Group, Message, Packet, Ports, S
 
 __all__ = ["ArqSender", "Key"]
 
-CATCH_UP = 0.02
+CATCH_UP: Final = 0.02
 """Seconds of transmission time that a sender woken late may make up for in one burst."""
 
 Key = tuple[int, int]
@@ -48,7 +49,7 @@ class ArqSender(Sender):
         self._node = node
         self._group = group
         self._instance = instance & 0xFFFF
-        self._store = ObjectStore(config, node, instance)
+        self._store = self._make_store()
         self._repairs: dict[Key, None] = {}
         """Units to repeat, in the order in which they are due."""
         self._next_at = 0.0
@@ -60,6 +61,9 @@ class ArqSender(Sender):
         self._finished = True
         """Whether everything was sent and, as far as the protocol can know, received."""
         self._data_sent = self._repairs_sent = self._objects_sent = 0
+
+    def _make_store(self) -> ObjectStore:
+        return ObjectStore(self._config, self._node, self._instance)
 
     # -- inputs ----------------------------------------------------------------------------------------------------
 

@@ -7,19 +7,20 @@ when its timer runs out and what happens at that time.
 
 from heapq import heappop, heappush
 from math import inf
+from typing import Final
 
 from protocols.arq.messages import Data, End, Nack
 from protocols.arq.repair_policy import MissingUnit, RepairPolicy, SenderAddress
 from protocols.arq.rx_object import RxObject
 from protocols.arq.session import Session
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
-from protocols.machine import Address, Offer
+from protocols.machine import Address, Offer, Sink
 
 __all__ = ["SenderState"]
 
 Key = tuple[int, int]
 """A unit: (object id, unit)."""
-MOST_OBJECTS = 32_768
+MOST_OBJECTS: Final = 32_768
 """Objects a sender can serve at a time (the limit of `keep`); messages that span more are ignored."""
 
 
@@ -27,7 +28,6 @@ class SenderState:
     """The state of one sender, from the `first` message that was received of it at `address`."""
 
     __slots__ = (
-        "_heard_at",
         "_missing",
         "_object",
         "_objects",
@@ -36,6 +36,7 @@ class SenderState:
         "_silent_at",
         "_timers",
         "_unit",
+        "last_heard",
         "origin",
     )
 
@@ -51,7 +52,7 @@ class SenderState:
         """Missing units that the policy requests."""
         self._timers: list[tuple[float, Key]] = []
         """Heap of timers of missing units; one is valid while it agrees with the unit's `due`."""
-        self._heard_at = -inf
+        self.last_heard = -inf
         self._silent_at = inf
         """When to check whether the sender is still heard; inf while no object is incomplete."""
 
@@ -59,7 +60,7 @@ class SenderState:
 
     def on_data(self, message: Data, now: float) -> bool:
         """Handle a unit of content. Returns whether it was stored, which a duplicate is not."""
-        self._heard_at = now
+        self.last_heard = now
         object_id, unit = message.object_id, message.unit
         in_order = object_id == self._object and unit == self._unit and unit
         item = self._objects.get(object_id) if in_order else None
@@ -88,7 +89,7 @@ class SenderState:
 
     def on_end(self, message: End, now: float) -> None:
         """Handle the announcement that everything through an object was sent: what was not received of it is missing."""
-        self._heard_at = now
+        self.last_heard = now
         object_id = message.object_id
         if not self._advance_to_object(message, now) or object_id != self._object or object_id not in self._objects:
             return
@@ -148,7 +149,7 @@ class SenderState:
 
     def _check_silence(self, now: float) -> None:
         """Abort incomplete objects when nothing was heard of the sender for the whole activity period."""
-        self._silent_at = self._heard_at + self._activity_period()
+        self._silent_at = self.last_heard + self._activity_period()
         if self._silent_at <= now:
             self._session.ports.notify(SenderSilent(self.origin.node))
             for object_id in list(self._objects):
@@ -226,12 +227,15 @@ class SenderState:
         if sink is None:
             self._close(object_id)
             return None
-        item = self._objects[object_id] = RxObject(message, sink)
+        item = self._objects[object_id] = self._make_object(message, sink)
         sent = min(self._unit, item.units) if object_id == self._object else item.units
         for unit in range(sent):
             if unit != message.unit:
                 self._add_missing(object_id, unit, now)
         return item
+
+    def _make_object(self, message: Data, sink: Sink) -> RxObject:
+        return RxObject(message, sink)
 
     def _store(self, item: RxObject, message: Data) -> bool:
         """Store a unit that was not received before, and commit the object if it is complete; False if its sink failed."""

@@ -1,7 +1,7 @@
 """Objects a sender transmits and keeps for repair."""
 
 from protocols.arq.config import AConfig
-from protocols.arq.messages import Data, identity_of, units_of
+from protocols.arq.messages import Data, End, identity_of, units_of
 from protocols.arq.wire import MOST_UNITS
 from protocols.errors import UsageError
 from protocols.machine import Content
@@ -79,25 +79,32 @@ class ObjectStore:
             del self.objects[gone[-1]]
         return gone
 
+    def end(self) -> End:
+        """Return the END message after the object submitted last."""
+        units = self.objects[self.last].units if self.last in self.objects else 1
+        return End(self._node, self._instance, self.last, units, self.first)
+
+    def read(self, item: TxObject, unit: int) -> tuple[bytes | None, int]:
+        """Return the payload of a unit (None: simulated content), and its bytes. OSError when the source can't be read."""
+        content, segment = item.content, self._config.segment
+        if unit == 0:
+            return content.info, len(content.info)
+        offset = (unit - 1) * segment
+        length = min(segment, content.source.size - offset)
+        return content.source.read(offset, length), length
+
     def message(self, item: TxObject, unit: int, repair: bool) -> Data:
         """Return the DATA message of a unit. OSError when the source can't be read."""
-        content, segment, size = item.content, self._config.segment, item.content.source.size
-        payload: bytes | None
-        if unit == 0:
-            payload, length = content.info, len(content.info)
-        else:
-            offset = (unit - 1) * segment
-            length = min(segment, size - offset)
-            payload = content.source.read(offset, length)
+        payload, length = self.read(item, unit)
         return Data(
             self._node,
             self._instance,
             item.object_id,
             unit,
             self.first,
-            size,
-            segment,
-            content.is_file,
+            item.content.source.size,
+            self._config.segment,
+            item.content.is_file,
             repair,
             payload,
             length,

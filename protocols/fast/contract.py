@@ -17,6 +17,7 @@ from mypy_extensions import mypyc_attr, trait
 from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
+    from protocols.fast.group import MachineGroup
     from protocols.fast.lookahead import Burst
 
 __all__ = ["Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", "OwnState", "Overheard", "fan_out"]
@@ -138,6 +139,13 @@ class FastMachine(Machine):
     def plan_bursts(self) -> "Sequence[Burst]":
         """Return the messages the machine will send from its deadline on if it gets no input; none if that is not simple."""
         return ()
+
+    @staticmethod
+    def make_group(machines: list[Any]) -> "MachineGroup | None":
+        """Return a group of machines that receive the same messages, not all of this class; None: they are called singly."""
+        from protocols.fast.lockstep import LockstepGroup
+
+        return LockstepGroup(machines)
 
     @staticmethod
     def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:

@@ -7,21 +7,17 @@ when a repair comes; attentive machines, when feedback comes. The outcome is tha
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from protocols.fast.contract import FastMachine, FastMessage, FastState, OwnState, fan_out
 from protocols.fast.deferred import DeferredLosses, Missed
+from protocols.fast.group import MachineGroup
 from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
 
-__all__ = ["Late", "LockstepGroup", "has_fast_machines"]
-
-
-def has_fast_machines(machines: Iterable[Machine]) -> bool:
-    """Return whether any of the machines can be advanced by a `LockstepGroup`."""
-    return any(isinstance(machine, FastMachine) for machine in machines)
+__all__ = ["LockstepGroup"]
 
 
 class _PlainMember(FastMachine):
@@ -51,20 +47,7 @@ class _PlainMember(FastMachine):
         return self._inner.counts()
 
 
-class Late(Protocol):
-    """A lookahead that advances the group later than messages arrive: whenever the group's state is needed."""
-
-    def sync(self) -> None:
-        """Advance the group to the present."""
-
-    def wake_in_lockstep(self) -> None:
-        """Note that machines may have diverged, so that the next message has to be delivered at its time."""
-
-    def unfold(self) -> None:
-        """Go on without lookahead."""
-
-
-class LockstepGroup:
+class LockstepGroup(MachineGroup):
     """The machines that receive the same messages, e.g. the members of a multicast group behind one switch.
 
     `machines` is not copied and must not change; messages that some of them lose are given with the indices of these.
@@ -81,10 +64,10 @@ class LockstepGroup:
         "_machines",
         "_position",
         "_receive_batch",
-        "late",
     )
 
     def __init__(self, machines: list[Any]) -> None:
+        super().__init__()
         kind = type(machines[0])
         are_alike = all(type(machine) is kind for machine in machines)
         if not are_alike:
@@ -102,14 +85,16 @@ class LockstepGroup:
         # Whether a machine may be listed as attentive twice.
         self._has_repetitions = False
         self._deferred = DeferredLosses()
-        self.late: Late | None = None
-        """The lookahead that advances the group, if any."""
 
     # -- lookahead -------------------------------------------------------------------------------------------------
 
     def stands_at(self, position: object) -> bool:
         """Return whether all machines are at this position, so that a message that expects it only advances them."""
         return self._position is position and not self._diverged
+
+    def is_at(self, position: object) -> bool:
+        """Return whether the machines in lockstep are at this position."""
+        return self._position is position
 
     def move(self, position: object, heard: float, following: int) -> None:
         """Advance the group over messages without another effect, the last received at `heard` seconds.
@@ -236,18 +221,18 @@ class LockstepGroup:
         late = self.late
         if late is None:
             self._deliver(message, source, to, now, lost_by)
-        else:
+        elif not message.is_feedback:
             late.sync()
-            if not message.is_feedback:
-                self.call_in()
-                self._deliver(message, source, to, now, lost_by)
+            self.call_in()
+            self._deliver(message, source, to, now, lost_by)
+            late.wake_in_lockstep()
+        elif self._attentive or self._diverged:
+            late.sync()
+            # Machines in lockstep stay in lockstep.
+            had_diverged = bool(self._diverged)
+            self._overhear(message, source, to, now, self._at(lost_by))
+            if had_diverged:
                 late.wake_in_lockstep()
-            elif self._attentive or self._diverged:
-                # Machines in lockstep stay in lockstep.
-                had_diverged = bool(self._diverged)
-                self._overhear(message, source, to, now, self._at(lost_by))
-                if had_diverged:
-                    late.wake_in_lockstep()
 
     def _deliver(self, message: Message, source: Address, to: Address, now: float, indices: Sequence[int]) -> None:
         """Deliver a message, given that the group is up to date and machines with deferred losses expect no other one."""

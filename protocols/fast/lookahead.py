@@ -8,7 +8,7 @@ need not ask for bursts at all.
 
 from abc import ABC, abstractmethod
 from math import inf
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from protocols.fast.contract import FastMessage
 from protocols.machine import Address
@@ -35,6 +35,8 @@ class Burst(ABC):
     """
 
     __slots__ = ("begin", "carrier", "count", "identity", "interval", "kind", "size", "to", "until")
+    shows_losses: ClassVar[bool] = False
+    """Whether every loss has an effect at the next message, so that messages that some lose are delivered at their time."""
 
     def __init__(self, begin: float, interval: float, count: int, identity: int, kind: str, size: int, to: Address) -> None:
         self.begin = begin

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from math import inf
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from protocols.arq.messages import Data, Nack
 from protocols.arq.receiver import ArqReceiver
@@ -14,9 +14,9 @@ from protocols.srm.sender import HOLD
 
 __all__ = ["SrmPolicy", "srm_receiver"]
 
-MOST_DOUBLINGS = 6
+MOST_DOUBLINGS: Final = 6
 """The request timer grows to at most 2**6 times its first value."""
-MOST_HELD = 1024
+MOST_HELD: Final = 1024
 """Entries of the table of recent repairs above which the expired ones are removed."""
 
 Key = tuple[int, int, int]

@@ -1,5 +1,7 @@
 """The SRM sender (Floyd et al. 1997): sends new content at a rate, and repairs on request like any other member."""
 
+from typing import Final
+
 from protocols.arq.messages import Data
 from protocols.arq.nacked_sender import NackedSender
 from protocols.machine import Address, Group, Message, Ports
@@ -7,7 +9,7 @@ from protocols.srm.config import SrmConfig
 
 __all__ = ["HOLD", "SrmSender"]
 
-HOLD = 3.0
+HOLD: Final = 3.0
 """Requests for a unit are ignored for this many distances after its repair (Floyd et al. 1997)."""
 
 

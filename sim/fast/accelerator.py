@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Final
 
-from protocols.fast.lockstep import LockstepGroup, has_fast_machines
+from protocols.fast.group import MachineGroup
 from protocols.machine import Machine
 from sim.acceleration import Accelerator, deliver_each
+from sim.fast.batches import Batches
 from sim.fast.lookahead import Lookahead
-from sim.fast.machines import begins_chain, fast_machine
-from sim.fast.timetable import path_of
+from sim.fast.machines import begins_chain, fast_machine, make_group
+from sim.fast.tree import tree_of
 from sim.flight import Flight, Route
 from sim.group_members import GroupMembers
 from sim.host import SimHost
@@ -28,6 +29,7 @@ class LockstepAccelerator(Accelerator):
         # None for routes on which packets can't be scheduled ahead.
         self._lookaheads: dict[Route, Lookahead | None] = {}
         self._active: list[Lookahead] = []
+        self._batches = Batches()
 
     def deliver(self, members: GroupMembers, flight: Flight, lost_by: Sequence[int], now: float) -> None:
         """See `Accelerator`; a lockstep group is made at the first message of a chain."""
@@ -35,12 +37,19 @@ class LockstepAccelerator(Accelerator):
         if lockstep is None:
             machines = members.machines
             assert machines is not None, "the members are packed before a delivery"
-            if len(machines) < LOCKSTEP_MINIMUM or not begins_chain(flight.message) or not has_fast_machines(machines):
+            if len(machines) >= LOCKSTEP_MINIMUM and begins_chain(flight.message):
+                lockstep = members.lockstep = self._make_group(machines)
+            if lockstep is None:
                 deliver_each(machines, flight, lost_by, now)
                 return
-            lockstep = members.lockstep = LockstepGroup(machines)
-        assert isinstance(lockstep, LockstepGroup)
+        assert isinstance(lockstep, MachineGroup)
         lockstep.tell(flight.message, flight.source, flight.route.to, now, lost_by)
+
+    def _make_group(self, machines: list[Machine]) -> MachineGroup | None:
+        group = make_group(machines)
+        if group is not None:
+            group.send_batch = self._batches.send
+        return group
 
     def wake(self, host: KernelHost, now: float) -> None:
         """See `Accelerator`; the machine may go on with a burst it planned, or plan another one."""
@@ -64,6 +73,12 @@ class LockstepAccelerator(Accelerator):
         if found is not None:
             found.leave_lockstep()
 
+    def before_receive(self, machine: Machine) -> None:
+        """See `Accelerator`; a machine that plans bursts looks after them in `receive`, as when a group gets the message."""
+        found = fast_machine(machine)
+        if found is not None and not found.plans_bursts:
+            found.leave_lockstep()
+
     def route_changed(self, route: Route) -> None:
         """See `Accelerator`."""
         lookahead = self._lookaheads.pop(route, None)
@@ -74,6 +89,7 @@ class LockstepAccelerator(Accelerator):
         """See `Accelerator`."""
         for lookahead in self._active:
             lookahead.catch_up()
+        self._batches.catch_up()
 
     def stop_lookahead(self) -> None:
         """See `Accelerator`."""
@@ -88,8 +104,8 @@ class LockstepAccelerator(Accelerator):
         if route is None or not self._look_ahead:
             return
         if route not in self._lookaheads:
-            path = path_of(route) if type(host) is SimHost else None
-            self._lookaheads[route] = None if path is None else Lookahead(host, route, path, self._active, self._plan)
+            tree = tree_of(route) if type(host) is SimHost else None
+            self._lookaheads[route] = None if tree is None else Lookahead(host, route, tree, self._active, self._plan)
         lookahead = self._lookaheads[route]
         if lookahead is not None:
             machine = fast_machine(host.machine)

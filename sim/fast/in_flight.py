@@ -1,176 +1,282 @@
-"""Packets scheduled ahead that are in flight, and the state of links and receivers, brought up to date when it is needed."""
+"""Packets scheduled ahead that are in flight, and the state of the links, brought up to date when it is needed."""
 
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-from protocols.fast.lockstep import LockstepGroup
-from sim.fast.timetable import Path, Segment
+from protocols.fast.lookahead import Burst
+from sim.fast.tree import MARGIN, Branch, Point, Sampler, Tree
 from sim.flight import Route
 from sim.host import SimHost
-from sim.link import Link
+from sim.link import Link, LinkGroup
 from sim.occurrence import ARRIVAL, TIMER
-from topologies.draws import Losers, listed
-from topologies.losses import GroupLoss
+from topologies.draws import listed
 
-__all__ = ["InFlight"]
+__all__ = ["InFlight", "Segment", "Span"]
 
 PIECE: Final = 512
 """Most losses of which lists are made at a time."""
 
 
+class Segment:
+    """One burst in flight: `start` is the number of its first packet, `order` that packet's order (`sim.flight.Flight`)."""
+
+    __slots__ = ("burst", "order", "start")
+
+    def __init__(self, burst: Burst, start: int, order: int) -> None:
+        self.burst = burst
+        self.start = start
+        self.order = order
+
+
+class Span:
+    """Packets of one segment, from number `begin` until before `end`."""
+
+    __slots__ = ("begin", "count", "identity", "segment")
+
+    def __init__(self, segment: Segment, begin: int, end: int) -> None:
+        self.segment = segment
+        self.begin = begin
+        self.count = end - begin
+        self.identity = segment.burst.identity + begin - segment.start
+        """Of the first packet."""
+
+
 class InFlight:
     """The packets of one host on one route, numbered from 0 in the order of sending."""
 
-    def __init__(self, host: SimHost, route: Route, path: Path) -> None:
+    def __init__(self, host: SimHost, route: Route, tree: Tree) -> None:
         self.host = host
-        self._fabric = host.endpoint.fabric
-        self._kernel = self._fabric.kernel
-        self._route = route
-        self._hops = path.hops
-        self._group = path.group
-        sampler = path.group.sampler
-        assert sampler is None or isinstance(sampler, GroupLoss)
-        self._sampler: GroupLoss | None = sampler
-        self._endpoint = path.group.head
-        self._lockstep: LockstepGroup | None = None
+        self.tree = tree
+        self.fabric = host.endpoint.fabric
+        self.kernel = self.fabric.kernel
+        self.route = route
+        self._root = tree.branches[0]
         self._segments: list[Segment] = []
         self._starts: list[int] = []
         self._base = 0
-        # For packets from `_base` on: when each is offered to each link, and last when it arrives.
-        self._times: list[list[float]] = [[] for _ in range(len(path.hops) + 1)]
-        # The packets that some members lose, ascending, and which members.
-        self._lossy: list[int] = []
-        self._lost_by: dict[int, Losers] = {}
-        # How many packets have been offered to each link, and last how many have arrived; `_end` is how many there are.
-        self._passed = [0] * (len(path.hops) + 1)
-        self._end = 0
-        # How many of those offered to the group's links are in its counters.
-        self._counted = 0
+        # When each packet from `_base` on is sent.
+        self._sent_at: list[float] = []
+        # Packets that do not take part everywhere, ascending, and for each the bits of the links that it does not reach, or is
+        # offered to on its own.
+        self._excluded: list[int] = []
+        self._absent: dict[int, int] = {}
+        self.end = 0
+        """How many packets there are."""
 
-    def _instant(self) -> tuple[float, int, int]:
-        """Time, priority and order of the present event."""
-        kernel = self._kernel
+    # Numbers and times
+
+    def instant(self) -> tuple[float, int, int]:
+        """Return time, priority and order of the present event."""
+        kernel = self.kernel
         when, priority, order, *_ = kernel.key
         # It is in the past while a user's code drives SimPy instead of the kernel.
         return (when, priority, order) if when >= kernel.env._now else (kernel.env._now, 0, 0)
 
-    def catch_up(self) -> None:
-        """Apply everything that happens before the present event."""
-        when, priority, order = self._instant()
-        self._depart(when, priority)
-        for hop in range(1, len(self._times)):
-            self._advance(hop, when, priority, order)
-        self._count()
+    def time_at(self, number: int, point: Point) -> float:
+        """Return when a packet gets to a point of the tree, in seconds; it must be known (`known_at`)."""
+        when = (self._sent_at if point.source is None else point.source.far)[number - self._base]
+        for step in point.steps:
+            when += step
+        return when
 
-    def _advance(self, hop: int, when: float, priority: int, order: int) -> None:
-        """Apply what left the link before `hop` before this instant."""
-        begin, base, column = self._passed[hop], self._base, self._times[hop]
-        if begin < self._end and column[begin - base] <= when:
-            at = bisect_left(column, when, begin - base)
-            if at < len(column) and column[at] == when:
-                # Over links without delay it may not have been sent yet.
-                limit = self._departed(when, priority) - base
-                while at < limit and column[at] == when and (ARRIVAL, self._order(at + base, hop)) < (priority, order):
-                    at += 1
-            if at + base > begin:
-                self._pass(hop, begin, at + base)
+    def segment(self, number: int) -> Segment:
+        """Return the segment of a packet."""
+        last = self._segments[-1]
+        if number >= last.start:
+            return last
+        return self._segments[bisect_right(self._starts, number) - 1]
+
+    def order(self, number: int, rank: int) -> int:
+        """Return the order of a packet's arrival at a point with this rank."""
+        segment = self.segment(number)
+        return segment.order + (number - segment.start << 24) + rank
+
+    def known_at(self, number: int, point: Point) -> Point:
+        """Return the last point on the way to this one at which the time of a packet is known: it may have to wait there."""
+        while point.source is not None and number >= point.source.passed:
+            point = point.source
+        return point
+
+    def reached(self, begin: int, point: Point, when: float, priority: int, order: int) -> int:
+        """Return how many packets have got to a point before an instant, given that those before `begin` have."""
+        base, end, column = self._base, self.end, self._sent_at
+        if begin >= end:
+            return begin
+        source = point.source
+        if source is not None:
+            self._advance(source, when, priority, order)
+            end, column = source.passed, source.far
+        if begin >= end or self.time_at(begin, point) > when:
+            return begin
+        number = bisect_left(column, when - point.latency - MARGIN, begin - base) + base
+        while number < end:
+            there = self.time_at(number, point)
+            if there > when:
+                break
+            # Over links without delay it may not have been sent yet.
+            if there == when and not (
+                (ARRIVAL, self.order(number, point.rank)) < (priority, order) and number < self._departed(when, priority)
+            ):
+                break
+            number += 1
+        return number
+
+    def spans(self, bit: int, begin: int, end: int) -> list[Span]:
+        """Return the packets among these that take part in the link with this bit, as runs of consecutive identities."""
+        excluded, absent = self._excluded, self._absent
+        gaps: list[int] = []
+        if excluded:
+            some = excluded[bisect_left(excluded, begin) : bisect_left(excluded, end)]
+            gaps = [number for number in some if absent[number] & bit]
+        found: list[Span] = []
+        if not gaps and begin < end:
+            segment = self.segment(begin)
+            if end <= segment.start + segment.burst.count:
+                # As below, for what is usual.
+                return [Span(segment, begin, end)]
+        while begin < end:
+            segment = self.segment(begin)
+            stop = min(end, segment.start + segment.burst.count)
+            for gap in gaps:
+                if begin <= gap < stop:
+                    if begin < gap:
+                        found.append(Span(segment, begin, gap))
+                    begin = gap + 1
+            if begin < stop:
+                found.append(Span(segment, begin, stop))
+            begin = stop
+        return found
+
+    def is_absent(self, number: int, bit: int) -> bool:
+        """Return whether a packet does not take part in the link with this bit."""
+        return self._absent.get(number, 0) & bit != 0
+
+    def exclude(self, number: int, bits: int) -> None:
+        """Let a packet not take part in the links with these bits."""
+        known = self._absent.get(number)
+        if known is None:
+            place = bisect_left(self._excluded, number)
+            self._excluded.insert(place, number)
+            known = 0
+        self._absent[number] = known | bits
+
+    def is_apart(self, branch: Branch, begin: float, end: float) -> bool:
+        """Return whether it is known that no packet is on a link from `begin` until `end` seconds, or just before or after."""
+        if branch.is_contested or branch.source is not None:
+            return False
+        column, latency = self._sent_at, branch.latency
+        number = bisect_left(column, begin - latency - branch.cost - MARGIN)
+        return number == len(column) or column[number] + latency > end + MARGIN
+
+    # Bringing up to date
 
     def _departed(self, when: float, priority: int) -> int:
         """How many packets the host has sent."""
-        begin, base, column = self._passed[0], self._base, self._times[0]
-        if begin == self._end or column[begin - base] > when:
+        begin, base, column = self._root.passed, self._base, self._sent_at
+        if begin == self.end or column[begin - base] > when:
             return begin
         find = bisect_right if priority == TIMER else bisect_left
         return find(column, when, begin - base) + base
 
     def _depart(self, when: float, priority: int) -> None:
         """Apply what the host has sent."""
-        begin, end = self._passed[0], self._departed(when, priority)
+        begin, end = self._root.passed, self._departed(when, priority)
         if end > begin:
             self._send(begin, end)
 
-    def sync(self) -> None:
-        """Advance the lockstep group by the arrivals before the present event; links are updated when they are needed."""
-        begin, base, column = self._passed[-1], self._base, self._times[-1]
-        when = self._kernel.env._now
-        if begin == self._end or column[begin - base] > when:
-            return
-        at = bisect_left(column, when, begin - base)
-        if at < len(column) and column[at] == when:
-            self.catch_up()
-        else:
-            self._apply_arrivals(begin, at + base)
-
-    def _segment(self, number: int) -> Segment:
-        """The burst of a packet."""
-        return self._segments[bisect_right(self._starts, number) - 1]
-
-    def _order(self, number: int, hop: int) -> int:
-        segment = self._segment(number)
-        return segment.order + (number - segment.start << 24) + hop
-
     def _send(self, begin: int, end: int) -> None:
         """Apply the sending of these packets."""
-        self._passed[0] = end
-        fabric, burst = self._fabric, self._segments[-1].burst
+        fabric, burst = self.fabric, self._segments[-1].burst
         # All bursts in flight at one time have one kind and size.
         fabric.packets[burst.kind] += end - begin
         fabric.octets[burst.kind] += (end - begin) * burst.size
-        self._occupy(0, begin, end)
+        self._pass(self._root, end)
         for observer in fabric.observers:
             for number in range(begin, end):
-                segment = self._segment(number)
+                segment = self.segment(number)
                 message = segment.burst.message(number - segment.start)
-                observer.sent(self._times[0][number - self._base], self.host, message, burst.size)
+                observer.sent(self._sent_at[number - self._base], self.host, message, burst.size)
 
-    def _pass(self, hop: int, begin: int, end: int) -> None:
-        """Apply that these packets left the link before `hop`."""
-        if hop < len(self._hops):
-            self._passed[hop] = end
-            self._occupy(hop, begin, end)
-        else:
-            self._apply_arrivals(begin, end)
+    def _advance(self, branch: Branch, when: float, priority: int, order: int) -> None:
+        """Apply what was offered to a link other than the first before this instant."""
+        end = self.reached(branch.passed, branch, when, priority, order)
+        if end > branch.passed:
+            self._pass(branch, end)
 
-    def _apply_arrivals(self, begin: int, end: int) -> None:
-        """Advance the lockstep group over these packets; losses are only recorded, to be applied at a machine's next input."""
-        self._passed[-1] = end
-        lockstep, lossy, base, times = self._lockstep, self._lossy, self._base, self._times[-1]
-        assert lockstep is not None
-        lost, segment, deferred = 0, self._segment(end - 1), []
-        for number in lossy[bisect_left(lossy, begin) : bisect_left(lossy, end)]:
-            part = segment if number >= segment.start else self._segment(number)
-            lost_by = self._take_losses(number)
-            lost += len(lost_by)
-            before = times[number - 1 - base] if number > begin else None
-            deferred.append((part.burst, number - part.start, number, before, lost_by))
-        lockstep.defer(deferred)
-        lockstep.move(segment.burst.position(end - segment.start), times[end - 1 - base], end)
-        self._fabric.delivered += (end - begin) * self._endpoint.count - lost
-
-    def _occupy(self, hop: int, begin: int, end: int) -> None:
-        """Apply that these packets were offered to a link."""
-        link, last = self._hops[hop], end - 1
-        if isinstance(link, Link):
-            link.offered += end - begin
-        elif link.separate_queues:
-            link.rejoin(self._times[hop][begin - self._base])
-        link.queue.advance(self._times[hop][last - self._base] + self._segment(last).costs[hop])
-
-    def _count(self) -> None:
-        """Bring the counters of the group's links up to date, many packets at a time."""
-        group, sampler, first, end = self._group, self._sampler, self._counted, self._passed[-2]
-        if first == end:
+    def _pass(self, branch: Branch, end: int) -> None:
+        """Apply that the packets before `end` were offered to a link."""
+        begin, link = branch.passed, branch.link
+        if branch.is_contested:
+            self._queue(branch, end)
             return
-        self._counted = end
-        group.offered += (end - first) * self._endpoint.count
-        while sampler is not None and first < end:
-            segment = self._segment(first)
-            count = min(end, segment.start + segment.burst.count) - first
-            losses = sampler.count(segment.burst.identity + first - segment.start, count)
-            for at in range(0, len(losses), PIECE):
-                group.count_lost(listed(losses[at : at + PIECE]))
-            first += count
+        branch.passed = end
+        spans = self.spans(branch.bit, begin, end)
+        if not spans:
+            return
+        count = sum([span.count for span in spans])
+        if branch.router is not None:
+            branch.router.offered += count
+        if isinstance(link, LinkGroup):
+            link.offered += count * link.head.count
+        else:
+            link.offered += count
+        last = self.time_at(spans[-1].begin + spans[-1].count - 1, branch)
+        if isinstance(link, LinkGroup) and link.separate_queues:
+            link.rejoin(last)
+        idle = last + branch.cost
+        if idle > link.queue.free_at:
+            # Otherwise a packet of another sender was offered since.
+            link.queue.advance(idle)
+        if branch.sampler is not None:
+            self._count_losses(link, branch.sampler, spans)
 
-    def _take_losses(self, number: int) -> list[int]:
-        """The members that lose a packet which arrives; removed here, since of many members these are many."""
-        return listed(self._lost_by.pop(number, []))
+    def _queue(self, branch: Branch, end: int) -> None:
+        """Offer the packets before `end` to a contested link, one by one; the queue may drop some."""
+        begin, link, base = branch.passed, branch.link, self._base
+        assert isinstance(link, Link)
+        octets, queue, delay, far = self.tree.size + link.overhead, link.queue, link.delay, branch.far
+        dropped: list[int] = []
+        for number in range(begin, end):
+            offered = self.time_at(number, branch)
+            idle: float | None = None
+            if not self.is_absent(number, branch.bit):
+                link.offered += 1
+                if branch.router is not None:
+                    branch.router.offered += 1
+                idle = queue.offer(octets, offered)
+                if idle is None:
+                    link.dropped += 1
+                    dropped.append(number)
+            # A packet that does not get there has a time, too, so that times ascend.
+            far.append(idle + delay if idle is not None else far[-1] if far else offered)
+        branch.passed = end
+        if branch.sampler is not None:
+            for span in self.spans(branch.bit, begin, end):
+                lost = {span.begin + place for place, _ in branch.sampler.predict(span.identity, span.count)}
+                branch.sampler.count(span.identity, span.count)
+                link.lost += len(lost.difference(dropped))
+        assert len(far) == end - base
+        for number in dropped:
+            self.exclude(number, branch.subtree & ~branch.bit)
+        if dropped:
+            self.note_drop(branch, dropped[0])
+
+    def note_drop(self, branch: Branch, number: int) -> None:
+        """Note that a contested link dropped this packet, and perhaps later ones."""
+
+    def contest(self, branch: Branch) -> None:
+        """Let packets wait at a link from now on."""
+        arrived = branch.cost
+        delay = branch.link.delay
+        branch.far = [self.time_at(number, branch) + arrived + delay for number in range(self._base, branch.passed)]
+        branch.is_contested = True
+
+    def _count_losses(self, link: Link | LinkGroup, sampler: Sampler, spans: list[Span]) -> None:
+        """Count what a link loses of these packets."""
+        for span in spans:
+            losses = sampler.count(span.identity, span.count)
+            if isinstance(link, Link):
+                link.lost += len(losses)
+                continue
+            for at in range(0, len(losses), PIECE):
+                link.count_lost(listed(losses[at : at + PIECE]))

@@ -3,9 +3,10 @@
 from typing import Any, Final
 
 from protocols.fast.contract import FastMachine, FastMessage
+from protocols.fast.group import MachineGroup
 from protocols.machine import Message
 
-__all__ = ["begins_chain", "fast_machine"]
+__all__ = ["begins_chain", "fast_machine", "make_group"]
 
 _known: Final[dict[type, bool]] = {}
 
@@ -22,3 +23,9 @@ def fast_machine(machine: Any) -> FastMachine | None:
 def begins_chain(message: Message) -> bool:
     """Whether the message determines the next state of its receivers, which may then be advanced together."""
     return isinstance(message, FastMessage) and message.next_state is not None
+
+
+def make_group(machines: list[Any]) -> MachineGroup | None:
+    """Return a group that advances the fast ones among these machines together; None if these differ in how."""
+    makers = {type(machine).make_group for machine in machines if fast_machine(machine) is not None}
+    return makers.pop()(machines) if len(makers) == 1 else None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.sweep.run.child_process import ChildProcess, RunOutcome
+from experiments.running.child_process import ChildProcess, RunOutcome
 from experiments.sweep.spec.grid import SweepRun
 
 __all__ = ["DEFAULT_SECONDS_PER_WEIGHT", "Calibration", "calibrate"]

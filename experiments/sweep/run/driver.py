@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.running.child_process import ChildProcess, Perform
 from experiments.sweep.run import warm_session
 from experiments.sweep.run.adaptive import deciding_metrics, planned_runs
 from experiments.sweep.run.calibration import Calibration, calibrate
-from experiments.sweep.run.child_process import ChildProcess, Perform
 from experiments.sweep.run.deployment import deploy
 from experiments.sweep.run.progress import Progress
 from experiments.sweep.run.single_run import perform as perform_run

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.running.child_process import ChildProcess
 from experiments.sweep.run.adaptive import deciding_metrics, planned_runs
 from experiments.sweep.run.calibration import calibrate
-from experiments.sweep.run.child_process import ChildProcess
 from experiments.sweep.run.driver import missing_runs
 from experiments.sweep.run.single_run import perform
 from experiments.sweep.run.spark_servers import address, servers

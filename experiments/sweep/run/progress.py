@@ -9,6 +9,8 @@ from typing import TextIO
 
 from pyarrow import parquet
 
+from experiments.output.clock import clock
+
 __all__ = ["Progress", "report_run"]
 
 PLAIN_INTERVAL = 10.0
@@ -92,11 +94,5 @@ class Progress:
         spent = now - self._began
         rate = done / spent if spent > 0 else 0.0
         known = f", {self._before} known" if self._before else ""
-        over = f", {rate:.3g} runs/s, about {_clock(left / rate)} to go" if rate and left else f", {_clock(spent)}"
+        over = f", {rate:.3g} runs/s, about {clock(left / rate)} to go" if rate and left else f", {clock(spent)}"
         return f"{done} of {self._total} done{known}, {failed} failed, {left} left{over}"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from experiments.running.child_process import ChildProcess, Perform, RunOutcome
 from experiments.scenario.protocol_modules import provide
-from experiments.sweep.run.child_process import ChildProcess, Perform, RunOutcome
 from experiments.sweep.run.progress import report_run
 from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.sweep_file import BACKEND

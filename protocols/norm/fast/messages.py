@@ -1,6 +1,6 @@
 """The messages of a fast sender: what the wire holds, and the positions before and after them."""
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from protocols.fast.contract import FastMessage
 from protocols.norm.messages import FLAG_REPAIR, Data, Flush, Info, Probe, Squelch
@@ -15,7 +15,7 @@ the sender rewound to."""
 Loss: TypeAlias = tuple[int, ...]
 """Object, block, and bit mask of the source symbols that did not arrive."""
 
-_CHAIN = ("expects", "expects_if_complete", "next_state")
+_CHAIN: Final = ("expects", "expects_if_complete", "next_state")
 
 
 class FastData(Data, FastMessage):

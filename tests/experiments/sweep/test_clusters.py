@@ -136,7 +136,7 @@ def test_a_sweep_killed_at_random_times_and_resumed_gives_the_same_rows(
         assert "Traceback" not in stderr, stderr
         if kind == "java" and process.returncode:
             assert process.returncode == 1
-            assert "(--resume makes the others): its Java process has died" in stderr
+            assert "(--resume runs the others): its Java process has died" in stderr
         deadline = time.monotonic() + 30
         while any(map(alive, family)) and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from experiments.sweep.run.child_process import ChildProcess
+from experiments.running.child_process import ChildProcess
 from experiments.sweep.run.task import TODO_SCHEMA, Task
 from experiments.sweep.store.schema import runs_schema
 from tests.experiments.sweep.failing_runs import ERROR, EXITS, HANGS, HUNGRY, SEGFAULT, perform_or_fail

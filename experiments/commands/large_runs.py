@@ -1,0 +1,26 @@
+"""What commands that simulate say of a large run before it begins."""
+
+import sys
+from collections.abc import Iterable
+from math import inf
+
+import typer
+
+from experiments.output.working import working
+from experiments.scenario.scenario import Scenario
+
+__all__ = ["admit_simulations"]
+
+
+def admit_simulations(scenarios: Iterable[Scenario], time_limit: float = inf) -> None:
+    """Estimate large simulations before they begin; UsageError for one that needs too much memory or time (seconds)."""
+    from experiments.running.run_cost import admit, begins_at_once
+
+    for wanted in scenarios:
+        if not begins_at_once(wanted, time_limit):
+            with working(f"estimating {wanted.name}"):
+                cost = admit(wanted, time_limit)
+            if cost is None:
+                typer.echo(f"warning: {wanted.name}: no estimate, since short runs of it fail or take too long", err=True)
+            elif sys.stderr.isatty():
+                typer.echo(f"{wanted.name}: {cost}", err=True)

@@ -1,0 +1,81 @@
+"""The size of a run: its receivers and the packets of its content; and smaller runs of the same scenario."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from experiments.scenario.scenario import Scenario
+from experiments.scenario.workload import FileWorkload
+from topologies.inline import Inline
+
+__all__ = ["RunSize", "shrunk", "size_of"]
+
+USUAL_SEGMENT = 1400
+"""Bytes of content in a packet of a protocol that has no such parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSize:
+    """Hosts of a run, and packets that carry its content once."""
+
+    hosts: int
+    packets: int
+
+    @property
+    def deliveries(self) -> int:
+        """Packets of content that arrive if every host gets everything once."""
+        return self.hosts * self.packets
+
+
+def size_of(scenario: Scenario) -> RunSize:
+    """Return the size of a run; content that can't be sent within its time limit is not counted."""
+    topology = scenario.build_topology()
+    packets = sum(_packets(scenario, work) for work in scenario.workload)
+    return RunSize(sum(map(topology.size, topology.host_nodes)), max(packets, 1))
+
+
+def _packets(scenario: Scenario, work: FileWorkload) -> int:
+    segment, rate = _segment(scenario), getattr(scenario.protocol.config, "rate", None)
+    packets = work.count * ceil(work.size / segment)
+    return packets if rate is None else min(packets, ceil(max(0.0, scenario.duration - work.at) * rate / segment))
+
+
+def shrunk(scenario: Scenario, hosts: int, packets: int) -> Scenario:
+    """Return a run of the same scenario with about so many hosts and packets of content, or as many as it has.
+
+    Members of a group that the scenario names stay. There are no faults.
+    """
+    size = size_of(scenario)
+    submitted = sum(work.count * ceil(work.size / _segment(scenario)) for work in scenario.workload) or 1
+    works = tuple(_shorter(work, min(1.0, packets / submitted)) for work in scenario.workload)
+    topology = _thinner(scenario, min(1.0, hosts / size.hosts))
+    return scenario.model_copy(update={"topology": topology, "workload": works, "faults": ()})
+
+
+def _segment(scenario: Scenario) -> int:
+    return int(getattr(scenario.protocol.config, "segment", USUAL_SEGMENT))
+
+
+def _shorter(work: FileWorkload, share: float) -> FileWorkload:
+    """Return a part of a workload: fewer files, or a smaller one."""
+    count = max(1, round(work.count * share))
+    size = ceil(work.size * min(1.0, share * work.count / count))
+    return work.model_copy(update={"count": count, "size": size})
+
+
+def _thinner(scenario: Scenario, share: float) -> Any:
+    """Return the topology with a share of the members of each group, at least those that the scenario names."""
+    topology, model = scenario.build_topology(), scenario.topology
+    named = [name for _, names in scenario.named_hosts() for name in names if name not in topology.host_nodes]
+    least = max((topology.member(host).place + 2 for host in named), default=1)
+
+    def fewer(count: int) -> int:
+        return min(count, max(least, ceil(count * share)))
+
+    if isinstance(model, Inline):
+        nodes = {
+            name: node if node.count is None else node.model_copy(update={"count": fewer(node.count)})
+            for name, node in model.nodes.items()
+        }
+        return model.model_copy(update={"nodes": nodes})
+    return model.model_copy(update={"receivers": fewer(model.receivers)})

@@ -1,0 +1,50 @@
+"""The ACKs of many receivers for one DATA message."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from mypy_extensions import trait
+
+from protocols.arq.fast.messages import FastData
+from protocols.arq.messages import Ack
+from protocols.arq.wire import size_of
+from protocols.fast.feedback import FeedbackBatch
+from protocols.machine import Address
+
+__all__ = ["AckBatch", "AckSink"]
+
+
+@trait
+class AckSink(ABC):
+    """A sender that takes ACKs in batches."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def take_acks(self, message: FastData, nodes: Sequence[int], times: Sequence[float]) -> None:
+        """Handle the ACKs of these nodes for a message of this sender, which arrived at `times` (seconds)."""
+
+
+class AckBatch(FeedbackBatch):
+    """One ACK of each of several receivers."""
+
+    __slots__ = ("_data", "_nodes")
+
+    def __init__(self, machines: Sequence[Any], data: FastData, to: Address) -> None:
+        self._data = data
+        self._nodes = [machine.node for machine in machines]
+        super().__init__(machines, Ack.kind, size_of(self.message(0)), to)
+
+    def message(self, number: int) -> Ack:
+        """Return the ACK of receiver `number`, counted from 0."""
+        data = self._data
+        return Ack(data.sender, data.instance, data.object_id, data.unit, self._nodes[number])
+
+    def is_noted_by(self, machine: object) -> bool:
+        """Return whether the receiver is a sender of protocol A: ACKs show when its timers run out."""
+        return isinstance(machine, AckSink)
+
+    def deliver(self, machine: AckSink, begin: int, times: Sequence[float]) -> None:
+        """Deliver the ACKs from number `begin` on, which arrived at `times` (seconds)."""
+        machine.take_acks(self._data, self._nodes[begin : begin + len(times)], times)

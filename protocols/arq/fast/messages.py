@@ -1,0 +1,40 @@
+"""The messages of a fast sender: what the wire holds, and the positions before and after them."""
+
+from protocols.arq.messages import Data, End
+from protocols.fast.units import UnitMessage
+
+__all__ = ["FastData", "FastEnd", "Position"]
+
+_CHAIN = ("expects", "expects_if_complete", "fills", "next_state")
+
+
+class Position:
+    """Where a sender is: object and unit to be sent next, and how many DATA messages it sent."""
+
+    __slots__ = ("is_end", "object_id", "origin", "sent", "unit")
+
+    def __init__(self, origin: tuple[int, int], object_id: int, unit: int, sent: int, is_end: bool) -> None:
+        self.origin = origin
+        """Node id and instance of the sender."""
+        self.object_id = object_id
+        self.unit = unit
+        self.sent = sent
+        self.is_end = is_end
+        """Whether the unit follows the last one of the object."""
+
+
+class FastData(Data, UnitMessage):
+    """DATA between two positions; `fills` is (object id, unit) of a repair."""
+
+    __slots__ = _CHAIN
+
+    @property
+    def redundant(self) -> bool:
+        """Whether it is a repair, which is a duplicate to a receiver that has the unit."""
+        return self.repair
+
+
+class FastEnd(End, UnitMessage):
+    """END between two positions: it advances nobody who knows that everything was sent."""
+
+    __slots__ = _CHAIN

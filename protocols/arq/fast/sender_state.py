@@ -1,0 +1,162 @@
+"""One sender as a fast receiver knows it: a state that a `UnitGroup` can advance."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from protocols.arq.fast.messages import FastData, Position
+from protocols.arq.fast.rx_object import FastRxObject
+from protocols.arq.messages import Data, End, Nack
+from protocols.arq.repair_policy import RepairPolicy
+from protocols.arq.rx_object import RxObject
+from protocols.arq.sender_state import SenderState
+from protocols.arq.session import Session
+from protocols.fast.contract import Coordinator
+from protocols.fast.units import UnitMessage, UnitState
+from protocols.machine import Address, Sink
+
+__all__ = ["FastSenderState"]
+
+_APART: Final[Any] = object()
+"""The position of a receiver that is nowhere in the sender's chain."""
+
+
+class FastSenderState(SenderState, UnitState):
+    """As `SenderState`; `position` is the sender's own object wherever both expect the same unit of the same open object.
+
+    While the position advances from outside, the units passed over were received (`sync`).
+    """
+
+    __slots__ = ("_synced", "coordinator", "duplicates", "is_complete", "overheard", "position")
+    attentive = False
+
+    def __init__(self, session: Session, policy: RepairPolicy, first: Data | End, address: Address) -> None:
+        super().__init__(session, policy, first, address)
+        self.position = self._synced = _APART
+        """`_synced` is the position that the rest of the state agrees with."""
+        self.coordinator: Coordinator | None = None
+        self.duplicates = self.overheard = 0
+        self.is_complete = True
+
+    def sync(self) -> None:
+        """Bring the rest of the state up to the position."""
+        position, synced = self.position, self._synced
+        if position is not synced:
+            self._session.data_received += position.sent - synced.sent
+            item: Any = self._objects.get(position.object_id)
+            if item is not None:
+                item.reached = position.unit
+            self._unit = position.unit
+            self._synced = position
+
+    def lacks(self) -> Iterable[tuple[int, int]]:
+        """Return the missing units as (object id, unit)."""
+        objects: dict[int, Any] = self._objects
+        return [(number, unit) for number, item in objects.items() if item.gaps is not None for unit in item.gaps]
+
+    def take(self, message: FastData, now: float) -> bool | None:
+        """Handle the usual DATA of the chain: the next new unit after lost ones, or a repair; None if it is another one.
+
+        Returns whether the unit was stored, as `on_data`.
+        """
+        self.sync()
+        before, after, synced = message.expects, message.next_state, self._synced
+        if before is None or synced is _APART or before.origin is not synced.origin:
+            return None
+        objects: dict[int, Any] = self._objects
+        object_id, unit = message.object_id, message.unit
+        item = objects.get(object_id)
+        if message.repair:
+            if before is not synced:
+                return None
+            is_new = False
+            if item is not None and item.gaps is not None and unit in item.gaps:
+                is_new = self._store(item, message)
+                self.is_complete = all(each.gaps is None for each in objects.values())
+            else:
+                self._session.duplicates += 1
+        else:
+            if item is None or object_id != synced.object_id or unit < synced.unit or next(iter(objects)) < message.first:
+                return None
+            is_new = True
+            for number in range(synced.unit, unit):
+                self._add_missing(object_id, number, now)
+                self.is_complete = False
+            item.reach(unit)
+            item.reached = self._unit = unit + 1
+        self.last_heard = now
+        self.position = self._synced = after
+        return is_new
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def on_data(self, message: Data, now: float) -> bool:
+        """Handle a unit of content."""
+        self.sync()
+        is_new = super().on_data(message, now)
+        self._link(message)
+        return is_new
+
+    def on_end(self, message: End, now: float) -> None:
+        """Handle an END."""
+        self.sync()
+        super().on_end(message, now)
+        self._link(message)
+
+    def on_nack(self, nack: Nack, now: float) -> None:
+        """Handle another receiver's NACK, by which the position may advance."""
+        self.sync()
+        unit = self._unit
+        super().on_nack(nack, now)
+        if self._unit != unit:
+            self.position = self._synced = _APART
+
+    def suppress(self, nack: Nack, now: float) -> None:
+        """Handle another receiver's NACK for a unit before the position, which is left as it is."""
+        missing = self._missing.get((nack.object_id, nack.unit))
+        due = self._policy.on_overheard(nack, missing, now)
+        if missing is not None and due is not None:
+            self._start_timer(missing, due)
+
+    def wakes_in_place(self, now: float) -> bool:
+        """Return whether `wake` does nothing but to serve timers: it does not abort objects or ask when a message came last."""
+        missing, most = self._missing, self._session.config.robust
+        if self._silent_at <= now:
+            return False
+        due = [missing.get(key) for when, key in self._timers if when <= now]
+        return not any(each is not None and each.tries > most for each in due)
+
+    def _link(self, message: Data | End) -> None:
+        """Set the position after a message: the sender's own where this receiver expects the same."""
+        position: Position | None = message.next_state if isinstance(message, UnitMessage) else None
+        if position is not None and self._is_at(position):
+            self.position = self._synced = position
+            objects: dict[int, Any] = self._objects
+            self.is_complete = all(item.gaps is None for item in objects.values())
+        else:
+            self.position = self._synced = _APART
+
+    def _is_at(self, position: Position) -> bool:
+        """Return whether the same messages have the same effects as on others there, apart from units that are missing.
+
+        They have not if the application refused the object, or while an object was announced and not yet opened.
+        """
+        objects, number = self._objects, self._object
+        if number != position.object_id or self._unit != position.unit:
+            return False
+        return (number in objects or position.is_end) and (not objects or None not in objects.values())
+
+    # -- hooks of the plain state ----------------------------------------------------------------------------------
+
+    def _make_object(self, message: Data, sink: Sink) -> RxObject:
+        return FastRxObject(message, sink)
+
+    def _open(self, message: Data, now: float) -> RxObject | None:
+        item = super()._open(message, now)
+        if isinstance(item, FastRxObject):
+            item.reach(min(self._unit, item.units) if message.object_id == self._object else item.units)
+        return item
+
+    def _advance_to_unit(self, item: RxObject, unit: int, now: float) -> None:
+        super()._advance_to_unit(item, unit, now)
+        assert isinstance(item, FastRxObject)
+        item.reach(unit)

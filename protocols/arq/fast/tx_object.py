@@ -1,0 +1,90 @@
+"""The objects of a fast sender, which links its messages by positions."""
+
+from protocols.arq.config import AConfig
+from protocols.arq.fast.messages import FastData, FastEnd, Position
+from protocols.arq.messages import identity_of
+from protocols.arq.tx_object import ObjectStore, TxObject
+
+__all__ = ["FastObjectStore"]
+
+
+class FastObjectStore(ObjectStore):
+    """As `ObjectStore`; `position` is where receivers are that received everything sent so far."""
+
+    __slots__ = ("_served_from", "has_no_bytes", "position")
+
+    def __init__(self, config: AConfig, node: int, instance: int) -> None:
+        super().__init__(config, node, instance)
+        self.has_no_bytes = False
+        """Whether the last new unit was one in the middle of an object, without bytes."""
+        self._served_from = 0
+        """The oldest object that is repaired, as the last message said."""
+        self.position = Position((node, self._instance), -1, 0, 0, True)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the next message abandons no object."""
+        return self._served_from == self.first
+
+    def message(self, item: TxObject, unit: int, repair: bool) -> FastData:
+        """Return the DATA message of a unit, linked to the one before.
+
+        It only advances receivers at the position if it repairs something, or is a unit in the middle of the object without bytes, and
+        abandons no object.
+        """
+        payload, length = self.read(item, unit)
+        before, object_id = self.position, item.object_id
+        is_inner = not repair and 0 < unit < item.units - 1 and before.object_id == object_id and payload is None
+        if repair:
+            after = Position(before.origin, before.object_id, before.unit, before.sent + 1, before.is_end)
+        else:
+            after = Position(before.origin, object_id, unit + 1, before.sent + 1, unit + 1 == item.units)
+        if not repair:
+            self.has_no_bytes = is_inner
+        message = self._make(item, unit, repair, payload, length)
+        message.expects = before if (repair or is_inner) and self.is_steady else None
+        message.expects_if_complete = None
+        message.fills = (object_id, unit) if repair else None
+        message.next_state = self.position = after
+        self._served_from = message.first
+        return message
+
+    def linked(self, before: Position, after: Position, length: int) -> FastData:
+        """Return the DATA message of a new unit of `length` bytes in the middle of an object."""
+        message = self._make(self.objects[before.object_id], before.unit, False, None, length)
+        message.expects, message.next_state = before, after
+        message.expects_if_complete = message.fills = None
+        return message
+
+    def end(self) -> FastEnd:
+        """Return the END message, which only advances receivers that know how much was sent."""
+        plain = super().end()
+        message = FastEnd(plain.sender, plain.instance, plain.object_id, plain.units, plain.first)
+        position = self.position
+        is_known = position.is_end and position.object_id == plain.object_id and self.is_steady
+        message.expects = message.next_state = position if is_known else None
+        message.expects_if_complete = message.fills = None
+        self._served_from = plain.first
+        return message
+
+    def skip(self, count: int, position: Position) -> None:
+        """Move on by so many units of the object that is being sent, to a position within it."""
+        item, unit = self.waiting[-1]
+        self.waiting[-1] = item, unit + count
+        self.position = position
+
+    def _make(self, item: TxObject, unit: int, repair: bool, payload: bytes | None, length: int) -> FastData:
+        return FastData(
+            self._node,
+            self._instance,
+            item.object_id,
+            unit,
+            self.first,
+            item.content.source.size,
+            self._config.segment,
+            item.content.is_file,
+            repair,
+            payload,
+            length,
+            identity_of(self._node, item.object_id, unit),
+        )

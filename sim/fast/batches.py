@@ -1,0 +1,235 @@
+"""Feedback of many hosts to one address, as one event for each instant and link.
+
+The members of a counted group that answer one packet send at one instant over equal links, so their packets reach the switch
+together. There they queue for the next link one behind the other, and their arrivals at a host behind it are arithmetic. If the
+receiver only notes them (`FeedbackBatch.is_noted_by`) they are delivered late: before its next other input, or when the last
+has arrived. Whatever is not as simple goes on packet by packet.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from itertools import accumulate, repeat
+from typing import Any
+
+from protocols.fast.feedback import FeedbackBatch
+from protocols.machine import Packet
+from sim.endpoint import Endpoint
+from sim.fabric import Fabric
+from sim.fast.machines import fast_machine
+from sim.flight import Flight, Grouped, Hop, Place, Route
+from sim.host import SimHost
+from sim.kernel import Kernel
+from sim.link import Link
+from sim.member_uplinks import MemberUplinks
+from sim.occurrence import ARRIVAL, Occurrence, post
+from sim.switch import Switch
+
+__all__ = ["Batches"]
+
+
+class Train:
+    """Packets of a batch from number `first` on that were sent together; `serial` is that of packet 0."""
+
+    __slots__ = ("batch", "cost", "delay", "end", "first", "last", "route", "serial", "start")
+
+    def __init__(self, batch: FeedbackBatch, route: Route, serial: int, first: int, end: int) -> None:
+        self.batch = batch
+        self.route = route
+        self.serial = serial
+        self.first = first
+        self.end = end
+        """Number behind the last packet."""
+        self.start = self.cost = self.delay = self.last = 0.0
+        """On the last link: when the transmission of the first packet begins, seconds for each, propagation, last arrival."""
+
+    def order(self, number: int, hop: int) -> int:
+        """Return the order of a packet's arrival behind link `hop`, counted from 1 (`sim.flight.Flight`)."""
+        host: SimHost = self.batch.machines[number].ports
+        return (host.place + 1) << 80 | (self.serial + number) << 24 | hop
+
+    def flight(self, number: int, hop: int) -> Flight:
+        """Return a packet behind link `hop` as if it had been sent on its own."""
+        batch = self.batch
+        host: SimHost = batch.machines[number].ports
+        return Flight(batch.message(number), None, batch.size, host.place, host.name, self.route, self.order(number, hop))
+
+    def queue_behind(self, link: Link, now: float) -> None:
+        """Offer the packets to the last link of their way, one behind the other."""
+        count, queue = self.end - self.first, link.queue
+        link.offered += count
+        self.start, self.cost, self.delay = max(queue.free_at, now), (self.batch.size + link.overhead) / queue.rate, link.delay
+        (end,) = deque(accumulate(repeat(self.cost, count), initial=self.start), maxlen=1)
+        queue.advance(end)
+        self.last = end + self.delay
+
+    def times(self) -> list[float]:
+        """Return when the packets arrive behind the last link, in seconds."""
+        ends = accumulate(repeat(self.cost, self.end - self.first), initial=self.start)
+        return [end + self.delay for end in ends][1:]
+
+    def split(self, count: int) -> "Train":
+        """Return a train of the first `count` packets, which this one is without from now on."""
+        head = Train(self.batch, self.route, self.serial, self.first, self.first + count)
+        head.start, head.cost, head.delay = self.start, self.cost, self.delay
+        (self.start,) = deque(accumulate(repeat(self.cost, count), initial=self.start), maxlen=1)
+        self.first += count
+        return head
+
+
+class Inbox:
+    """The packets on their way to a host whose machine only notes them."""
+
+    def __init__(self, host: SimHost) -> None:
+        self.host = host
+        self._machine: Any = None
+        self._fabric = host.endpoint.fabric
+        self._kernel: Kernel = self._fabric.kernel
+        self._trains: deque[Train] = deque()
+        self._callbacks = (self._on_last,)
+
+    def add(self, train: Train) -> None:
+        """Take packets that were offered to the last link."""
+        self._machine = machine = self.host.machine
+        fast = fast_machine(machine)
+        assert fast is not None
+        fast.fast_state.coordinator = self
+        self._trains.append(train)
+        post(self._kernel.env, train.last, ARRIVAL, train.order(train.end - 1, 2), Occurrence(self._callbacks, None))
+
+    def release(self, machine: Any) -> None:
+        """Deliver what has arrived, because the machine gets another input."""
+        del machine
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Deliver what arrived up to the present event."""
+        kernel = self._kernel
+        when, priority, order, *_ = kernel.key
+        if when < kernel.env._now:
+            # A user's code drives SimPy instead of the kernel.
+            when, priority, order = kernel.env._now, 0, 0
+        trains = self._trains
+        while trains and trains[0].last < when:
+            self._deliver(trains.popleft())
+        while trains:
+            head, times = trains[0], trains[0].times()
+            count = bisect_left(times, when)
+            while (
+                count < len(times)
+                and times[count] == when
+                and (ARRIVAL, head.order(head.first + count, 2)) <= (priority, order)
+            ):
+                count += 1
+            if count < len(times):
+                if count:
+                    self._deliver(head.split(count))
+                break
+            self._deliver(trains.popleft())
+        if not trains and self._machine is not None:
+            self._machine.fast_state.coordinator = None
+
+    def _on_last(self, occurrence: Occurrence) -> None:
+        del occurrence
+        self.catch_up()
+
+    def _deliver(self, train: Train) -> None:
+        machine, times = self.host.machine, train.times()
+        self._fabric.delivered += len(times)
+        if machine is self._machine:
+            train.batch.deliver(machine, train.first, times)
+            return
+        # The machine was replaced meanwhile.
+        for number, when in enumerate(times, train.first):
+            flight = train.flight(number, 2)
+            machine.receive(flight.message, flight.source, train.route.to, when)
+
+
+class Batches:
+    """Sends batches over the links of one network; `inboxes` have packets that were not delivered yet, or had some."""
+
+    def __init__(self) -> None:
+        self._inboxes: dict[int, Inbox] = {}
+        self._callbacks = (self._on_switch,)
+
+    def catch_up(self) -> None:
+        """Deliver what has arrived."""
+        for inbox in self._inboxes.values():
+            inbox.catch_up()
+
+    def send(self, batch: FeedbackBatch, now: float) -> None:
+        """Send a batch of members of one group."""
+        hosts: list[SimHost] = [machine.ports for machine in batch.machines]
+        endpoint = hosts[0].endpoint
+        fabric = endpoint.fabric
+        route = endpoint.route_to(batch.to)
+        places = [host.place for host in hosts]
+        when = None
+        if _is_simple(endpoint, route):
+            uplinks = endpoint.member_uplink(places[0] - endpoint.base)
+            when = uplinks.carry_batch(places, batch.size, now) if isinstance(uplinks, MemberUplinks) else None
+        if when is None:
+            for number, host in enumerate(hosts):
+                host.send(Packet(batch.message(number), batch.size, batch.to))
+            return
+        train = Train(batch, route, fabric.serial + 1, 0, len(hosts))
+        fabric.serial += len(hosts)
+        fabric.traffic.add(batch.kind, batch.size, len(hosts))
+        fabric.fingerprinter.controls(now, places, batch.kind, batch.size)
+        self._post(fabric, train, when)
+
+    def _post(self, fabric: Fabric, train: Train, when: float) -> None:
+        post(fabric.kernel.env, when, ARRIVAL, train.order(train.first, 1), Occurrence(self._callbacks, train))
+
+    def _on_switch(self, occurrence: Occurrence) -> None:
+        """Forward packets that arrive at the switch of their group."""
+        train: Train = occurrence.content
+        endpoint: Endpoint = train.batch.machines[0].ports.endpoint
+        fabric = endpoint.fabric
+        kernel, now = fabric.kernel, fabric.kernel.env._now
+        queue: list[Any] = kernel.env._queue
+        if queue and queue[0][:3] < (now, ARRIVAL, train.order(train.end - 1, 1)):
+            # Another packet comes between them.
+            numbers = range(train.first, train.end)
+            count = max(1, bisect_left(numbers, queue[0][1:3], key=lambda number: (ARRIVAL, train.order(number, 1))))
+            head = train.split(count)
+            self._post(fabric, train, now)
+            train = head
+        kernel.busy = True
+        uplinks = endpoint.member_uplink(0)
+        assert isinstance(uplinks, MemberUplinks)
+        link = _last_link(uplinks.head, train)
+        if link is None:
+            for number in range(train.first, train.end):
+                uplinks.head.arrive(train.flight(number, 1), (), now)
+        else:
+            train.queue_behind(link, now)
+            self._inbox(train.route).add(train)
+        kernel.settle_inputs()
+
+    def _inbox(self, route: Route) -> Inbox:
+        host = route.target
+        assert isinstance(host, SimHost)
+        inbox = self._inboxes.get(host.place)
+        if inbox is None:
+            inbox = self._inboxes[host.place] = Inbox(host)
+        return inbox
+
+
+def _is_simple(endpoint: Endpoint, route: Route) -> bool:
+    """Whether packets of a node are unicast in a network that nobody watches or disturbs."""
+    fabric = endpoint.fabric
+    is_plain = type(endpoint) is Endpoint and type(fabric.forwarding) is Grouped and fabric.codec is None
+    return is_plain and route.target is not None and not fabric.observers and not fabric.fault_shims
+
+
+def _last_link(switch: Place, train: Train) -> Link | None:
+    """The plain link from a switch to the host a train is for, if that is the next one and the host only notes the packets."""
+    target = train.route.target
+    if type(switch) is not Switch or type(target) is not SimHost or not _is_simple(target.endpoint, train.route):
+        return None
+    links = switch.next_links(train.route)
+    link: Hop | None = links[0] if len(links) == 1 and len(target.endpoint.uplinks) == 1 else None
+    if type(link) is not Link or link.head is not target.endpoint or link.framing is not None or link.sampler is not None:
+        return None
+    is_free = link.reservation is None and link.queue.limit is None
+    return link if is_free and train.batch.is_noted_by(target.machine) else None

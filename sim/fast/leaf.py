@@ -1,0 +1,265 @@
+"""The end of a branch: one group of hosts to which packets are scheduled ahead, and the arrivals there that are events."""
+
+from collections.abc import Callable
+from typing import Final
+
+from protocols.fast.deferred import Missed
+from protocols.fast.group import MachineGroup
+from sim.endpoint import Endpoint
+from sim.fast.in_flight import InFlight
+from sim.fast.machines import make_group
+from sim.fast.tree import Branch, Point
+from sim.kernel import Pending
+from sim.occurrence import ARRIVAL, Occurrence, post
+from topologies.draws import listed
+
+__all__ = ["Leaf"]
+
+_BEHIND: Final = (1 << 24) - 2
+"""The rank of an event that comes when a packet has been offered to a link."""
+
+
+class Leaf(Point, Pending):
+    """The far end of the link `branch`, which leads to hosts, for the packets `in_flight`.
+
+    An arrival is an event if some receivers have diverged, or if it has more effect than to advance receivers
+    (`Burst.next_visible`). The others are applied when the state of the lockstep group is needed. A packet that all hosts lose
+    has no arrival; the next one is an event then.
+    """
+
+    def __init__(self, branch: Branch, in_flight: InFlight, unfold: Callable[[], None]) -> None:
+        super().__init__(branch.index + 1)
+        assert isinstance(branch.link.head, Endpoint)
+        self.branch = branch
+        self.endpoint: Endpoint = branch.link.head
+        self.lockstep: MachineGroup | None = None
+        """The hosts' machines; None while no host listens."""
+        self.arrived = 0
+        """How many packets have arrived or were lost, as far as that is applied."""
+        # The packets from the first to before the second number are known to arrive.
+        self._sure_from = self._sure_to = 0
+        self._in_flight = in_flight
+        self._unfold = unfold
+        # The number of the packet whose arrival is an event, where it is then, and the event.
+        self._posted: int | None = None
+        self._point: Point | None = None
+        self._occurrence: Occurrence | None = None
+        self._callbacks = (self._on_arrival,)
+
+    def attach(self) -> bool:
+        """Find the lockstep group of the hosts, or make one; return whether packets can be scheduled ahead to them."""
+        self.lockstep = None
+        members = self.endpoint.groups.get(self._in_flight.route.to)
+        if members is None or not members.present:
+            return True
+        machines = members.pack() if members.machines is None else members.machines
+        if members.members is not None:
+            return False
+        if members.lockstep is None:
+            members.lockstep = make_group(machines)
+        if not isinstance(members.lockstep, MachineGroup) or members.lockstep.late is not None:
+            return False
+        self.lockstep = members.lockstep
+        return True
+
+    # Losses
+
+    def losers_of(self, number: int) -> list[int]:
+        """Return the members that lose a packet on the link."""
+        sampler = self.branch.sampler
+        if sampler is None:
+            return []
+        segment = self._in_flight.segment(number)
+        losses = sampler.predict(segment.burst.identity + number - segment.start, 1)
+        return listed(losses[0][1]) if losses else []
+
+    def is_gone(self, number: int) -> bool:
+        """Return whether a packet does not arrive, or is on its way as an event of its own."""
+        return self._in_flight.is_absent(number, self.branch.bit) or len(self.losers_of(number)) == self.endpoint.count
+
+    def _next_present(self, begin: int, end: int) -> int:
+        """Return the first packet from `begin` on that arrives; `end` if there is none."""
+        while begin < end and self._next_gone(begin, end) == begin:
+            begin += 1
+        return begin
+
+    def _next_gone(self, begin: int, end: int) -> int:
+        """Return the first packet from `begin` on that does not arrive; `end` if there is none."""
+        if not self._sure_from <= begin <= self._sure_to:
+            self._sure_from, self._sure_to = begin, self._find_gone(begin, self._in_flight.end)
+        elif end > self._sure_to:
+            self._sure_to = self._find_gone(self._sure_to, self._in_flight.end)
+        return min(end, self._sure_to)
+
+    def _find_gone(self, begin: int, end: int) -> int:
+        sampler = self.branch.sampler
+        for span in self._in_flight.spans(self.branch.bit, begin, end):
+            if span.begin > begin:
+                break
+            if sampler is not None:
+                place = sampler.first_lost_by_all(span.identity, span.count)
+                if place < span.count:
+                    return begin + place
+            begin += span.count
+        return begin
+
+    # Bringing up to date
+
+    def sync(self) -> None:
+        """Advance the lockstep group by the arrivals before the present event; links are updated when they are needed."""
+        when, priority, order = self._in_flight.instant()
+        self.catch_up(when, priority, order)
+
+    def catch_up(self, when: float, priority: int, order: int) -> None:
+        """Apply the arrivals before this instant."""
+        self._apply(self._in_flight.reached(self.arrived, self, when, priority, order))
+
+    def _apply(self, end: int) -> None:
+        """Apply the arrivals before packet `end`."""
+        begin, self.arrived = self.arrived, end
+        while begin < end:
+            begin = self._next_present(begin, end)
+            stop = self._next_gone(begin, end)
+            if begin < stop:
+                self._move(begin, stop)
+            begin = stop
+
+    def _move(self, begin: int, end: int) -> None:
+        """Advance the lockstep group over these packets; losses are only recorded, to be applied at a machine's next input."""
+        flying, lockstep, sampler = self._in_flight, self.lockstep, self.branch.sampler
+        if lockstep is None:
+            return
+        first = flying.segment(begin)
+        assert lockstep.is_at(first.burst.position(begin - first.start)), (begin, end)
+        missed: list[Missed] = []
+        lost = 0
+        if sampler is not None:
+            for span in flying.spans(self.branch.bit, begin, end):
+                burst, start = span.segment.burst, span.segment.start
+                for place, losers in sampler.predict(span.identity, span.count):
+                    number, lost_by = span.begin + place, listed(losers)
+                    lost += len(lost_by)
+                    before = flying.time_at(number - 1, self) if number > begin else None
+                    missed.append((burst, number - start, number, before, lost_by))
+        if missed:
+            lockstep.defer(missed)
+        segment = flying.segment(end - 1)
+        lockstep.move(segment.burst.position(end - segment.start), flying.time_at(end - 1, self), end)
+        flying.fabric.delivered += (end - begin) * self.endpoint.count - lost
+
+    # Arrivals that are events
+
+    def wake_in_lockstep(self) -> None:
+        """Post the next arrival anew when the present input is over, because receivers may have diverged."""
+        kernel = self._in_flight.kernel
+        if not kernel.busy:
+            self._post_next()
+        elif self not in kernel.pending:
+            kernel.pending.append(self)
+
+    def settle(self) -> None:
+        """Post the next arrival."""
+        if self.lockstep is not None and self.arrived < self._in_flight.end:
+            self.lockstep.gather()
+            self._post_next()
+
+    def _post_next(self) -> None:
+        """Post the next arrival that is an event; if it may still have to wait on its way, an event when that is known."""
+        flying = self._in_flight
+        number = self._find_event()
+        if number == flying.end:
+            self.cancel_event()
+            return
+        point = flying.known_at(number, self)
+        if number != self._posted or point is not self._point:
+            self._posted, self._point = number, point
+            rank = self.rank if point is self else _BEHIND
+            occurrence = self._occurrence = Occurrence(self._callbacks, number)
+            post(flying.kernel.env, flying.time_at(number, point), ARRIVAL, flying.order(number, rank), occurrence)
+
+    def _find_event(self) -> int:
+        """Return the next packet whose arrival is an event; the end if there is none."""
+        flying, lockstep = self._in_flight, self.lockstep
+        end = flying.end
+        number = self._next_present(self.arrived, end)
+        if number == end or lockstep is None:
+            return end
+        segment = flying.segment(number)
+        if not lockstep.stands_at(segment.burst.position(number - segment.start)):
+            return number
+        return self._next_present(self._next_gone(number, self._find_visible(number)), end)
+
+    def _find_visible(self, number: int) -> int:
+        """Return the next packet with more effect than to advance receivers, or the first that does not follow the others."""
+        flying = self._in_flight
+        while number < flying.end:
+            segment = flying.segment(number)
+            start, burst = segment.start, segment.burst
+            next_visible = burst.next_visible(number - start)
+            if burst.shows_losses:
+                next_visible = min(next_visible, self._next_lossy(number, start + burst.count) - start)
+            if next_visible < burst.count:
+                return start + next_visible
+            number = start + burst.count
+            if number < flying.end and flying.segment(number).burst.position(0) is not burst.position(burst.count):
+                break
+        return number
+
+    def _next_lossy(self, begin: int, end: int) -> int:
+        """Return the first packet from `begin` on that some members lose on the link; `end` if there is none."""
+        sampler = self.branch.sampler
+        if sampler is not None:
+            for span in self._in_flight.spans(self.branch.bit, begin, end):
+                losses = sampler.predict(span.identity, span.count)
+                if losses:
+                    return span.begin + losses[0][0]
+        return end
+
+    def _on_arrival(self, occurrence: Occurrence) -> None:
+        if self._occurrence is not occurrence:
+            # Cancelled: another arrival is next, or the packet goes on by itself or was never sent.
+            return
+        flying, kernel, number = self._in_flight, self._in_flight.kernel, occurrence.content
+        kernel.busy = True
+        is_there = self._point is self
+        self.cancel_event()
+        if is_there:
+            self._apply(number)
+            self._deliver(number)
+        else:
+            flying.reached(self.arrived, self, kernel.env._now, ARRIVAL, flying.order(number, _BEHIND))
+        if self not in kernel.pending:
+            self._post_next()
+        kernel.settle_inputs()
+
+    def _deliver(self, number: int) -> None:
+        """Deliver a packet to the lockstep group."""
+        flying, lockstep, lost_by = self._in_flight, self.lockstep, self.losers_of(number)
+        assert lockstep is not None
+        segment = flying.segment(number)
+        self.arrived = number + 1
+        flying.fabric.delivered += self.endpoint.count - len(lost_by)
+        now, source, to = flying.kernel.env._now, flying.host.name, flying.route.to
+        lockstep.pass_on(segment.burst, number - segment.start, number, source, to, now, lost_by)
+
+    # Cancelling
+
+    def doubt(self, number: int) -> None:
+        """Note that this packet may not arrive with the others after all."""
+        self._sure_to = min(self._sure_to, number)
+        self.wake_in_lockstep()
+
+    def cancel_from(self, first: int) -> None:
+        """Cancel the event if it is the arrival of packet `first` or a later one, which are not sent."""
+        self._sure_to = min(self._sure_to, first)
+        if self._posted is not None and self._posted >= first:
+            self.cancel_event()
+            self.wake_in_lockstep()
+
+    def cancel_event(self) -> None:
+        """Cancel the event."""
+        self._posted = self._point = self._occurrence = None
+
+    def unfold(self) -> None:
+        """Go on without lookahead."""
+        self._unfold()

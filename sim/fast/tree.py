@@ -1,0 +1,165 @@
+"""The tree of plain links from a host to the groups of hosts that receive it, on which packets can be scheduled ahead.
+
+While every queue is idle when a packet of a burst is offered to it, the packet's time at any point of the tree is the time at
+which it was sent plus the transmission and propagation times of the links up to there, added one by one as the links add them.
+"""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from sim.endpoint import Endpoint
+from sim.flight import Hop, Route
+from sim.link import Link, LinkGroup
+from sim.router import Router
+from sim.switch import Switch
+from topologies.losses import GroupLoss, LinkLoss
+
+__all__ = ["CONFLICTS", "MARGIN", "Branch", "Point", "Sampler", "Tree", "sampler_of", "tree_of"]
+
+MARGIN: Final = 1e-6
+"""Seconds, far more than the rounding errors of sums of times."""
+CONFLICTS: Final = 16
+"""A link on which two packets within so many find it busy counts as contested."""
+
+Sampler: TypeAlias = GroupLoss | LinkLoss
+
+
+class Point:
+    """A point of a tree that packets reach."""
+
+    __slots__ = ("floor", "latency", "rank", "source", "steps")
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        """Orders the arrivals of one packet: 0 at the sender, and one more than the link's index behind each link."""
+        self.source: Branch | None = None
+        """The last contested link before this point; None if there is none: the times are those of the sender."""
+        self.steps: list[float] = []
+        """Seconds from the source to here: transmission and propagation of each link, in this order."""
+        self.latency = 0.0
+        """Their sum."""
+        self.floor = 0.0
+        """Seconds from the sender to here if no packet waits."""
+
+    def put_behind(self, branch: "Branch") -> None:
+        """Compute the way to this point, the far end of a link."""
+        self.floor = branch.floor + branch.cost + branch.link.delay
+        self.source = branch if branch.is_contested else branch.source
+        self.steps = [] if branch.is_contested else [*branch.steps, branch.cost, branch.link.delay]
+        self.latency = sum(self.steps)
+
+
+class Branch(Point):
+    """The near end of a link of the tree, where packets are offered to it. The links are numbered from 0, parents first."""
+
+    __slots__ = (
+        "bit",
+        "children",
+        "cost",
+        "far",
+        "index",
+        "is_contested",
+        "last_conflict",
+        "link",
+        "parent",
+        "passed",
+        "router",
+        "sampler",
+        "subtree",
+    )
+
+    def __init__(self, link: Link | LinkGroup, index: int, parent: "Branch | None") -> None:
+        super().__init__(0 if parent is None else parent.index + 1)
+        self.link = link
+        self.sampler = sampler_of(link)
+        self.index: int = index
+        self.parent = parent
+        self.children: list[Branch] = []
+        self.router: Router | None = None
+        """The router whose packets are counted with this link's: it is before the link, which is the first behind it."""
+        if parent is not None:
+            if not parent.children and isinstance(parent.link.head, Router):
+                self.router = parent.link.head
+            parent.children.append(self)
+        self.bit = 1 << index
+        self.subtree = 0
+        """The bits of this link and all behind it."""
+        self.cost = 0.0
+        """Seconds a packet takes to be sent."""
+        self.passed = 0
+        """How many packets have been offered to the link, as far as that is applied."""
+        self.is_contested = False
+        """Whether packets may wait here: their times behind the link are known only when they have been offered to it."""
+        self.far: list[float] = []
+        """Of a contested link, when the packets offered get to its far end."""
+        self.last_conflict = -CONFLICTS
+        """The last packet that found the link busy."""
+
+
+class Tree:
+    """The links of a route, `branches`, parents first, and the last of each way, which lead to hosts: `leaves`."""
+
+    def __init__(self, branches: list[Branch]) -> None:
+        self.branches = branches
+        self.leaves = [branch for branch in branches if type(branch.link.head) is Endpoint]
+        self.size = 0
+        for branch in reversed(branches):
+            branch.subtree |= branch.bit
+            if branch.parent is not None:
+                branch.parent.subtree |= branch.subtree
+
+    def set_size(self, size: int) -> None:
+        """Compute the times of packets of `size` bytes of UDP payload, without contested links."""
+        self.size = size
+        for branch in self.branches:
+            branch.cost = (size + branch.link.overhead) / branch.link.queue.rate
+            branch.is_contested = False
+        self.update()
+
+    def update(self) -> None:
+        """Compute the way to each link, after a change of those that are contested."""
+        for branch in self.branches:
+            if branch.parent is not None:
+                branch.put_behind(branch.parent)
+
+
+def tree_of(route: Route) -> Tree | None:
+    """Return the tree of a multicast route from a plain host, if it is made of plain links and switches; else None."""
+    if len(route.first) != 1 or route.target is not None:
+        return None
+    branches: list[Branch] = []
+    # In the order in which a packet gets to them if all links take equally long.
+    frontier: list[tuple[Branch | None, Sequence[Hop]]] = [(None, route.first)]
+    for parent, hops in frontier:
+        for hop in hops:
+            link = _plain(hop, route)
+            if link is None:
+                return None
+            branch = Branch(link, len(branches), parent)
+            branches.append(branch)
+            head = link.head
+            if isinstance(head, Switch):
+                frontier.append((branch, head.next_links(route)))
+    return Tree(branches)
+
+
+def _plain(hop: Hop, route: Route) -> Link | LinkGroup | None:
+    """Return the link if its arrivals and losses can be computed ahead, and it leads to a plain switch or plain hosts."""
+    if type(hop) is not Link and type(hop) is not LinkGroup:
+        return None
+    assert isinstance(hop, (Link, LinkGroup))
+    head = hop.head
+    if hop.framing is not None or not hop.is_constant:
+        return None
+    if type(head) is not Switch and type(head) is not Endpoint and not (type(head) is Router and head.is_immediate):
+        return None
+    if head is route.home or type(hop.sampler) not in (GroupLoss, LinkLoss, type(None)):
+        return None
+    return hop
+
+
+def sampler_of(link: Link | LinkGroup) -> Sampler | None:
+    """Return what decides on the losses of a plain link."""
+    sampler = link.sampler
+    assert sampler is None or isinstance(sampler, (GroupLoss, LinkLoss))
+    return sampler

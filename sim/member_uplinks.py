@@ -1,0 +1,95 @@
+"""The links from the members of a counted group to their switch, as one object that keeps only the busy ones."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sim.flight import Arrivals, Flight, Place
+from topologies.drop_tail import DropTailQueue
+from topologies.ethernet import Framing, size_on_link
+from topologies.spec import LinkSpec
+
+__all__ = ["MemberUplinks"]
+
+MOST_IDLE: Final = 64
+"""Queues kept beyond those found busy at the last clearance, before idle ones are removed."""
+
+
+class MemberUplinks:
+    """Plain lossless links of the members of a group, whose hosts have the places from `base` on, to one switch (`head`)."""
+
+    __slots__ = (
+        "_batch",
+        "_batch_end",
+        "_delay",
+        "_dropped",
+        "_most",
+        "_overhead",
+        "_queues",
+        "_spec",
+        "base",
+        "head",
+        "offered",
+    )
+
+    def __init__(self, spec: LinkSpec, head: Place, base: int) -> None:
+        self._spec = spec
+        self._delay = spec.delay
+        self._overhead: int | Framing = spec.overhead
+        self.head = head
+        self.base = base
+        self.offered = self._dropped = 0
+        # Queues by member; an idle one may be missing.
+        self._queues: dict[int, DropTailQueue] = {}
+        self._most = MOST_IDLE
+        # The hosts that sent a batch last, and when their links become idle.
+        self._batch: Sequence[int] = ()
+        self._batch_end = 0.0
+
+    def carry(self, flight: Flight, now: float, arrivals: Arrivals) -> None:
+        """Take a packet of a member."""
+        self.offered += 1
+        end = self._queue(flight.place, now).offer(size_on_link(flight.size, self._overhead), now)
+        if end is None:
+            self._dropped += 1
+        else:
+            arrivals.setdefault(end + self._delay, []).append((self.head, ()))
+
+    def carry_batch(self, places: Sequence[int], size: int, now: float) -> float | None:
+        """Take a packet of `size` bytes of UDP payload from each of these hosts; return when all of them arrive.
+
+        None, and nothing is taken, if the links are not all idle.
+        """
+        self._clear(now)
+        if self._queues or self._batch_end > now:
+            return None
+        self.offered += len(places)
+        self._batch, self._batch_end = places, now + size_on_link(size, self._overhead) / self._spec.rate
+        return self._batch_end + self._delay
+
+    def _queue(self, place: int, now: float) -> DropTailQueue:
+        queue = self._queues.get(place)
+        if queue is None:
+            if len(self._queues) >= self._most:
+                self._clear(now)
+            queue = self._queues[place] = DropTailQueue(self._spec.rate, self._spec.queue)
+            if self._batch_end > now and place in self._batch:
+                queue.advance(self._batch_end)
+        return queue
+
+    def _clear(self, now: float) -> None:
+        """Forget idle links."""
+        self._queues = {place: queue for place, queue in self._queues.items() if queue.free_at > now}
+        self._most = len(self._queues) + MOST_IDLE
+
+    def queues(self) -> Sequence[DropTailQueue]:
+        """See `sim.flight.Hop`: those of busy links."""
+        return list(self._queues.values())
+
+    def losses_of(self, member: int) -> int:
+        """See `sim.flight.Hop`; no host is at the far end."""
+        del member
+        return 0
+
+    def counts(self) -> tuple[int, ...]:
+        """See `sim.flight.Hop`; the sums over all members."""
+        return self.offered, self._dropped, 0, 0, 0, 0

@@ -1,0 +1,220 @@
+"""Estimates of large simulations: memory that is there, smaller runs of a scenario, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.cli import invoke
+from experiments.running import run_cost
+from experiments.running.available_memory import available_memory
+from experiments.running.run_cost import RunCost, Trial, estimate_cost, extrapolate, try_run
+from experiments.running.run_size import RunSize, shrunk, size_of
+from experiments.running.simulate import simulate
+from experiments.scenario.ready import ready_scenarios
+from experiments.scenario.scenario import Scenario, load, parse
+
+LINK = {"rate": "100Mbit", "delay": "5ms", "down": {"loss": "1%"}}
+
+
+def scenario_of(receivers: int, size: str = "140kB", **more: Any) -> Scenario:
+    data = {
+        "name": "large",
+        "topology": {"kind": "lan", "receivers": receivers, "link": LINK},
+        "protocol": {"name": "norm", "rate": "10Mbit", "grtt": "50ms"},
+        "workload": {"size": size},
+    }
+    return parse({**data, **more}, "large")
+
+
+# -- sizes ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_size_of_a_run_is_its_hosts_and_the_packets_of_its_content() -> None:
+    assert size_of(scenario_of(20)) == RunSize(hosts=21, packets=100)
+    several = scenario_of(20, workload=[{"size": 1400, "count": 7}, {"size": 1401}])
+    assert size_of(several).packets == 9
+
+
+def test_content_that_does_not_fit_into_the_duration_is_not_counted() -> None:
+    # 1.25 MB/s for two seconds, of which half a second is over when it is submitted.
+    assert size_of(scenario_of(20, workload={"size": "1GB", "at": "500ms"}, duration="2s")).packets == -(-1_875_000 // 1400)
+
+
+@pytest.mark.parametrize("name", sorted(ready_scenarios()))
+def test_a_smaller_run_of_every_ready_scenario_runs(name: str) -> None:
+    whole = load(name)
+    if whole.foreign:
+        pytest.skip("foreign programs do not run in the simulator")
+    small = shrunk(whole, 10, 20)
+    size = size_of(small)
+    assert size.hosts <= size_of(whole).hosts
+    assert size.packets <= 20 + len(whole.workload)
+    assert simulate(small).completed or whole.traffic or whole.receivers
+
+
+def test_a_smaller_run_keeps_the_hosts_that_the_scenario_names() -> None:
+    late = {"workload": [{"size": 1400, "from": "r40"}], "receivers": [{"hosts": ["r50"], "join": "1s"}]}
+    named = parse(scenario_of(1000).plain() | late | {"twin": None}, "named")
+    assert size_of(shrunk(named, 10, 10)).hosts == 52
+
+
+def test_a_smaller_run_of_a_graph_has_fewer_members_in_each_group() -> None:
+    nodes = {"sender": {}, "s1": {"kind": "switch"}, "near": {"count": 1000}, "far": {"count": 100}}
+    links = [{"ends": ("sender", "s1")}, {"ends": ("s1", "near")}, {"ends": ("s1", "far")}]
+    small = shrunk(scenario_of(1, topology={"kind": "graph", "nodes": nodes, "links": links}), 110, 10)
+    assert [small.build_topology().size(name) for name in ("near", "far")] == [100, 10]
+
+
+# -- estimates -----------------------------------------------------------------------------------------------------------
+
+
+def test_time_is_extrapolated_by_hosts_and_deliveries_and_memory_by_hosts() -> None:
+    short = Trial(RunSize(1000, 25), seconds=1.025, memory=3_000_000)
+    long = Trial(RunSize(1000, 100), seconds=1.1, memory=3_100_000)
+    fewer = Trial(RunSize(250, 100), seconds=0.3, memory=1_600_000)
+    cost = extrapolate(RunSize(100_000, 10_000), short, long, fewer)
+    # A millisecond per host and a microsecond per delivery; 2000 bytes per host, and 1.1 MB.
+    assert cost.seconds == pytest.approx(100 + 1000)
+    assert cost.memory == pytest.approx(200e6 + 1.1e6)
+
+
+def test_memory_that_grows_much_with_the_content_is_extrapolated() -> None:
+    short, long = (Trial(RunSize(100, packets), 1.0, packets * 100 * 1000) for packets in (25, 100))
+    assert extrapolate(RunSize(100, 1000), short, long).memory == pytest.approx(100 * 1000 * 1000)
+
+
+def test_an_estimate_is_near_what_the_run_takes() -> None:
+    large = scenario_of(8000, protocol={"name": "norm", "rate": "10Mbit", "grtt": "50ms", "gsize": 8000})
+    cost, actual = estimate_cost(large), try_run(large)
+    assert cost is not None
+    assert actual is not None
+    assert 0.5 < cost.memory / actual.memory < 2
+    assert 0.25 < cost.seconds / actual.seconds < 4
+
+
+def test_a_scenario_whose_short_runs_fail_has_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(scenario: Scenario) -> None:
+        raise RuntimeError("not today")
+
+    monkeypatch.setattr(run_cost, "simulate", fail)
+    assert estimate_cost(scenario_of(100)) is None
+
+
+# -- what is refused -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "large.yaml"
+    path.write_text(
+        "name: large\ntopology: {kind: lan, receivers: 20}\nprotocol: {name: norm, rate: 10Mbit}\nworkload: {size: 140kB}\n"
+    )
+    return str(path)
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run counts as large, and needs 3 GB and 200 s."""
+    monkeypatch.setattr(run_cost, "SMALL_HOSTS", 0)
+    monkeypatch.setattr(run_cost, "estimate_cost", lambda scenario: RunCost(200.0, 3_000_000_000))
+    monkeypatch.setattr(run_cost, "available_memory", lambda: 8_000_000_000)
+
+
+def test_a_small_run_begins_at_once(file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(run_cost, "estimate_cost", lambda scenario: pytest.fail("estimated"))
+    assert invoke(["run", file, "--brief", "--time-limit", "10"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("command", [["run"], ["compare", "--protocols", "norm,n2", "--runs", "1"]])
+def test_a_run_that_needs_more_memory_than_there_is_is_refused_in_one_line(
+    command: list[str], file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_cost, "available_memory", lambda: 1_440_000_000)
+    assert invoke([*command, file]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        "mcastlab: large: needs about 3:20 of CPU time and 3GB of memory, and 1.4GB are available; "
+        "fewer receivers, or --yes to run it all the same\n"
+    )
+    assert invoke([*command, file, "--brief", "--yes"]) == 0
+
+
+@pytest.mark.usefixtures("large")
+def test_a_run_that_takes_longer_than_the_time_limit_is_refused(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["run", file, "--time-limit", "199"]) == 2
+    assert "needs about 3:20 of CPU time and 3GB of memory, and --time-limit is 3:19;" in capsys.readouterr().err
+    assert invoke(["run", file, "--time-limit", "201", "--brief"]) == 0
+    # An estimate is for people: nothing of it is in a pipe.
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("large")
+def test_a_run_without_an_estimate_begins_with_a_warning(
+    file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_cost, "estimate_cost", lambda scenario: None)
+    assert invoke(["run", file, "--brief"]) == 0
+    assert capsys.readouterr().err.startswith("warning: large: no estimate")
+
+
+@pytest.mark.usefixtures("large")
+def test_a_dry_run_prints_the_estimate_and_runs_nothing(
+    file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("experiments.running.run.run", lambda *args, **more: pytest.fail("ran"))
+    assert invoke(["run", file, "--dry-run"]) == 0
+    assert capsys.readouterr().out == "large: about 3:20 of CPU time and 3GB of memory\n"
+    assert invoke(["run", file, "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"seconds": 200.0, "memory": 3_000_000_000}
+    assert invoke(["run", file, "--dry-run", "--on", "emu"]) == 2
+
+
+# -- memory --------------------------------------------------------------------------------------------------------------
+
+
+def machine(folder: Path, groups: str) -> Path:
+    """Make a /proc of a machine with 8000 kB available and a process in these control groups."""
+    (folder / "self").mkdir(parents=True)
+    (folder / "meminfo").write_text("MemTotal: 16000 kB\nMemAvailable: 8000 kB\n")
+    (folder / "self" / "statm").write_text("10 5 1 1 0 4 0\n")
+    (folder / "self" / "cgroup").write_text(groups)
+    return folder
+
+
+def group(folder: Path, **files: str) -> None:
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text)
+
+
+def test_without_control_groups_the_machine_is_the_limit(tmp_path: Path) -> None:
+    assert available_memory(machine(tmp_path / "proc", "0::/\n"), tmp_path / "groups") == 8000 * 1024
+
+
+def test_a_control_group_and_those_above_it_are_limits(tmp_path: Path) -> None:
+    proc, groups = machine(tmp_path / "proc", "0::/a/b\n"), tmp_path / "groups"
+    group(groups / "a", memory__max="3000000", memory__current="2500000", memory__stat="anon 1\ninactive_file 100000\n")
+    group(groups / "a" / "b", memory__max="max", memory__current="1", memory__stat="inactive_file 0\n")
+    assert available_memory(proc, groups) == 600_000
+
+
+def test_control_groups_of_version_1_are_limits(tmp_path: Path) -> None:
+    proc, groups = machine(tmp_path / "proc", "9:cpu:/x\n4:memory:/y\n0::/\n"), tmp_path / "groups"
+    files = {"memory.limit_in_bytes": "700000", "memory.usage_in_bytes": "300000", "memory.stat": "total_inactive_file 50\n"}
+    group(groups / "memory" / "y", **files)
+    assert available_memory(proc, groups) == 400_050
+
+
+def test_a_group_over_its_limit_leaves_nothing(tmp_path: Path) -> None:
+    proc, groups = machine(tmp_path / "proc", "0::/a\n"), tmp_path / "groups"
+    group(groups / "a", memory__max="1000", memory__current="2000", memory__stat="")
+    assert available_memory(proc, groups) == 0
+
+
+def test_this_machine_has_memory() -> None:
+    assert available_memory() > 1_000_000
