@@ -13,7 +13,7 @@ from typing import ClassVar
 from protocols.machine import Message
 from protocols.norm.identity import SOURCE_SYMBOL, base_of, info_identity
 
-__all__ = ["Ack", "Data", "End", "Nack", "identity_of", "units_of"]
+__all__ = ["Ack", "Data", "End", "Nack", "ReceiverMessage", "identity_of", "units_of"]
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class End(Message):
         return str(self.object_id)
 
 
-class Feedback(Message):
+class ReceiverMessage(Message):
     """Base of the messages of receivers."""
 
     __slots__ = ()
@@ -96,7 +96,7 @@ class Feedback(Message):
 
 
 @dataclass(slots=True)
-class Ack(Feedback):
+class Ack(ReceiverMessage):
     """Receiver `node` acknowledges a unit."""
 
     sender: int
@@ -119,7 +119,7 @@ class Ack(Feedback):
 
 
 @dataclass(slots=True)
-class Nack(Feedback):
+class Nack(ReceiverMessage):
     """Receiver `node` requests a unit it misses."""
 
     sender: int

@@ -46,6 +46,7 @@ __all__ = [
     "NormMessage",
     "Origin",
     "Probe",
+    "ReceiverMessage",
     "RepairAdv",
     "Report",
     "Request",
@@ -339,7 +340,7 @@ class Application(Command):
     extensions: tuple[Extension, ...] = ()
 
 
-class Feedback(NormMessage):
+class ReceiverMessage(NormMessage):
     """Base of the messages of receivers."""
 
     __slots__ = ()
@@ -347,7 +348,7 @@ class Feedback(NormMessage):
 
 
 @dataclass(slots=True)
-class Nack(Feedback):
+class Nack(ReceiverMessage):
     """NORM_NACK: `response_sec`, `response_usec` echo the last probe plus the time since, 0, 0 for none."""
 
     source_id: int
@@ -379,7 +380,7 @@ def _briefs(request: Request) -> list[str]:
 
 
 @dataclass(slots=True)
-class Ack(Feedback):
+class Ack(ReceiverMessage):
     """NORM_ACK: type 1 answers CMD(CC), type 2 CMD(FLUSH) with the flushed payload id in `payload`."""
 
     source_id: int

@@ -1,7 +1,6 @@
 """The NORM receiver (RFC 5740 5.3): one machine for a node that only receives, whoever sends."""
 
 from collections.abc import Collection
-from typing import Final
 
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
@@ -15,7 +14,7 @@ from protocols.norm.wire.feedback import is_no_feedback
 
 __all__ = ["NormReceiver"]
 
-TRIES: Final = 8
+TRIES = 8
 """Senders tried to find one that can be forgotten."""
 
 

@@ -126,7 +126,6 @@ class OverhearingReceiver(FastArqReceiver):
     """A receiver that NACKs of others concern if it misses the unit; otherwise it counts them."""
 
     __slots__ = ()
-    _policy: FastSuppressedNackPolicy
 
     @staticmethod
     def subject_of(feedback: Message, position: Any) -> Hashable:
@@ -139,7 +138,9 @@ class OverhearingReceiver(FastArqReceiver):
         return EVERY_UNIT if is_ahead else (feedback.object_id, feedback.unit)
 
     def _count_overheard(self, count: int) -> None:
-        self._policy.count_overheard(count)
+        policy = self._policy
+        assert isinstance(policy, FastSuppressedNackPolicy)
+        policy.count_overheard(count)
 
 
 def acking_receiver(ports: Ports, config: AConfig, node: int, group: Group) -> AckingReceiver:
