@@ -12,19 +12,21 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from mmap import mmap
 from typing import Any, TypeVar
 
-from benchmarks.norm_goodput import GROUP, GRTT, GRTT_MAX, GSIZE, LONGEST, PORT, TOPOLOGY, Memory, sink
+from benchmarks.norm_node import Memory
 from emu.launch import emulate
 from emu.requirements import check_tools
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram
 from protocols.errors import UnsupportedError, WireError
-from protocols.machine import Codec, Content
+from protocols.machine import Codec, Content, Group, Offer
 from protocols.norm import NormCodec, NormConfig
 from protocols.norm.messages import Data, Fti, Origin
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.sizes import AUTH_SIZE
 from protocols.registry import protocol
+from topologies.generators import Star
 from topologies.units import parse_rate, parse_size
 
 __all__ = ["main", "measure_codecs", "measure_transfer"]
@@ -34,6 +36,9 @@ T = TypeVar("T")
 KEY, OTHER = bytes(range(32)), bytes(32)
 SEGMENT, BLOCK = 1400, 64
 PACKETS, REPEATS = 2000, 7
+PORT = 6003
+GROUP = Group(f"239.7.7.9:{PORT}")
+LONGEST = 20.0
 
 
 def _codec(key: bytes = KEY) -> Codec:
@@ -86,12 +91,12 @@ def measure_transfer(size: int, rate: float, *, keyed: bool) -> dict[str, float]
     """Send an object of `size` bytes at `rate` bytes per second; goodput in Mbit/s, and microseconds of CPU per packet."""
     norm = protocol("norm")
     # The path only makes packets longer here; the codec below has the key.
-    config = NormConfig(rate=rate, grtt=GRTT, grtt_max=GRTT_MAX, gsize=GSIZE, buffer=2 * size, key_file="-" if keyed else "")
+    config = NormConfig(rate=rate, grtt=0.005, grtt_max=0.05, gsize=10, buffer=2 * size, key_file="-" if keyed else "")
     run = emulate(
-        TOPOLOGY,
+        Star(receivers=1).build(),
         {
-            "sender": SenderProgram(Node(norm, config, 1, GROUP), [Job(0.0, Content(Memory(size), b"", is_file=False))]),
-            "r1": ReceiverProgram(Node(norm, config, 2, GROUP), sink, expected=1),
+            "sender": SenderProgram(Node(norm, config, 1, GROUP), [Job(0.0, Content(Memory(bytes(size)), b"", is_file=False))]),
+            "r1": ReceiverProgram(Node(norm, config, 2, GROUP), _sink, expected=1),
         },
         codec=norm.codec,
         node_codec=_codec if keyed else None,
@@ -105,6 +110,10 @@ def measure_transfer(size: int, rate: float, *, keyed: bool) -> dict[str, float]
     goodput = size / result["last_at"] * 8e-6 if result.get("received") else 0.0
     us = {f"{name}_us": round(node.cpu / packets * 1e6, 2) for name, node in (("sender", sender), ("receiver", receiver))}
     return {"goodput_mbit_s": round(goodput, 1), **us}
+
+
+def _sink(offer: Offer) -> Memory:
+    return Memory(mmap(-1, offer.size))
 
 
 def main() -> int:

@@ -43,32 +43,39 @@ class FairQueue(Generic[T]):
         """Return whether there is room left, for all sources or in this source's part."""
         return self._total < self._limit or self._octets.get(source, 0) * (len(self._queues) + 1) < self._limit
 
-    def push(self, source: str, octets: int, entry: T) -> None:
-        """Add an entry of so many bytes."""
+    def push(self, source: str, octets: int, entry: T, packets: int = 1) -> None:
+        """Add an entry of so many bytes and packets."""
         queue = self._queues.get(source)
         if queue is None:
             queue = self._queues[source] = deque()
             self._octets[source] = 0
             self._taken[source] = self._now
             self._wait(source)
-        octets += ENTRY
+        octets += ENTRY * packets
         self._octets[source] += octets
         self._total += octets
         queue.append((octets, entry))
 
-    def serve(self, process: Callable[[T], None], clock: Callable[[], float]) -> None:
-        """Process an entry of the source whose turn it is, and charge it the time by `clock`; there must be one."""
+    def serve(self, process: Callable[[T], T | None], clock: Callable[[], float]) -> None:
+        """Process an entry of the source whose turn it is, and charge it the time by `clock`; there must be one.
+
+        `process` returns what is left of the entry for the source's next turn; None for nothing.
+        """
         taken, _, source = heappop(self._order)
         self._now = taken
         queue = self._queues[source]
         octets, entry = queue.popleft()
-        self._octets[source] -= octets
-        self._total -= octets
+        rest: T | None = None
         begin = clock()
         try:
-            process(entry)
+            rest = process(entry)
         finally:
             self._taken[source] += clock() - begin
+            if rest is None:
+                self._octets[source] -= octets
+                self._total -= octets
+            else:
+                queue.appendleft((octets, rest))
             if queue:
                 self._wait(source)
             else:

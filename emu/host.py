@@ -10,6 +10,7 @@ import selectors
 import socket
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from ipaddress import IPv4Address
 from math import inf
@@ -27,16 +28,18 @@ from emu.udp import (
     receive_coalesced,
     socket_address_of,
 )
+from protocols.batches import Assisted, RunCodec, RunReceiver
 from protocols.errors import LivelockError, UsageError, WireError
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
+from protocols.run import Run
 from protocols.traffic import Traffic
 
 __all__ = ["Loop", "UdpHost", "new_loop"]
 
 T = TypeVar("T")
-Arrived: TypeAlias = tuple[bytes, SocketAddress, Address]
-"""A packet, its source, and the address it came to."""
+Arrived: TypeAlias = tuple[bytes, int, int, SocketAddress, Address]
+"""A batch of packets, the offset of the next one, their length, their source, and the address they came to."""
 
 _PR_SET_TIMERSLACK = 29
 _MAX_BATCH = 100
@@ -124,6 +127,8 @@ class UdpHost:
         self.address = address_of(interface)
         self._loop = loop
         self._encode, self._decode = codec.encode, codec.decode
+        self._run_codec = codec if isinstance(codec, RunCodec) else None
+        self._run_receiver: RunReceiver | None = None
         self._epoch = inf if held else loop.time()
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
         self._latest = 0.0
@@ -154,6 +159,7 @@ class UdpHost:
         self._writing = held
         self._armed = inf
         self._timer: asyncio.TimerHandle | None = None
+        self._thread: ThreadPoolExecutor | None = None
 
     # What applications use -------------------------------------------------------------------------------------------
 
@@ -198,6 +204,11 @@ class UdpHost:
         self._machine, self._on_event, self._accept = machine, on_event, accept
         for to, sock in self._sockets.items():
             self._loop.add_reader(sock, self._on_readable, sock, to)
+        if isinstance(machine, Assisted):
+            machine.compute_in(self._compute)
+            if self._run_codec is not None and self._send_queue.takes_batches:
+                machine.send_runs(SEGMENTS)
+        self._run_receiver = machine if isinstance(machine, RunReceiver) else None
         self._input(machine.start)
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
@@ -212,8 +223,9 @@ class UdpHost:
         if self._machine is None:
             return
         if self._reader is None:
-            # It stays installed; with a service time of 0 it passes packets on at once.
+            # It stays installed; with a service time of 0 it passes packets on at once. It counts single packets.
             self._machine = self._reader = SlowReader(self, self._machine)
+            self._run_receiver = None
         self._input(self._reader.read_at, service_time, capacity)
 
     def stop(self) -> None:
@@ -246,6 +258,8 @@ class UdpHost:
         """Close the sockets and cancel the timer; packets the kernel has not taken are lost."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
         for sock in self._sockets.values():
             self._loop.remove_reader(sock)
             self._loop.remove_writer(sock)
@@ -256,10 +270,18 @@ class UdpHost:
 
     def send(self, packet: Packet) -> bool:
         """Queue a packet. Returns True while the kernel's socket buffer is full."""
-        to = packet.to
-        data = self._encode(packet.message)
-        self.traffic.count(packet.message, len(data))
-        self._send_queue.push(data, socket_address_of(to.name) if type(to) is Group else to)  # type: ignore[arg-type]
+        message, to = packet.message, packet.to
+        address: SocketAddress = socket_address_of(to.name) if type(to) is Group else to  # type: ignore[assignment]
+        if isinstance(message, Run):
+            assert self._run_codec is not None
+            batch = self._run_codec.encode_run(message)
+            self.traffic.count_run(message, sum(map(len, batch)))
+            for data in batch:
+                self._send_queue.push(data, address)
+        else:
+            data = self._encode(message)
+            self.traffic.count(message, len(data))
+            self._send_queue.push(data, address)
         return self._send_queue.blocked
 
     def notify(self, event: Event) -> None:
@@ -319,6 +341,12 @@ class UdpHost:
         self._flush()
         return answer
 
+    def _compute(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
+        """Call a function in this host's other thread, which begins with the first of them."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "computing")
+        return self._thread.submit(function, *arguments)
+
     def _drain(self) -> None:
         events = self._events
         while events:
@@ -364,17 +392,10 @@ class UdpHost:
             if not self._is_queueing:
                 self._deliver(data, segment, source, to)
             elif self._queue.has_room(source[0]):
-                self._enqueue(data, segment, source, to)
+                self._queue.push(source[0], len(data), (data, 0, segment, source, to), packets)
             else:
                 self._queue_drops += packets
         self._note_full(clock())
-
-    def _enqueue(self, data: bytes, segment: int, source: SocketAddress, to: Address) -> None:
-        """Add the packets of a batch to the queue one by one, since one that opens a file may take milliseconds."""
-        size = len(data)
-        for start in range(0, size, segment) if size > segment else (0,):
-            packet = data[start : start + segment] if size > segment else data
-            self._queue.push(source[0], len(packet), (packet, source, to))
 
     def _note_full(self, now: float) -> None:
         """Begin to queue packets by source if no socket was found empty for some time: this host can't keep up."""
@@ -396,34 +417,50 @@ class UdpHost:
         else:
             self._is_queueing = False
 
-    def _deliver_queued(self, arrived: Arrived) -> None:
-        packet, source, to = arrived
-        self._deliver(packet, len(packet), source, to)
+    def _deliver_queued(self, arrived: Arrived) -> Arrived | None:
+        """Deliver what comes next of a batch, since a packet that opens a file may take milliseconds; return what is left."""
+        data, start, segment, source, to = arrived
+        end = self._deliver_next(data, start, segment, source, to)
+        self._flush()
+        return (data, end, segment, source, to) if end < len(data) else None
 
     def _deliver(self, data: bytes, segment: int, source: SocketAddress, to: Address) -> None:
-        """Decode and deliver each packet of a batch of `segment` bytes each: the hot path."""
-        machine, decode, events = self._machine, self._decode, self._events
+        """Decode and deliver the packets of a batch of `segment` bytes each: the hot path."""
+        size, end = len(data), self._deliver_next(data, 0, segment, source, to)
+        while end < size and self._machine is not None:
+            end = self._deliver_next(data, end, segment, source, to)
+        self._flush()
+
+    def _deliver_next(self, data: bytes, start: int, segment: int, source: SocketAddress, to: Address) -> int:
+        """Decode and deliver a packet of a batch, or a run of them at once; return the offset of the next one."""
+        machine, size = self._machine, len(data)
         assert machine is not None
-        now = self.now
-        size = len(data)
+        end = start + segment
+        if end < size and self._run_receiver is not None and self._run_codec is not None:
+            run = self._run_codec.decode_run(data, start, segment)
+            if run is not None:
+                self._input_packets(self._run_receiver.receive_run, run, source, to)
+                return start + run.packets * segment
         if size > _LONG and size <= segment and self._is_refused(data):
             self._refused[WireError.reason] += 1
-            return
-        for start in range(0, size, segment) if size > segment else (0,):
-            try:
-                message = decode(data[start : start + segment] if size > segment else data)
-            except WireError as error:
-                self._refused[error.reason] = self._refused.get(error.reason, 0) + 1
-                continue
-            self._busy = True
-            try:
-                machine.receive(message, source, to, now)
-            finally:
-                self._busy = False
-            if events:
-                self._drain()
-                now = self.now
-        self._flush()
+            return size
+        try:
+            message = self._decode(data[start:end] if size > segment else data)
+        except WireError as error:
+            self._refused[error.reason] = self._refused.get(error.reason, 0) + 1
+        else:
+            self._input_packets(machine.receive, message, source, to)
+        return end
+
+    def _input_packets(self, verb: Callable[..., None], *arguments: object) -> None:
+        """Deliver a message or a run; what is sent is flushed later."""
+        self._busy = True
+        try:
+            verb(*arguments, self.now)
+        finally:
+            self._busy = False
+        if self._events:
+            self._drain()
 
     def _is_refused(self, data: bytes) -> bool:
         """Return whether the machine has a method `is_worth_decoding` that refuses a long datagram."""

@@ -187,6 +187,11 @@ class SendQueue:
         self.errors = self.refused = 0
         self.reason = ""
 
+    @property
+    def takes_batches(self) -> bool:
+        """Whether several packets are sent by one system call."""
+        return self._burst > 1
+
     def push(self, data: bytes, to: SocketAddress) -> None:
         """Add a packet; send the batch if no packet can be added to it."""
         size = len(data)

@@ -107,7 +107,7 @@ class Sink(Protocol):
     """Storage of a received object. Any method may raise OSError, which ends the object."""
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Store a segment; segments come in any order, each once."""
+        """Store a segment, or several adjacent ones; segments come in any order, each once."""
 
     def read(self, offset: int, n: int) -> bytes:
         """Read back what was written, for decoding."""

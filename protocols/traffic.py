@@ -1,6 +1,7 @@
 """Counters of the packets a host sent, by message kind, common to all hosts."""
 
 from protocols.machine import Message
+from protocols.run import Run
 
 __all__ = ["Traffic"]
 
@@ -22,3 +23,9 @@ class Traffic:
     def count(self, message: Message, size: int) -> None:
         """Count a packet of `size` bytes of UDP payload."""
         self.add(message.kind, size, 1)
+
+    def count_run(self, run: Run, size: int) -> None:
+        """Count the packets of a run, which have `size` bytes in all."""
+        kind = run.packet_kind
+        self.packets[kind] = self.packets.get(kind, 0) + run.packets
+        self.octets[kind] = self.octets.get(kind, 0) + size

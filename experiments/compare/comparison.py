@@ -22,7 +22,7 @@ METRICS: dict[str, str] = {
     "bytes_sent": "bytes sent by all hosts",
     "overhead": "bytes sent / content",
     "feedback": "NACKs and ACKs",
-    "repairs_sent": "repairs by senders",
+    "repairs_sent": "repairs",
     "packets": "packets sent by all hosts",
 }
 """Compared metrics with their labels."""

@@ -11,7 +11,7 @@ Expected = Mapping[tuple[int, int], tuple[int, str | None]]
 """The objects sent: (sender, object id) -> (size in bytes, SHA-256 or None for content without bytes)."""
 
 SENDER_HANDLES = ("data_sent", "repairs_sent", "acks_received", "nacks_received")
-RECEIVER_HANDLES = ("data_received", "acks_sent", "nacks_sent", "nacks_heard")
+RECEIVER_HANDLES = ("data_received", "repairs_sent", "acks_sent", "nacks_sent", "nacks_heard")
 """Counters whose sums are the packets that a sender or receiver processes, after Towsley, Kurose and Pingali (1997)."""
 
 PROOFS = {True: "sha256", False: "erasure accounting"}
@@ -41,7 +41,9 @@ class Row:
     visitor: bool = False
     """Whether it joined late or left early; `equal` then covers the objects submitted while it was a member."""
     handled: int | None = None
-    """Packets processed: content received, feedback sent, and other receivers' NACKs where the protocol counts them."""
+    """Packets processed: content received, feedback and repairs sent, and other receivers' NACKs where they are counted."""
+    repairs_sent: int | None = None
+    """Repairs sent for other members; None where the protocol does not count them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def row_of(
         fault=result.get("fault"),
         visitor=required is not None,
         handled=_handled(counts, RECEIVER_HANDLES),
+        repairs_sent=counts.get("repairs_sent"),
     )
 
 
@@ -160,7 +163,7 @@ def combine(
 
     `senders` are the results of sender programs; `packets` and `octets` count by kind of message; `segment` is the content in a
     packet, in bytes. Goodput is content per receiver over the time from `began_at` (first submission, in seconds) to the last
-    completion.
+    completion. Repairs are those of all members.
     """
     content = sum(size for size, _ in expected.values())
     always_there = [row.completed_at for row in rows if not row.visitor]
@@ -179,7 +182,8 @@ def combine(
         "loss": _mean(row.loss for row in rows),
         "nacks_sent": _total(row.nacks_sent for row in rows),
         "nacks_suppressed": _total(row.nacks_suppressed for row in rows),
-        **{key: _total(each.get(key) for each in counts) for key in ("nacks_received", "data_sent", "repairs_sent")},
+        **{key: _total(each.get(key) for each in counts) for key in ("nacks_received", "data_sent")},
+        "repairs_sent": _total([*(each.get("repairs_sent") for each in counts), *(row.repairs_sent for row in rows)]),
         "sender_handled": _total(_handled(each, SENDER_HANDLES) for each in counts),
         "receiver_handled": _mean(row.handled for row in rows),
         "packets": {"total": sum(packets.values()), **dict(sorted(packets.items()))},

@@ -5,6 +5,7 @@ import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ __all__ = ["RunCost", "Trial", "admit", "begins_at_once", "estimate_cost", "extr
 
 SMALL_DELIVERIES, SMALL_HOSTS, SECONDS_PER_DELIVERY = 4_000_000, 40_000, 1e-4
 """A run up to this size takes a minute and a few hundred megabytes at most, and no estimate. The seconds are an upper bound."""
-TRIED_HOSTS, TRIED_DELIVERIES = (2000, 250, 30), 200_000
-"""Hosts and deliveries of the largest run tried; fewer hosts where that takes too long."""
+TRIED = ((2000, 200_000), (200, 20_000), (20, 2000))
+"""Hosts and deliveries of the largest run tried; the next ones where that takes too long."""
 FEWEST_PACKETS = 16
 LIMIT = 10.0
 """Seconds a run that is tried may take."""
@@ -39,7 +40,8 @@ class RunCost:
     memory: int
 
     def __str__(self) -> str:
-        return f"about {clock(self.seconds)} of CPU time and {format_size(_rounded(self.memory))} of memory"
+        time = clock(self.seconds) if self.seconds >= 60 else f"{self.seconds:.2g} s"
+        return f"about {time} of CPU time and {format_size(_rounded(self.memory))} of memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +90,15 @@ def estimate_cost(scenario: Scenario) -> RunCost | None:
     Time is a part per host and a part per delivery, from two runs that differ in content; memory grows with the hosts.
     """
     size = size_of(scenario)
-    for most in TRIED_HOSTS:
+    for most, deliveries in TRIED:
         hosts = min(size.hosts, most)
-        packets = min(size.packets, max(FEWEST_PACKETS, TRIED_DELIVERIES // hosts))
-        tried = [try_run(shrunk(scenario, hosts, count)) for count in (max(packets // 4, 1), packets)]
+        packets = min(size.packets, max(FEWEST_PACKETS, deliveries // hosts))
+        wanted = [(hosts, max(packets // 4, 1)), (hosts, packets)]
         if hosts < size.hosts:
-            tried.append(try_run(shrunk(scenario, hosts // 4, packets)))
-        trials = [trial for trial in tried if trial is not None]
-        if len(trials) == len(tried):
-            return extrapolate(size, *trials)
+            wanted.append((hosts // 4, packets))
+        trials = list(takewhile(lambda trial: trial is not None, (try_run(shrunk(scenario, *few)) for few in wanted)))
+        if len(trials) == len(wanted):
+            return extrapolate(size, *filter(None, trials))
     return None
 
 

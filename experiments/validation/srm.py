@@ -18,6 +18,8 @@ UNIT = 0.001
 SIZE = 100
 EVENTS = 2000
 BATCHES = 10
+SESSION_INTERVAL = 1.0
+"""Seconds between the session messages of a member, which estimate distances again and again."""
 
 
 def _star(reference: Reference, effort: float) -> Mapping[str, Measured]:
@@ -26,6 +28,7 @@ def _star(reference: Reference, effort: float) -> Mapping[str, Measured]:
     events = max(int(EVENTS * effort) // BATCHES, 5)
     spacing = (20 * width + 50) * UNIT
     settings = {"rate": 1e9, "segment": SIZE, "timeout": spacing, "robust": 30, "distance": 2 * UNIT}
+    settings |= {"timers": "fixed", "session_interval": SESSION_INTERVAL}
     settings |= {"c1": float(params["C1"]), "c2": float(width)}
     star = StarTestbed(members, delay=UNIT, trunk=UNIT, lose=_is_odd)
     jobs = [(0.0, SIZE), *((event * spacing, SIZE) for event in range(1, events + 1) for _ in range(2))]

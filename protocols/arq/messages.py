@@ -8,16 +8,25 @@ compiled build (docs/simulator.md).
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import ClassVar
 
 from protocols.machine import Message
 from protocols.norm.identity import SOURCE_SYMBOL, base_of, info_identity
 
-__all__ = ["Ack", "Data", "End", "Nack", "ReceiverMessage", "identity_of", "units_of"]
+__all__ = ["Ack", "ArqMessage", "Data", "End", "Nack", "ReceiverMessage", "identity_of", "units_of"]
+
+
+class ArqMessage(Message):
+    """Base of the messages of ARQ protocols."""
+
+    __slots__ = ()
+    extra: ClassVar[int] = 0
+    """Bytes that a derived message has on the wire beyond the fields of its base."""
 
 
 @dataclass(slots=True)
-class Data(Message):
+class Data(ArqMessage):
     """Unit `unit` of an object of `size` bytes in segments of `segment` bytes.
 
     `payload` has `length` bytes, or is None for simulated content. `first` is the oldest object the sender still repairs;
@@ -73,7 +82,7 @@ class Data(Message):
 
 
 @dataclass(slots=True)
-class End(Message):
+class End(ArqMessage):
     """Everything through object `object_id`, which has `units` units, was sent; `first` is as in `Data`."""
 
     sender: int
@@ -88,7 +97,7 @@ class End(Message):
         return str(self.object_id)
 
 
-class ReceiverMessage(Message):
+class ReceiverMessage(ArqMessage):
     """Base of the messages of receivers."""
 
     __slots__ = ()
@@ -141,6 +150,7 @@ class Nack(ReceiverMessage):
         return f"{self.object_id}.{self.unit}"
 
 
+@lru_cache(maxsize=64)
 def units_of(size: int, segment: int) -> int:
     """Return how many units an object of `size` bytes in segments of `segment` bytes has, its head included."""
     return 1 + -(-size // segment)

@@ -19,21 +19,13 @@ MOST_HELD: Final = 4096
 class NackedSender(ArqSender):
     """Repeats a requested unit after a delay; finished when `robust` END messages, `timeout` seconds apart, caused no NACK.
 
-    NACKs for a unit are ignored for `hold` seconds after its repair. After the last END, receivers have `last_wait` seconds to
-    send a NACK.
+    After the last END, receivers have `last_wait` seconds to send a NACK.
     """
 
-    __slots__ = ("_end_at", "_ends", "_ends_sent", "_held_until", "_hold", "_last_wait", "_nacks", "_requested")
+    __slots__ = ("_end_at", "_ends", "_ends_sent", "_last_wait", "_nacks")
 
-    def __init__(
-        self, ports: Ports, config: AConfig, node: int, group: Group, instance: int, *, hold: float, last_wait: float
-    ) -> None:
+    def __init__(self, ports: Ports, config: AConfig, node: int, group: Group, instance: int, *, last_wait: float) -> None:
         super().__init__(ports, config, node, group, instance)
-        self._requested: dict[Key, float] = {}
-        """Requested units, and when to repeat them, in seconds."""
-        self._held_until: dict[Key, float] = {}
-        """Until when (seconds) NACKs for a repeated unit are ignored."""
-        self._hold = hold
         self._last_wait = last_wait
         self._ends = 0
         """END messages since the last NACK or content."""
@@ -42,8 +34,12 @@ class NackedSender(ArqSender):
         self._nacks = self._ends_sent = 0
 
     @abstractmethod
-    def _repair_delay(self) -> float:
-        """Return how long to wait before a requested unit is repeated, in seconds."""
+    def _on_request(self, key: Key, nack: Nack, now: float) -> None:
+        """React to the request of a unit that is served: decide when to repeat it."""
+
+    @abstractmethod
+    def _first_repair_at(self) -> float:
+        """Return when a requested unit is to be repeated, in seconds; inf if none is requested."""
 
     def counts(self) -> dict[str, int]:
         """Return what was sent, and the NACKs received."""
@@ -63,23 +59,13 @@ class NackedSender(ArqSender):
         # END is announced anew after the repair, also when the session had finished.
         self._finished = False
         self._restart_ends()
-        if now >= self._held_until.get(key, -inf) and key not in self._requested and key not in self._repairs:
-            self._requested[key] = now + self._repair_delay()
+        self._on_request(key, message, now)
 
     def _on_sent(self, key: Key, repair: bool, now: float) -> None:
         self._restart_ends()
-        if repair and self._hold:
-            self._held_until[key] = now + self._hold
-
-    def _on_timers(self, now: float) -> None:
-        for key in self._due_repairs(now):
-            del self._requested[key]
-            self._repairs[key] = None
-        if len(self._held_until) > MOST_HELD:
-            self._held_until = {key: when for key, when in self._held_until.items() if when > now}
 
     def _on_idle(self, now: float) -> Message | None:
-        if self._finished or self._requested or now < self._end_at:
+        if self._finished or self._first_repair_at() < inf or now < self._end_at:
             return None
         if self._ends >= self._config.robust:
             self._end_at = -inf
@@ -92,8 +78,9 @@ class NackedSender(ArqSender):
         return self._store.end()
 
     def _next_timer(self) -> float:
-        if self._requested:
-            return self._first_repair_at()
+        repair_at = self._first_repair_at()
+        if repair_at < inf:
+            return repair_at
         if self._finished:
             return inf
         return self._end_at if self._ends else self._next_at
@@ -101,30 +88,40 @@ class NackedSender(ArqSender):
     def _restart_ends(self) -> None:
         self._ends, self._end_at = 0, -inf
 
-    def _due_repairs(self, now: float) -> list[Key]:
-        return [key for key, when in self._requested.items() if when <= now]
-
-    def _first_repair_at(self) -> float:
-        return min(self._requested.values())
-
 
 class GatheringSender(NackedSender):
-    """The sender of N1 and N2: one repair serves all NACKs that come within `gather` seconds of the first."""
+    """The sender of N1 and N2: one repair serves all NACKs that come within `gather` seconds of the first.
 
-    __slots__ = ("_gather",)
+    NACKs for a unit are ignored for `hold` seconds after its repair.
+    """
+
+    __slots__ = ("_gather", "_held_until", "_hold", "_requested")
 
     def __init__(self, ports: Ports, config: N1Config, node: int, group: Group, instance: int) -> None:
         last_wait = 2.0 * (config.timeout + getattr(config, "window", 0.0))
-        super().__init__(ports, config, node, group, instance, hold=config.hold, last_wait=last_wait)
+        super().__init__(ports, config, node, group, instance, last_wait=last_wait)
         self._gather = config.gather
+        self._hold = config.hold
+        self._requested: dict[Key, float] = {}
+        """Requested units, and when to repeat them, in seconds. All delays are equal, so they are in order of time."""
+        self._held_until: dict[Key, float] = {}
+        """Until when (seconds) NACKs for a repeated unit are ignored."""
 
-    def _repair_delay(self) -> float:
-        return self._gather
+    def _on_request(self, key: Key, nack: Nack, now: float) -> None:
+        if now >= self._held_until.get(key, -inf) and key not in self._requested and key not in self._repairs:
+            self._requested[key] = now + self._gather
 
-    # All delays are equal, so `_requested` is in order of time, and only its begin needs to be looked at.
+    def _on_sent(self, key: Key, repair: bool, now: float) -> None:
+        super()._on_sent(key, repair, now)
+        if repair and self._hold:
+            self._held_until[key] = now + self._hold
 
-    def _due_repairs(self, now: float) -> list[Key]:
-        return list(takewhile(lambda key: self._requested[key] <= now, self._requested))
+    def _on_timers(self, now: float) -> None:
+        for key in list(takewhile(lambda key: self._requested[key] <= now, self._requested)):
+            del self._requested[key]
+            self._repairs[key] = None
+        if len(self._held_until) > MOST_HELD:
+            self._held_until = {key: when for key, when in self._held_until.items() if when > now}
 
     def _first_repair_at(self) -> float:
-        return next(iter(self._requested.values()))
+        return next(iter(self._requested.values()), inf)

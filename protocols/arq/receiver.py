@@ -1,5 +1,7 @@
 """The receiver of the ARQ protocols: one machine for all, with a `RepairPolicy` for what differs between them."""
 
+from collections.abc import Collection
+
 from protocols.arq.config import AConfig, N1Config, N2Config
 from protocols.arq.messages import Data, End, Nack
 from protocols.arq.policies import AckPolicy, NackPolicy, SuppressedNackPolicy
@@ -38,7 +40,7 @@ class ArqReceiver(Machine):
             sender = self._sender_of(message, source)
             sender.on_end(message, now)
         elif isinstance(message, Nack):
-            known = self._senders.get(message.sender)
+            known = self._known(message.sender)
             if known is None or known.origin.instance != message.instance:
                 return
             sender = known
@@ -52,7 +54,7 @@ class ArqReceiver(Machine):
 
     def wake(self, now: float) -> None:
         """Serve the timers that have run out."""
-        for sender in self._senders.values():
+        for sender in self._states():
             sender.wake(now)
         if self._policy.deadline <= now:
             self._policy.wake(now)
@@ -64,7 +66,7 @@ class ArqReceiver(Machine):
 
     def _sender_of(self, message: Data | End, source: Address) -> SenderState:
         """Return the state of the message's sender, which is made anew when the sender is unknown or has restarted."""
-        sender = self._senders.get(message.sender)
+        sender = self._known(message.sender)
         if sender is None:
             self.ports.notify(SenderHeard(message.sender))
         elif sender.origin.instance == message.instance:
@@ -72,14 +74,23 @@ class ArqReceiver(Machine):
             return sender
         else:
             sender.discard()
-        sender = self._senders[message.sender] = self._make_state(message, source)
+        return self._enter(message, source)
+
+    def _known(self, node: int) -> SenderState | None:
+        """Return the state of the sender `node`; None if no message of it was received."""
+        return self._senders.get(node)
+
+    def _states(self) -> Collection[SenderState]:
+        """Return the states of all senders."""
+        return self._senders.values()
+
+    def _enter(self, first: Data | End, address: Address) -> SenderState:
+        """Make the state of a sender from its first message."""
+        sender = self._senders[first.sender] = SenderState(self._session, self._policy, first, address)
         return sender
 
-    def _make_state(self, first: Data | End, address: Address) -> SenderState:
-        return SenderState(self._session, self._policy, first, address)
-
     def _next_timer(self) -> float:
-        return min([self._policy.deadline, *(sender.due() for sender in self._senders.values())])
+        return min([self._policy.deadline, *(sender.due() for sender in self._states())])
 
 
 def acking_receiver(ports: Ports, config: AConfig, node: int, group: Group) -> ArqReceiver:

@@ -23,7 +23,7 @@ class SenderAddress:
 class MissingUnit:
     """A unit known to be sent and not received. Its timer runs out at `due` seconds; `due` is set by `SenderState` alone."""
 
-    __slots__ = ("due", "object_id", "origin", "requested", "tries", "unit")
+    __slots__ = ("due", "found_at", "ignore_until", "object_id", "origin", "requested", "requested_from", "tries", "unit")
 
     def __init__(self, origin: SenderAddress, object_id: int, unit: int) -> None:
         self.origin = origin
@@ -34,6 +34,12 @@ class MissingUnit:
         """Whether a request was sent or overheard and the timer waits for the repair."""
         self.tries = 0
         """Requests sent or overheard; after `robust` of them the object is aborted."""
+        self.found_at = 0.0
+        """SRM: when the unit was found missing, in seconds."""
+        self.ignore_until = -inf
+        """SRM: until when (seconds) requests belong to one round: they are duplicates, and double the timer no more."""
+        self.requested_from: float | None = None
+        """SRM: the distance to the source in seconds at the first own request; None before."""
 
     def request(self, node: int) -> Nack:
         """Return the NACK by which receiver `node` requests the unit."""

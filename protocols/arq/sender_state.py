@@ -50,11 +50,16 @@ class SenderState:
         """The position: object and unit that are expected next."""
         self._missing: dict[Key, MissingUnit] = {}
         """Missing units that the policy requests."""
-        self._timers: list[tuple[float, Key]] = []
-        """Heap of timers of missing units; one is valid while it agrees with the unit's `due`."""
+        self._timers: list[tuple[float, int, int]] = []
+        """Heap of timers of missing units: (seconds, object id, unit). One is valid while it agrees with the unit's `due`."""
         self.last_heard = -inf
         self._silent_at = inf
         """When to check whether the sender is still heard; inf while no object is incomplete."""
+
+    @property
+    def reached(self) -> tuple[int, int]:
+        """Object and unit that follow the last unit known to be sent."""
+        return self._object, self._unit
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -110,6 +115,26 @@ class SenderState:
         if missing is not None and due is not None:
             self._start_timer(missing, due)
 
+    def on_position(self, object_id: int, unit: int, now: float) -> None:
+        """Handle another member's report of the position of the sender: what was not received before it is missing.
+
+        A report that is more objects ahead than a sender repairs is ignored.
+        """
+        if object_id < self._object:
+            return
+        if object_id - self._object > self._session.config.keep:
+            self._session.ignored += 1
+            return
+        if object_id > self._object:
+            self._enter_object(object_id, now)
+        if object_id not in self._objects:
+            return
+        item = self._objects[object_id]
+        if item is not None:
+            self._advance_to_unit(item, min(unit, item.units), now)
+        elif unit > 0:
+            self._add_missing(object_id, 0, now)
+
     def discard(self) -> None:
         """End the state of a sender that has restarted: incomplete objects are not repaired by its new instance."""
         for object_id in list(self._objects):
@@ -122,8 +147,8 @@ class SenderState:
         """Serve the timers of missing units that ran out, and check whether the sender is still heard."""
         timers = self._timers
         while timers and timers[0][0] <= now:
-            due, key = heappop(timers)
-            missing = self._missing.get(key)
+            due, object_id, unit = heappop(timers)
+            missing = self._missing.get((object_id, unit))
             if missing is None or missing.due != due:
                 continue
             if missing.tries > self._session.config.robust:
@@ -137,15 +162,16 @@ class SenderState:
         """Return when `wake` is wanted, in seconds; inf for never. Forgets timers that are no longer valid."""
         timers = self._timers
         while timers:
-            missing = self._missing.get(timers[0][1])
-            if missing is not None and missing.due == timers[0][0]:
-                return min(timers[0][0], self._silent_at)
+            due, object_id, unit = timers[0]
+            missing = self._missing.get((object_id, unit))
+            if missing is not None and missing.due == due:
+                return min(due, self._silent_at)
             heappop(timers)
         return self._silent_at
 
     def _start_timer(self, missing: MissingUnit, due: float) -> None:
         missing.due = due
-        heappush(self._timers, (due, (missing.object_id, missing.unit)))
+        heappush(self._timers, (due, missing.object_id, missing.unit))
 
     def _check_silence(self, now: float) -> None:
         """Abort incomplete objects when nothing was heard of the sender for the whole activity period."""
@@ -205,6 +231,11 @@ class SenderState:
                 self._missing[key] = missing
                 self._start_timer(missing, due)
 
+    def _forget_missing(self, key: Key) -> None:
+        """Stop the timer of a unit that arrived, if it was missing."""
+        if key in self._missing:
+            del self._missing[key]
+
     def _forget_before(self, first: int) -> None:
         """Abort the objects before `first`, the oldest one the sender still repairs."""
         if self._objects and next(iter(self._objects)) < first:
@@ -221,7 +252,7 @@ class SenderState:
     def _open(self, message: Data, now: float) -> RxObject | None:
         """Offer a new object to the application, and find missing what was sent of it; None if the application refuses it."""
         object_id, ports = message.object_id, self._session.ports
-        self._missing.pop((object_id, 0), None)
+        self._forget_missing((object_id, 0))
         ports.notify(ObjectOpened(self.origin.node, object_id, message.size))
         sink = ports.accept(Offer(self.origin.node, object_id, message.size, message.is_file))
         if sink is None:
@@ -240,8 +271,7 @@ class SenderState:
     def _store(self, item: RxObject, message: Data) -> bool:
         """Store a unit that was not received before, and commit the object if it is complete; False if its sink failed."""
         object_id = message.object_id
-        if self._missing:
-            self._missing.pop((object_id, message.unit), None)
+        self._forget_missing((object_id, message.unit))
         session = self._session
         try:
             complete = item.store(message)

@@ -11,7 +11,7 @@ from protocols.arq.messages import Ack, Data, End, Nack, identity_of, units_of
 from protocols.errors import UsageError, WireError
 from protocols.machine import Message
 
-__all__ = ["MOST_UNITS", "ArqCodec", "size_of"]
+__all__ = ["DATA_OVERHEAD", "MOST_UNITS", "ArqCodec", "size_of"]
 
 MAGIC = 0xA7
 DATA, END, ACK, NACK = 1, 2, 3, 4
@@ -22,14 +22,19 @@ MOST_UNITS = 1 << 24
 _HEAD = struct.Struct("!BBHIII")
 _DATA = struct.Struct("!IQHB")
 _WORD = struct.Struct("!I")
+DATA_OVERHEAD = _HEAD.size + _DATA.size
+"""Bytes of a DATA message beside its content."""
+FEEDBACK_SIZE = _HEAD.size + _WORD.size
 _FEEDBACK: dict[int, type[Ack] | type[Nack]] = {ACK: Ack, NACK: Nack}
 
 
 def size_of(message: Message) -> int:
     """Return the bytes of UDP payload of a message, simulated content included."""
     if isinstance(message, Data):
-        return _HEAD.size + _DATA.size + message.length
-    return _HEAD.size + _WORD.size
+        return DATA_OVERHEAD + message.length + message.extra
+    if isinstance(message, Nack):
+        return FEEDBACK_SIZE + message.extra
+    return FEEDBACK_SIZE
 
 
 class ArqCodec:

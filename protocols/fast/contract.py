@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr, trait
 
+from protocols.fast.index import PartIndex, QuietQueue
 from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
-    from protocols.fast.group import MachineGroup
     from protocols.fast.lookahead import Burst
+    from protocols.fast.overhearers import Overhearers
 
 __all__ = ["Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", "OwnState", "Overheard", "fan_out"]
+
 
 _NO_SLOTS = ()
 # A name, because a type checker takes a literal for all the attributes there are; subclasses have the slots.
@@ -56,8 +58,19 @@ class FastMessage(Message):
         return False
 
     def is_irrelevant_to(self, waiting: Any) -> bool:
-        """Whether an incomplete receiver with this `FastState.waiting_for` only advances, as a complete one does."""
+        """Whether an incomplete receiver that waits for this (`FastMachine.list_waiting`) only advances, as a complete one.
+
+        What the message brings (`brings`) is considered apart from this.
+        """
         del waiting
+        return False
+
+    def brings(self) -> tuple[Hashable, int] | None:
+        """Return what the message brings to a receiver that lacks it: a unit and a bit mask of its parts, 0 for any part."""
+        return None
+
+    def concerns_quiet(self) -> bool:
+        """Return whether it concerns quiet machines (`FastMachine.list_waiting`) that do not lack what it brings."""
         return False
 
 
@@ -90,9 +103,10 @@ class FastState:
     """Whether feedback of other machines has an effect."""
     coordinator: Coordinator | None
 
-    def waiting_for(self) -> Hashable:
-        """Return what an idle, incomplete machine waits for, in terms of `FastMessage.is_irrelevant_to`; None if not simple."""
-        return None
+    def is_lacking(self, unit: Hashable) -> bool:
+        """Return whether it lacks anything of this unit."""
+        del unit
+        return False
 
     def skip(self, loss: Any) -> None:
         """Record, at the latest before the next input, the loss of a message of a burst (`Burst.loss`)."""
@@ -141,11 +155,13 @@ class FastMachine(Machine):
         return ()
 
     @staticmethod
-    def make_group(machines: list[Any]) -> "MachineGroup | None":
-        """Return a group of machines that receive the same messages, not all of this class; None: they are called singly."""
-        from protocols.fast.lockstep import LockstepGroup
+    def make_group(machines: list[Any]) -> Any:
+        """Return a `protocols.fast.group.MachineGroup` of machines that receive the same messages, some of them of this class.
 
-        return LockstepGroup(machines)
+        None: they are called singly.
+        """
+        del machines
+        return None
 
     @staticmethod
     def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:
@@ -161,6 +177,31 @@ class FastMachine(Machine):
         """
         del message, now
         return [], [], [], [machine for machine in dict.fromkeys(machines) if machine.fast_state.coordinator is coordinator]
+
+    @staticmethod
+    def list_waiting(
+        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
+    ) -> None:
+        """List incomplete machines by what they wait for beside what they lack (`FastMessage.is_irrelevant_to`).
+
+        `waiting[None]`: every message that does more than to advance concerns them. A machine in `quiet` is listed anew at
+        the given time; before, and if it is not in `waiting`, only messages concern it that bring what it lacks. Attentive
+        machines in `Overhearers.machines` are left out. `now` (seconds) may be some time ago.
+
+        `lacking` is given for machines that joined the group, to list there what they lack (`FastMessage.brings`), all of it
+        unless they are in `waiting[None]`. What others lack is listed, and they may still be in `quiet`.
+        """
+        del now, quiet, lacking
+        listed = [each for each in machines if not (each.fast_state.attentive or each.fast_state.is_complete)]
+        if listed:
+            waiting.setdefault(None, []).extend(listed)
+
+    @staticmethod
+    def make_overhearers(group: Any) -> "Overhearers":
+        """Return the empty list of the attentive machines of a lockstep group."""
+        from protocols.fast.overhearers import Overhearers
+
+        return Overhearers(group)
 
     @staticmethod
     def overhear_batch(

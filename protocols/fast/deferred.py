@@ -4,7 +4,7 @@ Messages of bursts (`protocols.fast.lookahead`) are numbered in the order they a
 later message arrives, so losses at the very end are not applied yet.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ and the indices of the machines. The time is None for the first after what all h
 class DeferredLosses:
     """The numbers of lost messages by machine, ascending."""
 
-    __slots__ = ("_messages", "following", "losses", "of")
+    __slots__ = ("_latest", "_messages", "following", "losses", "of")
 
     def __init__(self) -> None:
         self.of: dict[FastMachine, list[int]] = {}
@@ -32,21 +32,40 @@ class DeferredLosses:
         """What `FastState.skip` is to record, by number."""
         # By number: the burst, the place in it, and when a machine that lost the message had received the one before.
         self._messages: dict[int, tuple[Burst, int, float]] = {}
+        # The last message that any machine lost: its number, and the indices of the machines.
+        self._latest: tuple[int, Sequence[int]] = -1, ()
 
-    def add(self, missed: "Iterable[Missed]", machines: "list[FastMachine]", coordinator: "Coordinator", heard: float) -> None:
-        """Record the losses of those of `machines` that `coordinator` advances. All received their last message at `heard`."""
-        deferred = self.of
+    def add(
+        self, missed: "Iterable[Missed]", machines: "list[FastMachine]", coordinator: "Coordinator", heard: float
+    ) -> "list[tuple[Hashable, int, list[FastMachine]]]":
+        """Record the losses of those of `machines` that `coordinator` advances. All received their last message at `heard`.
+
+        Returns what they lack from now on: unit, parts (`Burst.lacked`), machines.
+        """
+        deferred, lacked = self.of, []
         for burst, nth, number, before, lost_by in missed:
             self._messages[number] = burst, nth, heard if before is None else before
             self.losses[number] = burst.loss(nth)
+            self._latest = number, lost_by
+            losers: list[FastMachine] = []
             for index in lost_by:
                 machine = machines[index]
                 if machine.fast_state.coordinator is coordinator:
+                    losers.append(machine)
                     known = deferred.get(machine)
                     if known is None:
                         deferred[machine] = [number]
                     else:
                         known.append(number)
+            parts = burst.lacked(nth)
+            if parts is not None and losers:
+                lacked.append((*parts, losers))
+        return lacked
+
+    def latest(self) -> Sequence[int]:
+        """Return the indices of the machines that lost the last message."""
+        number, lost_by = self._latest
+        return lost_by if number == self.following - 1 else ()
 
     def take_all(self) -> "dict[FastMachine, list[int]]":
         """Remove and return all losses, to be applied now."""

@@ -3,21 +3,27 @@
 The messages of a sender form a chain of positions (`FastMessage.expects`, `expects_if_complete`, `next_state`). For a machine
 at the position a message expects, the message only replaces that position; a `LockstepGroup` replaces it once for all of them.
 It calls the others: diverged machines, which lost a message, until they are at the group's position again; incomplete machines,
-when a repair comes; attentive machines, when feedback comes. The outcome is that of plain machines called one by one.
+when a message brings what they lack or has another effect on them; attentive machines, when feedback concerns them. The outcome
+is that of plain machines called one by one.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from protocols.fast.contract import FastMachine, FastMessage, FastState, OwnState, fan_out
 from protocols.fast.deferred import DeferredLosses, Missed
 from protocols.fast.group import MachineGroup
+from protocols.fast.index import PartIndex, QuietQueue
+from protocols.fast.overhearers import Overhearers
 from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
 
 __all__ = ["LockstepGroup"]
+
+_QUIET, _LISTED = object(), object()
+"""Instead of what machines wait for: they are in the `QuietQueue`; they stay where they are listed."""
 
 
 class _PlainMember(FastMachine):
@@ -54,16 +60,17 @@ class LockstepGroup(MachineGroup):
     """
 
     __slots__ = (
-        "_attentive",
         "_deferred",
         "_diverged",
         "_duplicates",
-        "_has_repetitions",
-        "_incomplete",
+        "_lacking",
         "_last_heard",
         "_machines",
+        "_overhearers",
         "_position",
+        "_quiet",
         "_receive_batch",
+        "_waiting",
     )
 
     def __init__(self, machines: list[Any]) -> None:
@@ -78,12 +85,12 @@ class LockstepGroup(MachineGroup):
         self._last_heard = 0.0
         self._duplicates = 0
         self._diverged: list[FastMachine] = list(self._machines)
-        # In lockstep, but called when repairs come: incomplete machines by what they wait for; or when feedback comes:
-        # attentive ones. Machines that have left the group since are skipped.
-        self._incomplete: dict[Hashable, list[FastMachine]] = {}
-        self._attentive: list[FastMachine] = []
-        # Whether a machine may be listed as attentive twice.
-        self._has_repetitions = False
+        # In lockstep, but called when a message concerns them: incomplete machines by what they lack, and either by what else
+        # they wait for or until when they are quiet; attentive ones. Machines that have left the group since are skipped.
+        self._lacking = PartIndex()
+        self._waiting: dict[Any, list[FastMachine]] = {}
+        self._quiet = QuietQueue()
+        self._overhearers = machines[0].make_overhearers(self) if are_alike else Overhearers(self)
         self._deferred = DeferredLosses()
 
     # -- lookahead -------------------------------------------------------------------------------------------------
@@ -107,7 +114,8 @@ class LockstepGroup(MachineGroup):
 
     def defer(self, missed: Iterable[Missed]) -> None:
         """Defer losses of deferrable messages, whose receivers stay in lockstep; `move` has to follow."""
-        self._deferred.add(missed, self._machines, self, self._last_heard)
+        for unit, parts, losers in self._deferred.add(missed, self._machines, self, self._last_heard):
+            self._lacking.add(unit, parts, losers)
 
     def pass_on(
         self, burst: "Burst", nth: int, number: int, source: Address, to: Address, now: float, lost_by: Sequence[int]
@@ -157,6 +165,9 @@ class LockstepGroup(MachineGroup):
             state.coordinator = self
             state.duplicates -= message.redundant
         self._list(staying)
+        if staying:
+            # For them the next message may do what this one did for the others.
+            self._waiting.setdefault(None, []).extend(staying)
         self.defer([(burst, nth, number, heard, lost_by)])
 
     def _at(self, indices: Sequence[int]) -> list[FastMachine]:
@@ -179,7 +190,7 @@ class LockstepGroup(MachineGroup):
         """Apply the losses a machine could notice, those before a message it received; return the others."""
         revealed, unrevealed = self._deferred.split(numbers)
         if self._skip(machine, revealed):
-            self._list([machine])
+            self._list_again([machine], self._last_heard)
         return unrevealed
 
     def _apply_revealed(self, lost_by: list[FastMachine], staying: list[FastMachine]) -> None:
@@ -197,20 +208,20 @@ class LockstepGroup(MachineGroup):
                     listed.append(machine)
             elif unrevealed := self._apply_losses(machine, numbers):
                 self._diverge(machine, unrevealed)
-        self._list(listed)
+        self._list_again(listed, self._last_heard)
         deferred.forget()
 
     def _skip(self, machine: FastMachine, numbers: list[int]) -> bool:
         """Record losses in a machine's state; return whether it has to be listed because of them."""
         state: FastState = machine.fast_state
-        is_listed, losses = state.attentive or not state.is_complete, self._deferred.losses
+        was_complete, losses = state.is_complete, self._deferred.losses
         for number in numbers:
             state.skip(losses[number])
-        return not is_listed
+        return was_complete and not state.is_complete
 
     def _diverge(self, machine: FastMachine, unrevealed: list[int]) -> None:
         """Let a machine leave the group at the position before the first message whose loss it could not notice."""
-        self._update(machine.fast_state)
+        self._update(machine)
         self._deferred.set_before(machine.fast_state, unrevealed[0])
         self._diverged.append(machine)
 
@@ -226,7 +237,7 @@ class LockstepGroup(MachineGroup):
             self.call_in()
             self._deliver(message, source, to, now, lost_by)
             late.wake_in_lockstep()
-        elif self._attentive or self._diverged:
+        elif self._overhearers or self._diverged:
             late.sync()
             # Machines in lockstep stay in lockstep.
             had_diverged = bool(self._diverged)
@@ -266,20 +277,56 @@ class LockstepGroup(MachineGroup):
         if lost_by:
             called = _without(called, lost_by)
             self._leave_behind(lost_by)
-        before, incomplete, attentive = (self._position, self._last_heard, self._duplicates), self._incomplete, self._attentive
-        concerned = [waiting for waiting in incomplete if waiting is None or not message.is_irrelevant_to(waiting)]
-        groups = [incomplete.pop(waiting) for waiting in concerned]
-        self._attentive = []
+        before = self._position, self._last_heard, self._duplicates
+        groups = self._take_concerned(message, now)
+        brought = message.brings()
         self._position, self._last_heard = message.next_state, now
         self._duplicates += message.redundant
-        for waiting, group in zip(concerned, groups, strict=True):
-            unchanged = self._apply_to(group, message, now, before, called)
-            if unchanged:
-                incomplete[waiting] = unchanged + incomplete[waiting] if waiting in incomplete else unchanged
+        overhearers = self._overhearers
+        attentive, overhearers.machines = overhearers.machines, []
+        for waiting, group in groups:
+            unchanged, advanced = self._apply_to(group, message, now, before, called, overhearers.add)
+            if waiting is None:
+                if unchanged:
+                    self._waiting[None] = unchanged + self._waiting.get(None, [])
+                # What the others lack was not listed.
+                self._list_lacking(advanced)
+            elif waiting is not _LISTED:
+                # Quiet machines without a change are still listed.
+                self._list_again(advanced if waiting is _QUIET else unchanged + advanced, now)
+        if brought is not None:
+            unit, parts = brought
+            lacking, others = self._lacking.take(unit, parts)
+            if lacking or others:
+                self._apply_to(lacking + others, message, now, before, called, overhearers.add)
+            still = [each for each in others if each.fast_state.coordinator is self and each.fast_state.is_lacking(unit)]
+            if still:
+                self._lacking.add(unit, 0, still)
         if attentive:
-            self._attentive += self._apply_to(attentive, message, now, before, called)
+            _, advanced = self._apply_to(attentive, message, now, before, called)
+            for machine in attentive:
+                if machine.fast_state.attentive and machine.fast_state.coordinator is self:
+                    overhearers.machines.append(machine)
+            self._list_lacking([each for each in advanced if not each.fast_state.attentive])
         if called:
             self._call(called, message, source, to, now)
+
+    def _take_concerned(self, message: FastMessage, now: float) -> list[tuple[object, list[FastMachine]]]:
+        """Remove and return the machines that a message concerns, apart from what it brings, by what they wait for."""
+        waiting = self._waiting
+        if message.concerns_quiet():
+            groups: list[tuple[object, list[FastMachine]]] = []
+            for each in list(waiting):
+                is_listed = each is not None and message.is_irrelevant_to(each)
+                groups.append((_LISTED, waiting[each][:]) if is_listed else (each, waiting.pop(each)))
+            if quiet := self._quiet.machines():
+                groups.append((_QUIET, quiet))
+            return groups
+        due = self._quiet.due(now)
+        if due:
+            self._list_again([machine for machine in dict.fromkeys(due) if machine.fast_state.coordinator is self], now)
+        concerned = [each for each in waiting if each is None or not message.is_irrelevant_to(each)]
+        return [(each, waiting.pop(each)) for each in concerned]
 
     def _apply_to(
         self,
@@ -288,8 +335,11 @@ class LockstepGroup(MachineGroup):
         now: float,
         before: tuple[Any, float, int],
         called: list[FastMachine],
-    ) -> list[FastMachine]:
-        """Apply a message to machines; return those it only advanced. Those to be called singly are added to `called`.
+        became_attentive: Callable[[FastMachine], None] | None = None,
+    ) -> tuple[list[FastMachine], list[FastMachine]]:
+        """Apply a message to machines; return those in lockstep on which it had no effect, and the others in lockstep.
+
+        Those to be called singly are added to `called`.
 
         `before` is position, time of the last message and number of duplicates of the group before the message.
         """
@@ -300,45 +350,32 @@ class LockstepGroup(MachineGroup):
             state.duplicates += duplicates
             state.coordinator = None
         called += others
-        self._attentive += attentive
-        self._list(advanced)
-        return unchanged
+        if became_attentive is not None:
+            for machine in attentive:
+                became_attentive(machine)
+        return unchanged, attentive + advanced
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
         """Deliver feedback: it advances no machine, and concerns diverged and attentive ones."""
-        lost = set(lost_by)
-        for machine in _without(self._diverged, lost_by):
-            machine.receive(message, source, to, now)
-        attentive = self._attentive
-        if self._has_repetitions:
-            attentive, self._has_repetitions = list(dict.fromkeys(attentive)), False
-        deferred = self._deferred.of
-        called: list[FastMachine] = []
-        self._attentive = []
-        for machine in attentive:
-            if machine.fast_state.coordinator is not self:
-                continue
-            if machine in lost:
-                self._attentive.append(machine)
-            elif machine in deferred and self._is_behind(machine):
-                machine.receive(message, source, to, now)
-                self._list([machine])
-            else:
-                called.append(machine)
-        if called:
-            position, heard = self._position, self._last_heard
-            attentive, others = called[0].overhear_batch(called, message, source, to, now, position, heard)
-            self._attentive += attentive
-            self._list(others)
+        lost, position = set(lost_by), self._position
+        others = self._overhearers.overhear(message, source, to, now, self._diverged, lost, position, self._last_heard)
+        self._list_again(others, now)
 
-    def _is_behind(self, machine: FastMachine) -> bool:
-        """Apply the losses a machine could notice; if there are others, put its state before them and return True."""
+    def is_behind(self, machine: FastMachine) -> bool:
+        """Apply the deferred losses a machine could notice; if there are others, put its state before them and return True."""
         deferred = self._deferred
-        unrevealed = self._apply_losses(machine, deferred.of.pop(machine))
-        if unrevealed:
-            deferred.of[machine] = unrevealed
-            deferred.set_before(machine.fast_state, unrevealed[0])
-        return bool(unrevealed)
+        numbers = deferred.of.pop(machine, None)
+        unrevealed = None if numbers is None else self._apply_losses(machine, numbers)
+        if not unrevealed:
+            return False
+        deferred.of[machine] = unrevealed
+        deferred.set_before(machine.fast_state, unrevealed[0])
+        return True
+
+    def latest_losers(self) -> list[FastMachine]:
+        """Return the machines that lost the latest message of the group and have not noticed it."""
+        of = self._deferred.of
+        return [machine for machine in self._at(self._deferred.latest()) if machine in of]
 
     def _call(self, machines: list[FastMachine], message: Message, source: Address, to: Address, now: float) -> None:
         """Call machines that are not in lockstep."""
@@ -352,11 +389,11 @@ class LockstepGroup(MachineGroup):
         machines = self._machines
         for machine in machines:
             if machine.fast_state.coordinator is self:
-                self._update(machine.fast_state)
+                self._update(machine)
             else:
                 machine.leave_lockstep()
         self._diverged = list(lost_by)
-        self._incomplete, self._attentive = {}, []
+        self._clear()
         self._position = next_state if next_state is not None else object()
         self._last_heard = now
         self._call(_without(list(machines), lost_by), message, source, to, now)
@@ -380,7 +417,7 @@ class LockstepGroup(MachineGroup):
         if unrevealed:
             self._diverge(machine, unrevealed)
         elif machine.fast_state.coordinator is self:
-            self._update(machine.fast_state)
+            self._update(machine)
             self._diverged.append(machine)
         if late is not None:
             late.wake_in_lockstep()
@@ -399,23 +436,30 @@ class LockstepGroup(MachineGroup):
         self.call_in()
         for machine in self._machines:
             if machine.fast_state.coordinator is self:
-                self._update(machine.fast_state)
+                self._update(machine)
         self._position = object()
+        self._clear()
 
-    def _update(self, state: Any) -> None:
+    def _clear(self) -> None:
+        """Forget which machines messages concern."""
+        self._lacking.clear()
+        self._waiting.clear()
+        self._quiet.clear()
+        self._overhearers.clear()
+
+    def _update(self, machine: FastMachine) -> None:
         """Copy the group's state to a machine, which is not in lockstep any more."""
+        state: Any = machine.fast_state
         state.position = self._position
         state.last_heard = self._last_heard
         state.duplicates += self._duplicates
         state.coordinator = None
-        if state.attentive:
-            self._has_repetitions = True
 
     def _leave_behind(self, lost_by: list[FastMachine]) -> None:
         """Let machines diverge that lost the message with which the group advances."""
         for machine in lost_by:
             if machine.fast_state.coordinator is self:
-                self._update(machine.fast_state)
+                self._update(machine)
         self._diverged += lost_by
 
     def _join(self, machines: list[FastMachine]) -> None:
@@ -433,19 +477,22 @@ class LockstepGroup(MachineGroup):
         self._list(joined)
 
     def _list(self, machines: list[FastMachine]) -> None:
-        """List machines in lockstep that some messages concern: attentive and incomplete ones."""
-        incomplete, attentive = self._incomplete, self._attentive
+        """List machines that joined the group and that some messages or some feedback concern."""
+        overhearers = self._overhearers
         for machine in machines:
-            state: FastState = machine.fast_state
-            if state.attentive:
-                attentive.append(machine)
-            elif not state.is_complete:
-                waiting = state.waiting_for()
-                group = incomplete.get(waiting)
-                if group is None:
-                    incomplete[waiting] = [machine]
-                else:
-                    group.append(machine)
+            if machine.fast_state.attentive:
+                overhearers.add(machine)
+        self._list_lacking(machines)
+
+    def _list_lacking(self, machines: list[FastMachine]) -> None:
+        """List machines in lockstep by when messages concern them."""
+        if machines:
+            machines[0].list_waiting(machines, self._last_heard, self._waiting, self._quiet, self._lacking)
+
+    def _list_again(self, machines: list[FastMachine], now: float) -> None:
+        """List machines in lockstep anew by when messages concern them that do not bring what they lack."""
+        if machines:
+            machines[0].list_waiting(machines, now, self._waiting, self._quiet, None)
 
 
 def _without(machines: list[FastMachine], lost_by: list[FastMachine]) -> list[FastMachine]:

@@ -7,6 +7,7 @@ need not ask for bursts at all.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from math import inf
 from typing import Any, ClassVar, Protocol
 
@@ -70,6 +71,11 @@ class Burst(ABC):
     @abstractmethod
     def loss(self, number: int) -> Any:
         """Return what `FastState.skip` records when message `number` was lost."""
+
+    def lacked(self, number: int) -> tuple[Hashable, int] | None:
+        """Return what a receiver lacks that lost message `number`: a unit and a bit mask of parts (`FastMessage.brings`)."""
+        del number
+        return None
 
     @abstractmethod
     def reveals_loss_of(self, other: "Burst") -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from protocols.machine import Codec
 from protocols.norm.config import NormConfig
 from protocols.norm.receiver import NormReceiver
+from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.sender import NormSender
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec
@@ -18,5 +19,5 @@ def _authenticated(keys: Mapping[int, bytes], clock: Callable[[], float], shared
 
 
 PROTOCOL = ProtocolSpec(
-    "norm", NormConfig, NormCodec, NormSender, NormReceiver, fast="protocols.norm.fast", authenticated=_authenticated
+    "norm", NormConfig, NormCodec, NormSender, NormBatchReceiver, fast="protocols.norm.fast", authenticated=_authenticated
 )

@@ -50,7 +50,7 @@ class SmallDict(Generic[T]):
         return self.more.get(key, default) if self.more is not None else default
 
     def __contains__(self, key: int) -> bool:
-        return key == self.key or (self.more is not None and key in self.more)
+        return (key == self.key and key != NONE) or (self.more is not None and key in self.more)
 
     def __setitem__(self, key: int, item: T) -> None:
         if self.more is not None:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from protocols.norm.config import NormConfig
 from protocols.norm.identity import info_identity
-from protocols.norm.messages import EMPTY_OBJECT, Data, Flush, Info, Origin, Probe, Squelch
+from protocols.norm.messages import EMPTY_OBJECT, Data, DataRun, Flush, Info, Origin, Probe, Squelch
 from protocols.norm.position import Point
 from protocols.norm.tx_object import TxObject
 
@@ -50,6 +50,19 @@ class MessageFactory:
         number, flags = self._number(), item.flags | repair
         self.tx_point = (key, block, symbol)
         return self.data_type(self.origin, number, flags, fti.fec_id, key, block, symbol, length, fti, payload, size, identity)
+
+    @property
+    def most(self) -> int:
+        """Messages of a run at the most: their sequence numbers do not begin again at 0."""
+        return 0x10000 - (self.ordinal & 0xFFFF)
+
+    def run(self, item: TxObject, block: int, symbol: int, count: int, repair: int) -> DataRun:
+        """Make the NORM_DATA of `count` source symbols of a block, which has bytes; `repair` and OSError as with `data`."""
+        symbols, identity = item.payloads(block, symbol, count)
+        number, self.ordinal = self.ordinal & 0xFFFF, self.ordinal + count
+        self.tx_point = (item.object_id, block, symbol + count - 1)
+        at, length = (item.object_id, block, symbol), item.partition.length(block)
+        return DataRun(self.origin, number, item.flags | repair, *at, length, item.fti, symbols, identity)
 
     def info(self, item: TxObject, repair: int) -> Info:
         """Make the NORM_INFO of an object; `repair` as in `data`."""

@@ -7,12 +7,14 @@ Two habits serve the compiled build (docs/simulator.md): the `kind` of a datacla
 message that is made for every packet has a written `__init__`, because a generated one is not compiled.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple
 
 from protocols.fec import MAX_SYMBOLS
 from protocols.machine import Message
 from protocols.norm.partition import Partition
+from protocols.run import Run
 
 __all__ = [
     "EMPTY_OBJECT",
@@ -35,6 +37,7 @@ __all__ = [
     "CcFeedback",
     "CcNode",
     "Data",
+    "DataRun",
     "Eot",
     "Extension",
     "Flush",
@@ -226,6 +229,57 @@ class Data(NormMessage):
 
 
 @dataclass(slots=True)
+class DataRun(Run):
+    """Consecutive source symbols of a block in NORM_DATA with consecutive sequence numbers, all or none of them repairs.
+
+    The fields are those of the first message. Each of the `symbols` is as long as its segment of the object.
+    """
+
+    origin: Origin
+    sequence: int
+    flags: int
+    object_id: int
+    block: int
+    symbol: int
+    block_length: int
+    fti: Fti
+    symbols: Sequence[bytes | memoryview]
+    first_identity: int
+    extensions: tuple[Extension, ...] = ()
+
+    @property
+    def packets(self) -> int:
+        """The number of messages."""
+        return len(self.symbols)
+
+    def messages(self) -> Iterator[Data]:
+        """Make the messages."""
+        fec_id = self.fti.fec_id
+        for step, payload in enumerate(self.symbols):
+            yield Data(
+                self.origin,
+                self.sequence + step & 0xFFFF,
+                self.flags,
+                fec_id,
+                self.object_id,
+                self.block,
+                self.symbol + step,
+                self.block_length,
+                self.fti,
+                bytes(payload),
+                len(payload),
+                self.first_identity + step,
+                self.extensions,
+            )
+
+    def rest(self) -> "DataRun":
+        """Return the run without its first message."""
+        following = self.sequence + 1 & 0xFFFF, self.flags, self.object_id, self.block, self.symbol + 1
+        coding = self.block_length, self.fti
+        return DataRun(self.origin, *following, *coding, self.symbols[1:], self.first_identity + 1, self.extensions)
+
+
+@dataclass(slots=True)
 class Info(NormMessage):
     """NORM_INFO: the object's out-of-band information, at most one segment."""
 
@@ -406,7 +460,8 @@ class Report(NormMessage):
 
 
 # To mypyc these would be fields, if they were in the dataclasses.
-Data.kind = "data"
+Data.kind = DataRun.packet_kind = "data"
+DataRun.kind = "run"
 Info.kind = "info"
 Flush.kind = "flush"
 Eot.kind = "eot"

@@ -43,6 +43,7 @@ __all__ = [
     "MissingRange",
     "NackProcess",
     "contents_for",
+    "is_block_covered",
     "is_covered",
     "is_missing_before",
     "missing_before",
@@ -373,7 +374,7 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
             if count >= lacking and heard.bit_length() + count <= usable:
                 # Parity is requested, and enough of it was never sent: the usual case.
                 continue
-            covered = count >= lacking and _is_block_covered(item, block, missing, asked.symbols[key, block])
+            covered = count >= lacking and is_block_covered(item, block, missing, asked.symbols[key, block])
             if not covered and not (blocks and asked.has_blocks(key, block, block)):
                 return False
         elif block == end and not usable and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
@@ -381,7 +382,7 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
     return True
 
 
-def _is_block_covered(item: RxObject, block: int, missing: int, mask: int) -> bool:
+def is_block_covered(item: RxObject, block: int, missing: int, mask: int) -> bool:
     """Return whether a request for `mask` brings as many useful symbols of a completely sent block as it is missing."""
     fti, heard = item.fti, _parity_received(item, block)
     length = fti.partition.length(block)

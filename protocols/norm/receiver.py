@@ -32,7 +32,8 @@ class NormReceiver(Machine):
         super().__init__(ports)
         self.session = Session(ports, config, node, group)
         self._senders: DeadlineMap[SenderState] = DeadlineMap()
-        self._newcomers = SourceLimit(NEW_SENDERS)
+        self._newcomers: SourceLimit | None = None
+        """What addresses may bring of senders; made with the first, because there may be a million receivers."""
 
     def start(self, now: float) -> None:
         """Join the group."""
@@ -110,6 +111,8 @@ class NormReceiver(Machine):
     def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
         """Return the state of the sender `node`, new with its first message; None when its address or all bring too many."""
         known = self._senders.get(node)
+        if self._newcomers is None:
+            self._newcomers = SourceLimit(NEW_SENDERS)
         if known is None and self._newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
             known = self._senders[node] = SenderState(self.session)
             self.ports.notify(SenderHeard(node))

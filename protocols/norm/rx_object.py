@@ -1,6 +1,7 @@
 """One object being received: which part of what was sent is missing, and how it is filled (RFC 5740 5.3)."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 from protocols.fec import decode
@@ -122,13 +123,18 @@ class RxObject:
 
     # -- what is received ----------------------------------------------------------------------------------------------
 
-    def write(self, block: int, symbol: int, payload: bytes | None) -> None:
+    def write(self, block: int, symbol: int, payload: bytes | memoryview | None) -> None:
         """Store a source symbol; `payload` None: content without bytes."""
         if payload is not None:
             partition = self.fti.partition
             self.sink.write((partition.first(block) + symbol) * partition.segment, payload)
 
-    def fill(self, block: int, symbol: int, payload: bytes | None) -> bool:
+    def write_all(self, block: int, symbol: int, payloads: Sequence[bytes | memoryview]) -> None:
+        """Store consecutive source symbols of a block at once."""
+        partition = self.fti.partition
+        self.sink.write((partition.first(block) + symbol) * partition.segment, b"".join(payloads))
+
+    def fill(self, block: int, symbol: int, payload: bytes | memoryview | None) -> bool:
         """Store a source symbol if it is missing; return whether it was."""
         bit = 1 << symbol
         mask = self.missing(block)

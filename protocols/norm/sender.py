@@ -7,19 +7,20 @@ from collections import deque
 from math import inf
 from typing import Final
 
+from protocols.batches import Background
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
 from protocols.norm.config import NormConfig
 from protocols.norm.grtt import RTT_FLOOR, GrttEstimator
 from protocols.norm.limits import RepairLimit
 from protocols.norm.message_factory import MessageFactory
-from protocols.norm.messages import FLAG_REPAIR, Ack, Nack, NormMessage, Origin, Squelch
+from protocols.norm.messages import FLAG_REPAIR, Ack, DataRun, Nack, NormMessage, Origin, Squelch
 from protocols.norm.quantise import gsize_code, rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.window import IDS, Window
 from protocols.norm.wire.feedback import is_feedback
-from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, size_of
+from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
 
 __all__ = ["NormSender"]
 
@@ -42,6 +43,7 @@ class NormSender(Sender):
     __slots__ = (
         "_acks_received",
         "_aggregate_at",
+        "_background",
         "_busy",
         "_cc_sequence",
         "_clear",
@@ -57,6 +59,7 @@ class NormSender(Sender):
         "_grtt",
         "_holdoff",
         "_limit",
+        "_most",
         "_nacks_received",
         "_next_id",
         "_objects_sent",
@@ -86,6 +89,8 @@ class NormSender(Sender):
         self._next_id = 0
         self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
         self._clear = 0.0
+        self._most = 1
+        self._background: Background | None = None
         self._busy = self._full = False
         self._aggregate_at = self._flush_at = self._probe_at = inf
         self._holdoff = -inf
@@ -111,7 +116,9 @@ class NormSender(Sender):
         """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
         check_content(content, self._config)
         object_id, self._next_id = self._next_id, (self._next_id + 1) % IDS
-        self._window.backlog.append(self._make_object(object_id, content))
+        item = self._make_object(object_id, content)
+        item.background = self._background
+        self._window.backlog.append(item)
         self._admit(now)
         self._schedule()
         return object_id
@@ -147,6 +154,14 @@ class NormSender(Sender):
         self._full = False
         self._clear = max(self._clear, now)
         self.wake(now)
+
+    def send_runs(self, most: int) -> None:
+        """Send up to `most` source symbols of a block as one run."""
+        self._most = most
+
+    def compute_in(self, background: Background) -> None:
+        """Encode parity in another thread before it is sent."""
+        self._background = background
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
@@ -261,14 +276,14 @@ class NormSender(Sender):
         self._busy = bool(self._repairs or self._unsent)
         return True
 
-    def _send(self, message: NormMessage, size: int) -> None:
+    def _send(self, message: NormMessage | DataRun, size: int) -> None:
         """Send a message of `size` bytes; the next is due when the rate allows it."""
         self._full = bool(self.ports.send(Packet(message, size, self._group)))
         self._clear += size / self._config.rate
 
-    def _next(self, now: float) -> NormMessage | None:
+    def _next(self, now: float) -> NormMessage | DataRun | None:
         """Make what comes next: a squelch, content or a flush; None for nothing."""
-        message: NormMessage | None = None
+        message: NormMessage | DataRun | None = None
         if self._squelch is not None:
             message = self._make_squelch()
         while message is None and (self._repairs or self._unsent):
@@ -280,7 +295,7 @@ class NormSender(Sender):
             self._probe_at = max(now, self._probe_next)
         return message
 
-    def _next_content(self, now: float) -> NormMessage | None:
+    def _next_content(self, now: float) -> NormMessage | DataRun | None:
         """Make a repair or new content; None when the source can't be read."""
         repairs, unsent, limit = self._repairs, self._unsent, self._limit
         is_repair = bool(repairs)
@@ -296,9 +311,9 @@ class NormSender(Sender):
             self._fail(item, str(error))
             return None
 
-    def _repair(self, item: TxObject) -> NormMessage | None:
+    def _repair(self, item: TxObject) -> NormMessage | DataRun | None:
         """Make a repair of `item`, or new content when that comes first in transmission order."""
-        message: NormMessage | None = None
+        message: NormMessage | DataRun | None = None
         if item.info_due and item.info_sent:
             item.info_due = False
             message = self._factory.info(item, FLAG_REPAIR)
@@ -306,17 +321,25 @@ class NormSender(Sender):
             step = item.repair_step()
             if step is None:
                 return self._make_new(item)
-            message = self._factory.data(item, *step, FLAG_REPAIR)
+            more = item.repairs_following(*step, self._most_due(item) - 1) if self._most > 1 else 0
+            message = (
+                self._factory.run(item, *step, 1 + more, FLAG_REPAIR) if more else self._factory.data(item, *step, FLAG_REPAIR)
+            )
         if not item.repairing:
             self._repairs.pop(0)
-        self._repairs_sent += message is not None
+        self._repairs_sent += message.packets if isinstance(message, DataRun) else message is not None
         return message
 
-    def _make_new(self, item: TxObject) -> NormMessage:
+    def _make_new(self, item: TxObject) -> NormMessage | DataRun:
         """Make the next new content of an object."""
+        message: NormMessage | DataRun
         if item.info_due and not item.info_sent:
             item.info_sent, item.info_due = True, False
-            message: NormMessage = self._factory.info(item, 0)
+            message = self._factory.info(item, 0)
+        elif (count := self._new_symbols(item) if self._most > 1 else 1) > 1:
+            message = self._factory.run(item, item.block, item.symbol, count, 0)
+            item.advance(count)
+            self._data_sent += count
         else:
             message = self._factory.data(item, *item.step(), 0)
             self._data_sent += 1
@@ -325,6 +348,17 @@ class NormSender(Sender):
             self._objects_sent += 1
             self.ports.notify(ObjectSent(item.object_id))
         return message
+
+    def _new_symbols(self, item: TxObject) -> int:
+        """Return how many new source symbols of a block go next in one run; one while repairs are to be sent."""
+        return 1 if self._repairs else min(self._most_due(item), item.partition.length(item.block) - item.symbol)
+
+    def _most_due(self, item: TxObject) -> int:
+        """Return how many symbols of an object may go in one run: as many as are due. One where shares of the rate count."""
+        if item.counted or (self._limit is not None and self._repairs and self._unsent):
+            return 1
+        due = (item.active_at - self._clear) * self._config.rate / (header_size(item.fti) + item.partition.segment)
+        return min(self._most, 1 + int(due), self._factory.most)
 
     def _fail(self, item: TxObject, reason: str) -> None:
         """Drop an object whose source can't be read; receivers that request it get a SQUELCH.
@@ -394,7 +428,7 @@ class NormSender(Sender):
             when = clear
         self._due(when)
 
-    def _probe(self, now: float) -> NormMessage | None:
+    def _probe(self, now: float) -> NormMessage | DataRun | None:
         """Make a CMD(CC), unless nothing else was sent since the last one: then probing is suspended until something is."""
         if self._factory.ordinal == self._probed:
             self._probe_at = inf

@@ -7,7 +7,7 @@ answer to probes, the activity check.
 
 from functools import lru_cache
 from math import inf
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Offer
@@ -97,6 +97,8 @@ class SenderState:
         "probe_response",
         "session",
     )
+
+    process_type: ClassVar[type[NackProcess]] = NackProcess
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -201,7 +203,12 @@ class SenderState:
     @property
     def is_established(self) -> bool:
         """Whether the receiver has joined the sender, received enough of it, and the sender is not silent."""
-        return self.is_joined and self._idle_at < inf and self.received >= NEW_SENDER
+        return self.is_joined and self.is_active and self.received >= NEW_SENDER
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a message arrived and the sender is not silent since."""
+        return self._idle_at < inf
 
     def abandon(self, object_id: int, reason: str) -> None:
         """Give up an object, unless it has ended already."""
@@ -543,7 +550,7 @@ class SenderState:
         if process is None:
             if not is_missing_before(self.objects, point):
                 return False
-            process = self.nack_process = NackProcess()
+            process = self.nack_process = self.process_type()
             decision = BEGIN
         else:
             decision = process.check(point, self.objects, now)

@@ -1,14 +1,15 @@
 """One object being sent: what is new, and what is to be repaired."""
 
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from typing import Final
 
+from protocols.batches import Background
 from protocols.errors import UsageError
-from protocols.fec import encode
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of
 from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Fti
+from protocols.norm.parity import BLOCKS_AHEAD, ParityStore
 from protocols.norm.range_set import RangeSet
 from protocols.norm.repair_requests import RequestedRepairs
 
@@ -46,12 +47,13 @@ class TxObject:
         "_held",
         "_held_block",
         "_order",
-        "_parities",
+        "_parity_store",
         "_pledged",
         "_renewed",
         "_spent",
         "_used",
         "active_at",
+        "background",
         "bases",
         "block",
         "content",
@@ -95,7 +97,9 @@ class TxObject:
         self._spent: dict[int, int] = {}
         # By block, one behind the highest symbol sent as a repair.
         self._used: dict[int, int] = {}
-        self._parities: dict[tuple[int, int], bytes] = {}
+        self._parity_store: ParityStore | None = None
+        self.background: Background | None = None
+        """Another thread, by which parity is encoded before it is due; None to encode it when it is."""
         self._held = b""
         self._held_block = -1
 
@@ -123,6 +127,12 @@ class TxObject:
             self.block, self.symbol = block + 1, 0
         return block, symbol
 
+    def advance(self, count: int) -> None:
+        """Move the cursor behind `count` source symbols, no more than its block has."""
+        self.symbol += count
+        if self.symbol >= self.partition.length(self.block) + self._auto:
+            self.block, self.symbol = self.block + 1, 0
+
     def repair_step(self) -> tuple[int, int] | None:
         """Remove and return the lowest symbol to be repaired; None while new symbols are lower."""
         if self.repair_blocks.firsts and (not self._order or self.repair_blocks.lowest <= self._order[0]):
@@ -143,6 +153,22 @@ class TxObject:
         if symbol >= self._used.get(block, 0):
             self._used[block] = symbol + 1
         return block, symbol
+
+    def repairs_following(self, block: int, symbol: int, most: int) -> int:
+        """Remove and count source symbols to be repaired that follow, without a gap, a repair just taken; at most `most`."""
+        end = self.symbol if block == self.block else self.partition.length(block)
+        wanted = self.repairs.get(block, 0) >> symbol + 1
+        count = min((~wanted & wanted + 1).bit_length() - 1, end - symbol - 1, most)
+        if count <= 0:
+            return 0
+        rest = self.repairs[block] & ~((1 << count) - 1 << symbol + 1)
+        if rest:
+            self.repairs[block] = rest
+        else:
+            del self.repairs[block]
+            heappop(self._order)
+        self._used[block] = max(self._used.get(block, 0), symbol + count + 1)
+        return count
 
     def parity_identity(self, block: int, symbol: int) -> int:
         """Return the identity of a parity symbol; those of one block are consecutive."""
@@ -170,8 +196,26 @@ class TxObject:
         start = symbol * partition.segment
         return self._held[start : start + size], size, identity
 
+    def payloads(self, block: int, symbol: int, count: int) -> tuple[list[memoryview], int]:
+        """Return the payloads of `count` source symbols of a block from `symbol` on, and the identity of the first.
+
+        For content with bytes. Raises OSError when the source fails.
+        """
+        if block != self._held_block:
+            self._hold(block)
+            if self._auto and block == self.block:
+                self._encode_ahead([block])
+        partition, view = self.partition, memoryview(self._held)
+        segment = partition.segment
+        pieces = [view[at : at + segment] for at in range(symbol * segment, (symbol + count) * segment, segment)]
+        return pieces, self.bases[0] | partition.first(block) + symbol & 0xFFFFFFFF
+
     def _hold(self, block: int) -> None:
         """Read one whole block; its symbols are slices of it."""
+        self._held, self._held_block = self._read(block), block
+
+    def _read(self, block: int) -> bytes:
+        """Read one whole block. Raises OSError when the source fails."""
         partition = self.partition
         first = partition.first(block)
         offset = first * partition.segment
@@ -179,23 +223,55 @@ class TxObject:
         data = self.content.source.read(offset, size)
         if data is None or len(data) != size:
             raise OSError(f"the source of object {self.object_id} ended early: {size} bytes at {offset} are not there")
-        self._held, self._held_block = data, block
+        return data
 
     def _parity(self, block: int, number: int) -> bytes:
-        """Return parity symbol `number` of a block; all the parity of the block that is due is encoded at once."""
-        if (block, number) not in self._parities:
-            length, segment = self.partition.length(block), self.partition.segment
-            due = self.repairs.get(block, 0) >> length
-            numbers = {number, *(j for j in range(due.bit_length()) if due >> j & 1)}
-            if block == self.block or number < self._auto:
-                numbers.update(range(number, self._auto))
+        """Return parity symbol `number` of a block; if it is not encoded yet, with all the parity of the block that is due."""
+        store = self._parity_store
+        if store is None:
+            store = self._parity_store = ParityStore(self.fti, self.background)
+        symbol = store.symbol(block, number)
+        if symbol is None:
             if block != self._held_block:
                 self._hold(block)
-            sources = [self._held[i * segment : (i + 1) * segment] for i in range(length)]
-            wanted = sorted(numbers)
-            made = encode(self.fti.block, self.fti.parity, sources, wanted)
-            self._parities = {(block, j): data for j, data in zip(wanted, made, strict=True)}
-        return self._parities[block, number]
+            store.encode((block, self._sources(self._held), sorted({number, *self._parity_due(block, number)})))
+            symbol = store.symbol(block, number)
+            assert symbol is not None
+        if self.repairs:
+            self._encode_ahead(nsmallest(2 * BLOCKS_AHEAD, self._order))
+        return symbol
+
+    def _sources(self, data: bytes) -> list[bytes]:
+        """Return the source symbols of a block, given its bytes."""
+        segment = self.partition.segment
+        return [data[at : at + segment] for at in range(0, len(data), segment)]
+
+    def _parity_due(self, block: int, number: int) -> list[int]:
+        """Return the numbers of the parity symbols of a block that are requested, and automatic ones from `number` on."""
+        due = self.repairs.get(block, 0) >> self.partition.length(block)
+        numbers = [j for j in range(due.bit_length()) if due >> j & 1]
+        if block == self.block or number < self._auto:
+            numbers += [j for j in range(number, self._auto) if not due >> j & 1]
+        return numbers
+
+    def _encode_ahead(self, blocks: list[int]) -> None:
+        """Have parity that will be due in these blocks encoded by another thread, if there is one that has nothing to do."""
+        store = self._parity_store
+        if store is None:
+            if self.background is None or self.counted:
+                return
+            store = self._parity_store = ParityStore(self.fti, self.background)
+        if not store.is_ready:
+            return
+        try:
+            due = {block: self._parity_due(block, 0 if block == self.block else self._auto) for block in blocks}
+            chosen = [block for block in blocks if due[block] and block not in store][:BLOCKS_AHEAD]
+            orders = [(block, self._sources(self._read(block)), due[block]) for block in chosen]
+        except OSError:
+            # The object fails when it is sent.
+            return
+        if orders:
+            store.encode_ahead(orders)
 
     # -- repair ----------------------------------------------------------------------------------------------------
 
@@ -312,6 +388,8 @@ class TxObject:
         for first, last in self.wanted_blocks:
             self.repair_blocks.add(first, last)
         self.wanted_blocks.clear()
+        if self.background is not None and self.repairs:
+            self._encode_ahead(nsmallest(BLOCKS_AHEAD, self._order))
         if self.info_wanted:
             self.info_wanted, self.info_due = False, True
 

@@ -1,15 +1,15 @@
-"""An SRM-like protocol (Floyd, Jacobson, Liu, McCanne, Zhang 1997): any member that has a packet repairs it.
+"""SRM (Floyd, Jacobson, Liu, McCanne, Zhang 1997): any member that has a packet repairs it, after a wait by its distance.
 
-It uses the messages and the wire format of `protocols.arq`, with a repair policy of its own. The distance between members is a
-parameter; the session messages by which SRM estimates it are left out.
+Content is sent with the messages of `protocols.arq`; requests, repairs and session messages are its own, and so is the repair
+policy.
 """
 
-from protocols.arq.wire import ArqCodec
 from protocols.spec import ProtocolSpec
 from protocols.srm.config import SrmConfig
 from protocols.srm.receiver import srm_receiver
 from protocols.srm.sender import SrmSender
+from protocols.srm.wire import SrmCodec
 
 __all__ = ["PROTOCOL", "SrmConfig"]
 
-PROTOCOL = ProtocolSpec("srm", SrmConfig, ArqCodec, SrmSender, srm_receiver)
+PROTOCOL = ProtocolSpec("srm", SrmConfig, SrmCodec, SrmSender, srm_receiver, fast="protocols.srm.fast")

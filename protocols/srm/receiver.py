@@ -1,26 +1,29 @@
 """The SRM receiver (Floyd et al. 1997): multicasts requests by timers that double, and repairs what others request."""
 
-from dataclasses import replace
+from functools import lru_cache
 from math import inf
 from typing import ClassVar, Final
 
-from protocols.arq.messages import Data, Nack
+from protocols.arq.messages import Data, Nack, identity_of
 from protocols.arq.receiver import ArqReceiver
 from protocols.arq.repair_policy import MissingUnit, RepairPolicy
 from protocols.arq.session import Session
-from protocols.machine import Address, Group, Ports
+from protocols.machine import Address, Group, Message, Packet, Ports
 from protocols.srm.config import SrmConfig
-from protocols.srm.sender import HOLD
+from protocols.srm.intervals import repair_interval, request_interval
+from protocols.srm.member import Member
+from protocols.srm.messages import Position, Repair, Request, SessionMessage, microseconds, repair_of, request_of
+from protocols.srm.repair_timers import RepairTimers
+from protocols.srm.wire import size_of
 
-__all__ = ["SrmPolicy", "srm_receiver"]
+__all__ = ["SrmPolicy", "SrmReceiver", "srm_receiver"]
 
+# Every member looks up the units that requests name.
+_identity_of: Final = lru_cache(maxsize=1024)(identity_of)
 MOST_DOUBLINGS: Final = 6
 """The request timer grows to at most 2**6 times its first value."""
-MOST_HELD: Final = 1024
-"""Entries of the table of recent repairs above which the expired ones are removed."""
-
-Key = tuple[int, int, int]
-"""A unit of a sender: (sender, object id, unit)."""
+ANSWER: Final = 3.0
+"""A request is not repeated for the usual repair timer and this many distances, in which request and repair travel."""
 
 
 class SrmPolicy(RepairPolicy):
@@ -29,16 +32,16 @@ class SrmPolicy(RepairPolicy):
     __slots__ = (
         "_cache",
         "_config",
-        "_held_until",
-        "_ignore_until",
         "_nacks",
         "_nacks_heard",
         "_nacks_repeated",
-        "_repair_timers",
+        "_repair_interval",
+        "_repairs",
         "_repairs_sent",
-        "_repairs_suppressed",
+        "_request_interval",
         "_session",
         "_suppressed",
+        "member",
     )
     overhears: ClassVar[bool] = True
 
@@ -46,111 +49,198 @@ class SrmPolicy(RepairPolicy):
         super().__init__()
         self._session = session
         self._config = config
-        self._ignore_until: dict[Key, float] = {}
-        """Until when (seconds) requests for a missing unit belong to one round and do not double its timer again."""
-        self._cache: dict[Key, Data] = {}
-        self._repair_timers: dict[Key, float] = {}
-        """Requested units that this member will repair, and when, in seconds."""
-        self._held_until: dict[Key, float] = {}
-        """Until when (seconds) requests for a repaired unit are ignored."""
-        self._nacks = self._nacks_repeated = self._nacks_heard = self._suppressed = 0
-        self._repairs_sent = self._repairs_suppressed = 0
+        self.member = Member(session.ports, config, session.node, session.group, is_source=False)
+        self._request_interval = request_interval(config, self.member)
+        self._repair_interval = repair_interval(config, self.member)
+        self._repairs = RepairTimers(self._repair_interval, session.ports.rng)
+        self._cache: dict[int | None, Data] = {}
+        """The units received last, by identity."""
+        self._nacks = self._nacks_repeated = self._nacks_heard = self._suppressed = self._repairs_sent = 0
 
     def counts(self) -> dict[str, int]:
-        """Return the requests and repairs sent, suppressed and overheard."""
+        """Return the requests, repairs and session messages sent, suppressed and overheard."""
         return {
             "nacks_sent": self._nacks,
             "nacks_repeated": self._nacks_repeated,
             "nacks_suppressed": self._suppressed,
             "nacks_heard": self._nacks_heard,
             "repairs_sent": self._repairs_sent,
-            "repairs_suppressed": self._repairs_suppressed,
+            "repairs_suppressed": self._repairs.suppressed,
+            "sessions_sent": self.member.sent,
+            "sessions_heard": self.member.heard,
         }
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return the members and the packets that are remembered, with their limits."""
+        return {
+            "members": (len(self.member.peers), self._config.peers),
+            "packets for repair": (len(self._cache), self._config.cache),
+        }
+
+    def set_deadline(self) -> None:
+        """Let the policy be woken for the next repair or session message."""
+        self.deadline = min(self._repairs.due, self.member.due)
 
     # -- requests --------------------------------------------------------------------------------------------------
 
     def on_missing(self, missing: MissingUnit, now: float) -> float:
         """Start the request timer."""
-        return self._request_time(missing, now)
+        self._request_interval.on_loss()
+        missing.found_at = now
+        return _after(now, self._request_interval.draw(self.member.distance(missing.origin.node), self._session.ports.rng))
 
     def on_due(self, missing: MissingUnit, now: float) -> float:
         """Multicast a request, and double the request timer."""
+        distance = self.member.distance(missing.origin.node)
+        if not missing.tries:
+            self._request_interval.on_answer((now - missing.found_at) / (2.0 * distance))
+            self._request_interval.on_sent()
         self._nacks += 1
         self._nacks_repeated += missing.tries > 0
         missing.tries += 1
-        due = self._request_time(missing, now)
-        self._session.send(missing.request(self._session.node), self._session.group)
+        if missing.requested_from is None:
+            missing.requested_from = distance
+        repair_timer = max(self._config.d1, 2.0 * self._repair_interval.delay)
+        due = self._back_off(missing, distance, (ANSWER + repair_timer) * distance, now)
+        measured = microseconds(self.member.peers.distance(missing.origin.node))
+        request = request_of(missing.request(self._session.node), measured)
+        self._session.ports.send(Packet(request, size_of(request), self._session.group))
         return due
 
     def on_overheard(self, nack: Nack, missing: MissingUnit | None, now: float) -> float | None:
-        """Suppress an own request for the unit, or start a repair timer if the unit is in the cache."""
+        """Double the timer of an own request for the unit, or start a repair timer if the unit is in the cache."""
         self._nacks_heard += 1
-        key = (nack.sender, nack.object_id, nack.unit)
-        due = None
-        if missing is not None and now >= self._ignore_until.get(key, -inf):
-            self._suppressed += 1
-            missing.tries += 1
-            due = self._request_time(missing, now)
-        cached = self._cache.get(key)
-        if cached is not None and cached.instance == nack.instance:
-            self._schedule_repair(key, now)
-        return due
+        self.member.peers.requested(nack.node)
+        if missing is not None:
+            return self._on_request_of_another(nack, missing, now)
+        cached = self._cache.get(_identity_of(nack.sender, nack.object_id, nack.unit))
+        if cached is not None and cached.instance == nack.instance and cached.object_id == nack.object_id:
+            distance = self.member.distance_to_requester(nack.node, nack.sender)
+            self._repairs.on_request((nack.sender, nack.object_id, nack.unit), distance, now)
+            self.set_deadline()
+        return None
 
-    def _request_time(self, missing: MissingUnit, now: float) -> float:
-        """Return now + 2**tries * d * (c1 + c2 * U), U uniform in [0, 1)."""
-        config = self._config
-        scale = config.distance * 2.0 ** min(missing.tries, MOST_DOUBLINGS)
-        wait = scale * (config.c1 + config.c2 * self._session.ports.rng.uniform())
-        if missing.tries:
-            self._ignore_until[missing.origin.node, missing.object_id, missing.unit] = now + wait / 2.0
-        # Strictly later than now in floating point, else the timer would run out again and again.
-        return now + max(wait, 1e-9 * max(now, 1.0))
+    def _on_request_of_another(self, nack: Nack, missing: MissingUnit, now: float) -> float | None:
+        """Return when the own timer runs out now; None if the request is one more of the same round."""
+        if now < missing.ignore_until:
+            reported = nack.distance * 1e-6 if isinstance(nack, Request) else 0.0
+            self._request_interval.on_duplicate(missing.requested_from, reported)
+            return None
+        distance = self.member.distance(nack.sender)
+        if not missing.tries:
+            self._request_interval.on_answer((now - missing.found_at) / (2.0 * distance))
+        self._suppressed += 1
+        missing.tries += 1
+        return self._back_off(missing, distance, 0.0, now)
+
+    def _back_off(self, missing: MissingUnit, distance: float, least: float, now: float) -> float:
+        """Return when the doubled timer runs out, at least `least` seconds from now; ignore requests for half of its time."""
+        scale = distance * 2.0 ** min(missing.tries, MOST_DOUBLINGS)
+        wait = max(self._request_interval.draw(scale, self._session.ports.rng), least)
+        missing.ignore_until = now + wait / 2.0
+        return _after(now, wait)
 
     # -- repairs ---------------------------------------------------------------------------------------------------
 
     def on_received(self, message: Data, source: Address, is_new: bool, now: float) -> None:
         """Keep a new unit in the cache; a repair by another member suppresses an own repair of the unit."""
-        key = (message.sender, message.object_id, message.unit)
         if is_new:
-            self._ignore_until.pop(key, None)
-            if self._config.cache:
-                self._cache[key] = message
-                if len(self._cache) > self._config.cache:
-                    del self._cache[next(iter(self._cache))]
+            self.keep(message)
         if message.repair:
-            if self._repair_timers.pop(key, None) is not None:
-                self._repairs_suppressed += 1
-                self._set_deadline()
-            self._hold(key, now)
+            self.on_repair(message, now)
+
+    def keep(self, message: Data) -> None:
+        """Put a new unit into the cache."""
+        cache, most = self._cache, self._config.cache
+        if most:
+            cache[message.identity] = message
+            if len(cache) > most:
+                del cache[next(iter(cache))]
+
+    def on_repair(self, message: Data, now: float) -> None:
+        """Let the repair by another member suppress an own repair of the unit."""
+        key = (message.sender, message.object_id, message.unit)
+        reported = message.distance * 1e-6 if isinstance(message, Repair) else 0.0
+        repairs = self._repairs
+        if not repairs.on_repair(key, reported, now):
+            repairs.hold(key, self.member.distance(message.sender), now)
+        self.deadline = min(repairs.due, self.member.due)
 
     def wake(self, now: float) -> None:
         """Multicast the repairs whose timers have run out."""
-        for key in [key for key, when in self._repair_timers.items() if when <= now]:
-            del self._repair_timers[key]
-            message = self._cache.get(key)
-            if message is not None:
-                self._hold(key, now)
+        for (source, object_id, unit), distance in self._repairs.take_due(now):
+            message = self._cache.get(identity_of(source, object_id, unit))
+            if message is not None and message.object_id == object_id:
                 self._repairs_sent += 1
-                self._session.send(message if message.repair else replace(message, repair=True), self._session.group)
-        self._set_deadline()
-
-    def _schedule_repair(self, key: Key, now: float) -> None:
-        """Start a repair timer of d * (d1 + d2 * U), U uniform in [0, 1), unless one runs or the unit was repaired just now."""
-        if key not in self._repair_timers and now >= self._held_until.get(key, -inf):
-            config = self._config
-            self._repair_timers[key] = now + config.distance * (config.d1 + config.d2 * self._session.ports.rng.uniform())
-            self._set_deadline()
-
-    def _hold(self, key: Key, now: float) -> None:
-        self._held_until[key] = now + HOLD * self._config.distance
-        if len(self._held_until) > MOST_HELD:
-            self._held_until = {key: when for key, when in self._held_until.items() if when > now}
-
-    def _set_deadline(self) -> None:
-        self.deadline = min(self._repair_timers.values(), default=inf)
+                repair = repair_of(message, microseconds(distance))
+                self._session.ports.send(Packet(repair, size_of(repair), self._session.group))
+        self.set_deadline()
 
 
-def srm_receiver(ports: Ports, config: SrmConfig, node: int, group: Group) -> ArqReceiver:
+class SrmReceiver(ArqReceiver):
+    """An ARQ receiver that also takes part in the session: session messages tell it of distances and of losses."""
+
+    __slots__ = ("_srm",)
+
+    def __init__(self, session: Session, policy: SrmPolicy) -> None:
+        super().__init__(session, policy)
+        self._srm = policy
+
+    def start(self, now: float) -> None:
+        """Join the group, and begin to send session messages."""
+        super().start(now)
+        self._take_part(now)
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Handle a session message of another member, and everything else as an ARQ receiver."""
+        member = self._srm.member
+        if isinstance(message, SessionMessage):
+            member.on_session(message, now)
+            for position in message.positions:
+                self._on_position(position, now)
+            return
+        if isinstance(message, (Data, Nack)):
+            if member.due == inf:
+                self._take_part(now)
+            member.active_at = now
+        super().receive(message, source, to, now)
+
+    def wake(self, now: float) -> None:
+        """Serve the timers that have run out, and send a session message if one is due."""
+        member = self._srm.member
+        if member.due <= now:
+            member.wake(self._positions(), now)
+        super().wake(now)
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return the members and the packets that are remembered."""
+        return self._srm.held()
+
+    def _take_part(self, now: float) -> None:
+        """Begin to send session messages, or go on after a pause."""
+        self._srm.member.on_activity(now)
+        self._srm.set_deadline()
+        self._due(self._next_timer())
+
+    def _on_position(self, position: Position, now: float) -> None:
+        """Handle a report of the position of a source, which is news only if it is ahead of what this member knows."""
+        node, instance, object_id, unit = position
+        sender = self._senders.get(node)
+        if sender is not None and sender.origin.instance == instance and (object_id, unit) > sender.reached:
+            sender.on_position(object_id, unit, now)
+            self._due(self._next_timer())
+
+    def _positions(self) -> list[Position]:
+        known = [(sender.origin.node, sender.origin.instance, *sender.reached) for sender in self._senders.values()]
+        return [position for position in known if position[2] >= 0]
+
+
+def srm_receiver(ports: Ports, config: SrmConfig, node: int, group: Group) -> SrmReceiver:
     """Return an SRM receiver; `node` is its 32-bit id."""
     session = Session(ports, config, node, group)
-    return ArqReceiver(session, SrmPolicy(session, config))
+    return SrmReceiver(session, SrmPolicy(session, config))
+
+
+def _after(now: float, wait: float) -> float:
+    """Return now + wait, strictly later than now in floating point, else a timer would run out again and again."""
+    return now + max(wait, 1e-9 * max(now, 1.0))

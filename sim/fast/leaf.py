@@ -1,7 +1,6 @@
 """The end of a branch: one group of hosts to which packets are scheduled ahead, and the arrivals there that are events."""
 
 from collections.abc import Callable
-from typing import Final
 
 from protocols.fast.deferred import Missed
 from protocols.fast.group import MachineGroup
@@ -10,13 +9,10 @@ from sim.fast.in_flight import InFlight
 from sim.fast.machines import make_group
 from sim.fast.tree import Branch, Point
 from sim.kernel import Pending
-from sim.occurrence import ARRIVAL, Occurrence, post
+from sim.occurrence import ARRIVAL, TIMER, Occurrence, post
 from topologies.draws import listed
 
 __all__ = ["Leaf"]
-
-_BEHIND: Final = (1 << 24) - 2
-"""The rank of an event that comes when a packet has been offered to a link."""
 
 
 class Leaf(Point, Pending):
@@ -28,7 +24,7 @@ class Leaf(Point, Pending):
     """
 
     def __init__(self, branch: Branch, in_flight: InFlight, unfold: Callable[[], None]) -> None:
-        super().__init__(branch.index + 1)
+        super().__init__()
         assert isinstance(branch.link.head, Endpoint)
         self.branch = branch
         self.endpoint: Endpoint = branch.link.head
@@ -173,9 +169,11 @@ class Leaf(Point, Pending):
         point = flying.known_at(number, self)
         if number != self._posted or point is not self._point:
             self._posted, self._point = number, point
-            rank = self.rank if point is self else _BEHIND
             occurrence = self._occurrence = Occurrence(self._callbacks, number)
-            post(flying.kernel.env, flying.time_at(number, point), ARRIVAL, flying.order(number, rank), occurrence)
+            # A packet that is sent at this very time has been offered when the timers of this time are over.
+            priority = ARRIVAL if point is self else TIMER
+            when, order = flying.time_at(number, point), flying.order(number, self.rank)
+            post(flying.kernel.env, when, priority, order, occurrence)
 
     def _find_event(self) -> int:
         """Return the next packet whose arrival is an event; the end if there is none."""
@@ -227,7 +225,7 @@ class Leaf(Point, Pending):
             self._apply(number)
             self._deliver(number)
         else:
-            flying.reached(self.arrived, self, kernel.env._now, ARRIVAL, flying.order(number, _BEHIND))
+            flying.reached(self.arrived, self, kernel.env._now, TIMER, 0)
         if self not in kernel.pending:
             self._post_next()
         kernel.settle_inputs()

@@ -24,7 +24,7 @@ from sim.flight import Flight, Hop, Postponed, Route
 from sim.host import SimHost
 from sim.kernel import Pending
 from sim.link import Link
-from sim.occurrence import ARRIVAL, Occurrence, post
+from sim.occurrence import ARRIVAL, TIMER, Occurrence, post
 from sim.switch import Switch
 
 __all__ = ["Lookahead"]
@@ -32,8 +32,6 @@ __all__ = ["Lookahead"]
 FORGET: Final = 128
 SHORTEST: Final = 4
 """The shortest burst that is worth being scheduled."""
-_LAST: Final = (1 << 24) - 1
-"""The order of an event behind all arrivals of a packet."""
 
 
 class _Offer:
@@ -122,6 +120,7 @@ class Lookahead(InFlight, Pending, Reservation):
     def _place_leaves(self) -> None:
         for leaf in self._leaves:
             leaf.put_behind(leaf.branch)
+            leaf.rank = leaf.branch.rank_behind
 
     def _predictable(self, bursts: Sequence[Burst]) -> int:
         """Return how many packets of the bursts, which follow each other, are predictable on every link."""
@@ -176,6 +175,10 @@ class Lookahead(InFlight, Pending, Reservation):
     def _contest(self, branch: Branch) -> bool:
         """Let packets wait at a link from now on; return False if that is impossible there or further on."""
         contested = self._contested_with(branch)
+        for number, offers in self._offers.items():
+            if number >= branch.passed and any(offer.bits & branch.subtree and not offer.is_cancelled for offer in offers):
+                # It is to be offered further on at a time that would not hold any more.
+                return False
         for each in contested:
             self.contest(each)
         if contested:
@@ -399,9 +402,8 @@ class Lookahead(InFlight, Pending, Reservation):
         points: list[Point] = [leaf for leaf in self._leaves if leaf.arrived < self.end]
         points += [branch for branch in self.tree.branches if branch.passed < self.end]
         when = max([self.time_at(number, self.known_at(number, point)) for point in points])
-        order = self.order(number, _LAST)
-        occurrence = self._closing = Occurrence(self._on_last, order)
-        post(self.kernel.env, when, ARRIVAL, order, occurrence)
+        occurrence = self._closing = Occurrence(self._on_last, None)
+        post(self.kernel.env, when, TIMER, self.order(number, 0), occurrence)
 
     def _on_closing(self, occurrence: Occurrence) -> None:
         if self._closing is not occurrence:
@@ -409,7 +411,7 @@ class Lookahead(InFlight, Pending, Reservation):
         self._closing = None
         kernel = self.kernel
         kernel.busy = True
-        self._catch_up(kernel.env._now, ARRIVAL, occurrence.content)
+        self._catch_up(kernel.env._now, TIMER, 0)
         if self._is_over():
             self._finish()
         else:
@@ -479,24 +481,24 @@ class Lookahead(InFlight, Pending, Reservation):
         if parent is None or number >= self._departed(*self.instant()[:2]):
             self.unfold()
             return
-        is_contested = number < branch.last_conflict + CONFLICTS and type(branch.link) is Link
+        is_contested = number < branch.last_conflict + CONFLICTS
         branch.last_conflict = number
-        if is_contested:
-            if not self._contest(branch):
-                self.unfold()
+        if is_contested and self._contest(branch):
             return
-        offers = self._offers.setdefault(number, [])
-        for offer in offers:
-            if offer.bits & branch.subtree:
-                # It was to be singled out further on.
-                offer.is_cancelled = True
+        self._cancel_offers(number, branch)
         self.exclude(number, branch.subtree)
         offer = _Offer(parent, [branch], self)
-        offers.append(offer)
+        self._offers.setdefault(number, []).append(offer)
         self._go_on(number, branch.rank, Postponed(offer, self.time_at(number, branch)))
         for leaf in self._leaves:
             if leaf.branch.bit & branch.subtree:
                 leaf.doubt(number)
+
+    def _cancel_offers(self, number: int, branch: Branch) -> None:
+        """Cancel what was to happen to a packet further on, since it goes on by itself at this link already."""
+        for offer in self._offers.get(number, ()):
+            if offer.bits & branch.subtree:
+                offer.is_cancelled = True
 
     def note_drop(self, branch: Branch, number: int) -> None:
         """See `InFlight`."""
@@ -514,6 +516,8 @@ class Lookahead(InFlight, Pending, Reservation):
             if branch.children:
                 for number in range(branch.children[0].passed, branch.passed):
                     children = [child for child in branch.children if not self.is_absent(number, child.bit)]
+                    for child in children:
+                        self._cancel_offers(number, child)
                     if children:
                         place = branch.link.head if len(children) == len(branch.children) else _Offer(branch, children, self)
                         self._go_on(number, children[0].rank, Postponed(place, self.time_at(number, children[0])))

@@ -28,4 +28,5 @@ def begins_chain(message: Message) -> bool:
 def make_group(machines: list[Any]) -> MachineGroup | None:
     """Return a group that advances the fast ones among these machines together; None if these differ in how."""
     makers = {type(machine).make_group for machine in machines if fast_machine(machine) is not None}
+    makers.discard(FastMachine.make_group)
     return makers.pop()(machines) if len(makers) == 1 else None

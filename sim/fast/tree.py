@@ -5,6 +5,7 @@ which it was sent plus the transmission and propagation times of the links up to
 """
 
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import Final, TypeAlias
 
 from sim.endpoint import Endpoint
@@ -29,9 +30,9 @@ class Point:
 
     __slots__ = ("floor", "latency", "rank", "source", "steps")
 
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
-        """Orders the arrivals of one packet: 0 at the sender, and one more than the link's index behind each link."""
+    def __init__(self) -> None:
+        self.rank = 0
+        """Orders the arrivals of one packet: 0 at the sender, then as the switches forward it if it never waits."""
         self.source: Branch | None = None
         """The last contested link before this point; None if there is none: the times are those of the sender."""
         self.steps: list[float] = []
@@ -63,13 +64,14 @@ class Branch(Point):
         "link",
         "parent",
         "passed",
+        "rank_behind",
         "router",
         "sampler",
         "subtree",
     )
 
     def __init__(self, link: Link | LinkGroup, index: int, parent: "Branch | None") -> None:
-        super().__init__(0 if parent is None else parent.index + 1)
+        super().__init__()
         self.link = link
         self.sampler = sampler_of(link)
         self.index: int = index
@@ -86,6 +88,8 @@ class Branch(Point):
         """The bits of this link and all behind it."""
         self.cost = 0.0
         """Seconds a packet takes to be sent."""
+        self.rank_behind = 0
+        """The rank of the link's far end."""
         self.passed = 0
         """How many packets have been offered to the link, as far as that is applied."""
         self.is_contested = False
@@ -115,6 +119,18 @@ class Tree:
             branch.cost = (size + branch.link.overhead) / branch.link.queue.rate
             branch.is_contested = False
         self.update()
+        self._rank()
+
+    def _rank(self) -> None:
+        """Number the arrivals of a packet in the order in which the switches post them."""
+        number = 0
+        switches: list[tuple[float, int, list[Branch]]] = [(0.0, 0, self.branches[:1])]
+        while switches:
+            when, rank, branches = heappop(switches)
+            for branch in branches:
+                number += 1
+                branch.rank, branch.rank_behind = rank, number
+                heappush(switches, (when + branch.cost + branch.link.delay, number, branch.children))
 
     def update(self) -> None:
         """Compute the way to each link, after a change of those that are contested."""

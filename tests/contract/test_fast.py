@@ -4,9 +4,10 @@ import pytest
 
 from experiments.contract import checks
 from experiments.contract.case import Case
+from experiments.contract.recorder import Recorder
 from experiments.contract.worlds import WORLDS
 from protocols.fast.contract import FastMachine
-from protocols.machine import Machine
+from protocols.machine import Group
 from tests.contract.cases import CASES, FAST_CASES
 from tests.sim.runs import Session
 from topologies.generators import Star
@@ -49,10 +50,9 @@ def test_the_fast_engine_equals_plain_machines_in_the_strict_engine(case: Case, 
 
 @cases
 def test_fast_machines_derive_from_the_plain_ones(case: Case) -> None:
-    plain, fast = case.protocol.makers(), case.protocol.makers(fast=True)
-    for derived, base in zip(fast, plain, strict=True):
-        assert isinstance(derived, type)
-        assert isinstance(base, type)
-        assert issubclass(derived, base)
-        assert issubclass(derived, FastMachine)
-        assert issubclass(derived, Machine)
+    group, plain = Group("all"), Case(case.protocol, case.settings)
+    made = case.sender(Recorder(), group), case.receiver(Recorder(), group, 1)
+    for derived, base in zip(made, (plain.sender(Recorder(), group), plain.receiver(Recorder(), group, 1)), strict=True):
+        assert isinstance(derived, type(base))
+        assert isinstance(derived, FastMachine)
+        assert not isinstance(base, FastMachine)

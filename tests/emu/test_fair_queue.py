@@ -91,3 +91,31 @@ def test_what_fails_is_served_no_more_and_the_next_is() -> None:
     queue.serve(process, lambda: 0.0)
     assert found == [0, 1]
     assert not queue
+
+
+def test_what_is_left_of_an_entry_waits_for_the_next_turn_of_its_source() -> None:
+    queue: FairQueue[list[str]] = FairQueue(1 << 20)
+    found: list[str] = []
+
+    def process(entry: list[str]) -> list[str] | None:
+        found.append(entry[0])
+        return entry[1:] or None
+
+    ticks = iter(range(100))
+    queue.push("a", 300, ["a1", "a2", "a3"], 3)
+    queue.push("a", 100, ["a4"])
+    queue.push("b", 200, ["b1", "b2"], 2)
+    while queue:
+        queue.serve(process, lambda: float(next(ticks)))
+    assert found == ["a1", "b1", "a2", "b2", "a3", "a4"]
+
+
+def test_an_entry_keeps_its_room_until_nothing_is_left_of_it() -> None:
+    queue: FairQueue[int] = FairQueue(3000)
+    queue.push("a", 1000, 2, 2)
+    queue.push("a", 500, 1)
+    assert not queue.has_room("a")
+    queue.serve(lambda left: left - 1 or None, lambda: 0.0)
+    assert not queue.has_room("a")
+    queue.serve(lambda left: left - 1 or None, lambda: 0.0)
+    assert queue.has_room("a")

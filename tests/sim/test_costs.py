@@ -4,11 +4,13 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.cases import CASES, LINK, OURS, run
+from benchmarks.compiled import is_build, speed_up
 from benchmarks.layers import LAYERS, measure_layer
 from benchmarks.simulator import bytes_per_receiver, check_same, storm
 from benchmarks.yardsticks import Measure
@@ -80,6 +82,12 @@ def test_the_benchmark_covers_every_protocol() -> None:
 def test_a_case_whose_runs_differ_is_refused() -> None:
     with pytest.raises(AssertionError, match="different runs"):
         check_same(Measure(1.0, deliveries=1000, packets=100), Measure(1.0, deliveries=1030, packets=100))
+
+
+def test_a_folder_without_a_compiled_build_is_refused(tmp_path: Path) -> None:
+    assert not is_build(tmp_path)
+    with pytest.raises(AssertionError, match="not a pure and a compiled build"):
+        speed_up(tmp_path, "parity", 10, 20, rounds=1)
 
 
 def test_a_back_off_that_believes_in_half_the_round_trip_time_lets_many_more_ask() -> None:

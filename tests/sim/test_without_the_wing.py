@@ -19,6 +19,18 @@ print(json.dumps(fingerprints("engine=strict")))
 """
 
 
+EACH = """
+import json
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
+from protocols.registry import names
+star = {"kind": "star", "receivers": 8, "link": {"delay": "5ms", "down": {"loss": "5%"}}}
+written = {"name": "each", "seed": 3, "topology": star, "workload": {"size": "60kB"}, "duration": "5s", "engine": ENGINE}
+found = {name: run(parse({**written, "protocol": {"name": name, "rate": "4Mbit"}}, "each")).fingerprint for name in names()}
+print(json.dumps(found))
+"""
+
+
 @pytest.fixture
 def wingless(tmp_path: Path) -> Path:
     """A copy of the packages without the folders of the fast wing."""
@@ -48,6 +60,16 @@ def test_the_strict_engine_leaves_the_stored_fingerprints_without_the_wing(wingl
     done = python(wingless, RUN)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == json.loads(STORED.read_text())
+
+
+def test_every_protocol_runs_without_its_wing_as_with_it(wingless: Path) -> None:
+    strict = python(wingless, EACH.replace("ENGINE", "'strict'"))
+    assert strict.returncode == 0, strict.stderr
+    fast = python(ROOT, EACH.replace("ENGINE", "'fast'"))
+    assert fast.returncode == 0, fast.stderr
+    found = json.loads(strict.stdout)
+    assert {"a", "n1", "n2", "norm", "srm"} <= found.keys()
+    assert found == json.loads(fast.stdout)
 
 
 def test_the_fast_engine_does_not_run_without_the_wing(wingless: Path) -> None:

@@ -79,8 +79,10 @@ METRICS: dict[str, Metric] = {
     "bytes_sent": Metric("bytes of UDP payload sent by all hosts", _plain("bytes_sent")),
     "overhead": Metric("bytes sent by all hosts divided by bytes of content", _plain("overhead")),
     "data_sent": Metric("data packets sent for the first time", _plain("data_sent")),
-    "repairs_sent": Metric("repair packets sent by senders", _plain("repairs_sent"), "count"),
-    "transmissions": Metric("content packets sent by senders, parity included, per source packet", _transmissions),
+    "repairs_sent": Metric("repair packets sent by all members", _plain("repairs_sent"), "count"),
+    "transmissions": Metric(
+        "content packets sent, parity and the repairs of all members included, per source packet", _transmissions
+    ),
     "nacks_sent": Metric("NACKs sent by receivers", _plain("nacks_sent"), "count"),
     "nacks_suppressed": Metric(
         "NACKs suppressed because other receivers requested the same repairs", _plain("nacks_suppressed"), "count"
@@ -90,7 +92,7 @@ METRICS: dict[str, Metric] = {
     "feedback": Metric("NACK and ACK packets sent", lambda result: packets_of(result, "nack", "ack"), "count"),
     "sender_handled": Metric("content packets sent and feedback received by senders", _plain("sender_handled")),
     "receiver_handled": Metric(
-        "mean over receivers of content packets received, feedback sent and requests of others received",
+        "mean over receivers of content packets received, feedback and repairs sent and requests of others received",
         _plain("receiver_handled"),
     ),
     "processing_throughput": Metric(

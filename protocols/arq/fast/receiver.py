@@ -1,6 +1,6 @@
 """The ARQ receivers that a host can advance together with others."""
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Any, Final
 
 from protocols.arq.config import AConfig, N1Config, N2Config
@@ -27,6 +27,8 @@ __all__ = [
     "suppressing_receiver",
 ]
 
+_NO_SENDERS: Final[dict[int, SenderState]] = {}
+"""Shared by the receivers that know one sender at most; never modified."""
 _OWN: Final = OwnState()
 """Shared by the receivers that know no sender, or several: nothing ever advances them from outside."""
 
@@ -39,6 +41,8 @@ class FastArqReceiver(ArqReceiver, UnitMachine):
     def __init__(self, session: Session, policy: RepairPolicy) -> None:
         super().__init__(session, policy)
         self.fast_state: Any = _OWN
+        # Only several senders are entered here: a dictionary takes 200 bytes.
+        self._senders = _NO_SENDERS
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Handle a message of a sender, or a NACK of another receiver."""
@@ -96,12 +100,23 @@ class FastArqReceiver(ArqReceiver, UnitMachine):
     def _count_overheard(self, count: int) -> None:
         """Count NACKs of others, if they are received at all."""
 
-    def _make_state(self, first: Data | End, address: Address) -> SenderState:
+    def _known(self, node: int) -> SenderState | None:
+        state = self.fast_state
+        return state if state is not _OWN and state.origin.node == node else self._senders.get(node)
+
+    def _states(self) -> Collection[SenderState]:
+        return self._senders.values() if self.fast_state is _OWN else (self.fast_state,)
+
+    def _enter(self, first: Data | End, address: Address) -> SenderState:
+        """Make the state of a sender; a second one ends the lockstep, one that has restarted is replaced."""
         self._settle_counts()
-        state = FastSenderState(self._session, self._policy, first, address)
-        # A sender that has restarted is replaced; a second one ends the lockstep.
-        is_alone = all(node == first.sender for node in self._senders)
-        self.fast_state = state if is_alone else _OWN
+        state, known = FastSenderState(self._session, self._policy, first, address), self.fast_state
+        if self._senders is _NO_SENDERS and (known is _OWN or known.origin.node == first.sender):
+            self.fast_state = state
+            return state
+        if self._senders is _NO_SENDERS:
+            self._senders, self.fast_state = {known.origin.node: known}, _OWN
+        self._senders[first.sender] = state
         return state
 
 

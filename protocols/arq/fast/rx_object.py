@@ -5,6 +5,7 @@ from typing import Final
 from protocols.arq.messages import Data
 from protocols.arq.rx_object import RxObject
 from protocols.machine import Sink
+from protocols.norm.maps import SmallDict
 
 __all__ = ["FastRxObject"]
 
@@ -17,7 +18,7 @@ class FastRxObject(RxObject):
     def __init__(self, message: Data, sink: Sink) -> None:
         super().__init__(message, sink)
         self.reached = 0
-        self.gaps: set[int] | None = None
+        self.gaps: SmallDict[bool] | None = None
         """The missing units before `reached`; None for none, since most receivers have none."""
 
     def _make_bitmap(self) -> bytearray:
@@ -27,9 +28,11 @@ class FastRxObject(RxObject):
         """Take the units before `unit` as sent: those not received are missing."""
         if unit > self.reached:
             if self.gaps is None:
-                self.gaps = set(range(self.reached, unit))
-            else:
-                self.gaps.update(range(self.reached, unit))
+                self.gaps = SmallDict()
+            # That number, and not an equal one, since all receivers that miss the unit share it.
+            self.gaps[self.reached] = True
+            for missing in range(self.reached + 1, unit):
+                self.gaps[missing] = True
             self.reached = unit
 
     def has(self, unit: int) -> bool:
@@ -47,7 +50,7 @@ class FastRxObject(RxObject):
         if unit == self.reached:
             self.reached = unit + 1
         elif self.gaps is not None:
-            self.gaps.discard(unit)
+            del self.gaps[unit]
             if not self.gaps:
                 self.gaps = None
         return self.reached == self.units and self.gaps is None

@@ -1,23 +1,40 @@
 """One sender as a fast receiver knows it: a state that a `UnitGroup` can advance."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.rx_object import FastRxObject
 from protocols.arq.messages import Data, End, Nack
-from protocols.arq.repair_policy import RepairPolicy
+from protocols.arq.repair_policy import MissingUnit, RepairPolicy, SenderAddress
 from protocols.arq.rx_object import RxObject
 from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
 from protocols.fast.contract import Coordinator
 from protocols.fast.units import UnitMessage, UnitState
 from protocols.machine import Address, Sink
+from protocols.norm.maps import SmallDict
 
 __all__ = ["FastSenderState"]
 
+_NOTHING: Final[Any] = SmallDict()
+_NO_TIMERS: Final[list[tuple[float, int, int]]] = []
+"""Shared by the receivers that miss nothing; never modified."""
 _APART: Final[Any] = object()
 """The position of a receiver that is nowhere in the sender's chain."""
+
+
+@lru_cache(maxsize=64)
+def _origin_of(node: int, instance: int, address: Address) -> SenderAddress:
+    """Return the address of a sender, one object for all its receivers."""
+    return SenderAddress(node, instance, address)
+
+
+@lru_cache(maxsize=64)
+def _same(number: float) -> float:
+    """Return an equal number, one object for all receivers that ask for it at one time."""
+    return number
 
 
 class FastSenderState(SenderState, UnitState):
@@ -31,6 +48,11 @@ class FastSenderState(SenderState, UnitState):
 
     def __init__(self, session: Session, policy: RepairPolicy, first: Data | End, address: Address) -> None:
         super().__init__(session, policy, first, address)
+        self.origin = _origin_of(first.sender, first.instance, address)
+        # Few objects are open and few units missing at a time: dictionaries would be half of a receiver's memory.
+        objects: Any = SmallDict()
+        self._objects = objects
+        self._missing, self._timers = _NOTHING, _NO_TIMERS
         self.position = self._synced = _APART
         """`_synced` is the position that the rest of the state agrees with."""
         self.coordinator: Coordinator | None = None
@@ -71,6 +93,7 @@ class FastSenderState(SenderState, UnitState):
             is_new = False
             if item is not None and item.gaps is not None and unit in item.gaps:
                 is_new = self._store(item, message)
+                self._drop_missing()
                 self.is_complete = all(each.gaps is None for each in objects.values())
             else:
                 self._session.duplicates += 1
@@ -78,9 +101,11 @@ class FastSenderState(SenderState, UnitState):
             if item is None or object_id != synced.object_id or unit < synced.unit or next(iter(objects)) < message.first:
                 return None
             is_new = True
-            for number in range(synced.unit, unit):
-                self._add_missing(object_id, number, now)
+            if synced.unit < unit:
                 self.is_complete = False
+                self._add_missing(object_id, synced.unit, now)
+                for number in range(synced.unit + 1, unit):
+                    self._add_missing(object_id, number, now)
             item.reach(unit)
             item.reached = self._unit = unit + 1
         self.last_heard = now
@@ -122,7 +147,7 @@ class FastSenderState(SenderState, UnitState):
         missing, most = self._missing, self._session.config.robust
         if self._silent_at <= now:
             return False
-        due = [missing.get(key) for when, key in self._timers if when <= now]
+        due = [missing.get((object_id, unit)) for when, object_id, unit in self._timers if when <= now]
         return not any(each is not None and each.tries > most for each in due)
 
     def _link(self, message: Data | End) -> None:
@@ -146,6 +171,28 @@ class FastSenderState(SenderState, UnitState):
         return (number in objects or position.is_end) and (not objects or None not in objects.values())
 
     # -- hooks of the plain state ----------------------------------------------------------------------------------
+
+    def _add_missing(self, object_id: int, unit: int, now: float) -> None:
+        if self._missing is _NOTHING:
+            missing: Any = SmallDict()
+            self._missing = missing
+        super()._add_missing(object_id, unit, now)
+
+    def _start_timer(self, missing: MissingUnit, due: float) -> None:
+        if self._timers:
+            super()._start_timer(missing, due)
+        else:
+            # A list that was made with an entry has no room for more.
+            missing.due, self._timers = due, [(due, missing.object_id, missing.unit)]
+
+    def _drop_missing(self) -> None:
+        """Give the memory back when nothing is missing; timers of missing units are void then."""
+        if not self._missing:
+            self._missing, self._timers = _NOTHING, _NO_TIMERS
+
+    def _enter_object(self, object_id: int, now: float) -> None:
+        super()._enter_object(object_id, now)
+        self._silent_at = _same(self._silent_at)
 
     def _make_object(self, message: Data, sink: Sink) -> RxObject:
         return FastRxObject(message, sink)

@@ -29,8 +29,8 @@ class FastObjectStore(ObjectStore):
     def message(self, item: TxObject, unit: int, repair: bool) -> FastData:
         """Return the DATA message of a unit, linked to the one before.
 
-        It only advances receivers at the position if it repairs something, or is a unit in the middle of the object without bytes, and
-        abandons no object.
+        It only advances receivers at the position if it abandons no object, and repairs something or is a unit in the middle of
+        the object without bytes.
         """
         payload, length = self.read(item, unit)
         before, object_id = self.position, item.object_id

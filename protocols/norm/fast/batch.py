@@ -8,14 +8,16 @@ from math import inf
 from typing import Any
 
 from protocols.fast.contract import Applied, Coordinator, Overheard
+from protocols.fast.index import PartIndex, QuietQueue
 from protocols.norm.backoff import NEVER
-from protocols.norm.fast.messages import FastData, FastFlush
+from protocols.norm.fast.messages import FastData, FastFlush, is_indexed
+from protocols.norm.fast.nack_log import MOST_BLOCKS, FastNackProcess
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.messages import Nack
 from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, is_covered
 from protocols.norm.position import TransmitPosition, is_before
 
-__all__ = ["apply_to_incomplete", "overhear_nack"]
+__all__ = ["apply_to_incomplete", "list_waiting", "overhear_nack"]
 
 
 def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
@@ -36,7 +38,7 @@ def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now:
             machine.settle(state)
         # The coordinator counts it, too.
         state.duplicates -= redundant
-        advanced.append(machine)
+        (attentive if state.attentive else advanced).append(machine)
     return unchanged, attentive, advanced, others
 
 
@@ -61,9 +63,10 @@ def _apply_progress(machines: list[Any], message: FastData | FastFlush, now: flo
             unchanged.append(machine)
         else:
             state.position, state.last_heard = next_state, now
+            was_attentive = state.attentive
             if state.check(reach, now):
                 machine.settle(state)
-            (attentive if state.attentive else advanced).append(machine)
+            (attentive if state.attentive and not was_attentive else advanced).append(machine)
     return answer
 
 
@@ -101,12 +104,13 @@ def _apply_content(machines: list[Any], message: FastData, now: float, coordinat
             missing = item.missing_symbols
             if missing is None:
                 state.finish(item)
+        was_attentive = state.attentive and not fills
         # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
         is_waiting = missing is not None and missing.key >= block and not item.wants_info and now >= backoff_end
         if state.attentive if state.is_complete else not (is_idle or is_waiting) and state.check(reach, now):
             machine.settle(state)
         if state.attentive or not state.is_complete:
-            (attentive if state.attentive else advanced).append(machine)
+            (attentive if state.attentive and not was_attentive else advanced).append(machine)
     return answer
 
 
@@ -123,7 +127,7 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
         item = objects.item
         if (
             (requested is None or state.origin is not origin or objects.key != key)
-            or (process is None or item is None)
+            or (not isinstance(process, FastNackProcess) or item is None or process.log is not None)
             or (has_echo and response is not None and response.due < inf)
         ):
             state.position, state.last_heard = position, last_heard
@@ -144,3 +148,57 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
                 machine.settle(state)
         (attentive if state.attentive else others).append(machine)
     return answer
+
+
+def list_waiting(
+    machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
+) -> None:
+    """`FastMachine.list_waiting` for the receivers of a sender.
+
+    A NACK process begins or is resumed when the block (object, block) is over that they wait for: the first incomplete one, or
+    the one up to which others have requested everything. Those in back-off or hold-off are quiet until the end of that, unless
+    a repair concerns most of them anyway.
+    """
+    fti, indexed = None, False
+    for machine in machines:
+        state: FastSenderState = machine.fast_state
+        if state.is_complete:
+            continue
+        process, item, key = state.nack_process, state.objects.item, state.objects.key
+        waits_for: tuple[int, int] | None = None
+        is_held = process is not None and now < process.holdoff_end
+        if item is not None and item.fti is not fti:
+            fti = item.fti
+            indexed = is_indexed(fti)
+        if state.attentive and not indexed:
+            # It is among `Overhearers.machines`.
+            continue
+        if item is not None and (indexed or not is_held):
+            missing = item.missing_symbols
+            if (
+                missing is None
+                or item.missing_blocks
+                or (item.wants_info and item.info is None)
+                or (missing.more is not None and len(missing.more) >= MOST_BLOCKS)
+            ):
+                pass
+            else:
+                if indexed and lacking is not None:
+                    has_parity = item.fti.usable > 0
+                    for block, mask in missing.items():
+                        lacking.add((key, block), 0 if has_parity else mask, [machine])
+                if process is None or not is_held:
+                    waits_for = key, missing.key
+                else:
+                    suppressed_to = process.suppressed_to
+                    is_quiet = suppressed_to is None or now >= process.backoff_end
+                    if is_quiet or lacking is not None:
+                        # One that was suppressed, or still is, has been there since its back-off began.
+                        quiet.push(machine, process.holdoff_end)
+                    if is_quiet:
+                        continue
+                    waits_for = (key, suppressed_to[1]) if suppressed_to is not None and suppressed_to[0] == key else None
+        if waits_for in waiting:
+            waiting[waits_for].append(machine)
+        else:
+            waiting[waits_for] = [machine]

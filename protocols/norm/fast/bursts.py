@@ -1,11 +1,12 @@
 """The bursts of a NORM sender: repairs by parity, then the next new symbols of content without bytes, block after block."""
 
 from abc import abstractmethod
+from collections.abc import Hashable
 from typing import Protocol
 
 from protocols.fast.lookahead import Burst
 from protocols.machine import Group
-from protocols.norm.fast.messages import FastData, Loss
+from protocols.norm.fast.messages import FastData, Loss, is_indexed
 from protocols.norm.fast.tx_object import FastTxObject
 from protocols.norm.messages import FLAG_REPAIR, Data, Origin
 from protocols.norm.position import Point, TransmitPosition
@@ -131,6 +132,13 @@ class NewSymbols(Symbols):
         """Return the missing symbol."""
         blocks, symbol = divmod(self._first + number, self._length)
         return self.key, self._block + blocks, 1 << symbol
+
+    def lacked(self, number: int) -> tuple[Hashable, int] | None:
+        """Return the block, and the symbol as a bit mask; 0 where parity repairs it; None if the object is not indexed."""
+        if not is_indexed(self.item.fti):
+            return None
+        blocks, symbol = divmod(self._first + number, self._length)
+        return (self.key, self._block + blocks), 0 if self.item.fti.usable else 1 << symbol
 
     def reveals_loss_of(self, other: Burst) -> bool:
         """Return True: everything before a new symbol was sent."""

@@ -1,12 +1,13 @@
 """The messages of a fast sender: what the wire holds, and the positions before and after them."""
 
+from collections.abc import Hashable
 from typing import Any, Final, TypeAlias
 
 from protocols.fast.contract import FastMessage
-from protocols.norm.messages import FLAG_REPAIR, Data, Flush, Info, Probe, Squelch
-from protocols.norm.position import Point
+from protocols.norm.messages import FLAG_REPAIR, Data, Flush, Fti, Info, Probe, Squelch
+from protocols.norm.position import Point, TransmitPosition, is_before
 
-__all__ = ["Effect", "FastData", "FastFlush", "FastInfo", "FastProbe", "FastSquelch", "Loss"]
+__all__ = ["Effect", "FastData", "FastFlush", "FastInfo", "FastProbe", "FastSquelch", "Loss", "is_indexed"]
 
 Effect: TypeAlias = tuple[int, int, Point, Point | None]
 """Of a message with `expects_if_complete`: object, block it may fill (-1: none), point before which all was sent, and the point
@@ -16,6 +17,19 @@ Loss: TypeAlias = tuple[int, ...]
 """Object, block, and bit mask of the source symbols that did not arrive."""
 
 _CHAIN: Final = ("expects", "expects_if_complete", "next_state")
+
+
+FEW = 8
+"""An object is indexed if it has less than one parity symbol for so many source symbols."""
+
+
+def is_indexed(fti: Fti) -> bool:
+    """Return whether receivers are found by the symbols of an object that they miss.
+
+    That pays where repairs are mostly source symbols, each of which few receivers miss. Parity concerns most of those that miss
+    anything, and so does a request for it.
+    """
+    return fti.usable * FEW < fti.partition.large
 
 
 class FastData(Data, FastMessage):
@@ -36,9 +50,24 @@ class FastData(Data, FastMessage):
         return self.object_id, self.block if self.redundant else -1, reach, None
 
     def is_irrelevant_to(self, waiting: Any) -> bool:
-        """Whether it comes before the first block with missing symbols (object, block), or is that block's first symbol."""
-        block = waiting[1]
-        return bool(waiting[0] == self.object_id and (block > self.block or (block == self.block and not self.redundant)))
+        """Whether it does not tell that this block (object, block) is over, nor repairs it in an object that is not indexed."""
+        end = self.block if not self.redundant or (self.fti is not None and is_indexed(self.fti)) else self.block + 1
+        return bool(waiting[0] == self.object_id and waiting[1] >= end)
+
+    def brings(self) -> tuple[Hashable, int] | None:
+        """Return the block and the symbol, as a bit mask, that it repairs; 0 for parity; None if they are not indexed."""
+        if self.fti is None or not is_indexed(self.fti):
+            return None
+        if self.symbol >= self.block_length:
+            return (self.object_id, self.block), 0
+        return ((self.object_id, self.block), 1 << self.symbol) if self.flags & FLAG_REPAIR else None
+
+    def concerns_quiet(self) -> bool:
+        """Return whether the sender rewound: a hold-off may end."""
+        if not self.flags & FLAG_REPAIR or self.next_state is None or self.fti is None or not is_indexed(self.fti):
+            return False
+        before: TransmitPosition | None = self.expects_if_complete
+        return before is None or is_before(self.next_state.tx_point, before.tx_point)
 
 
 class FastInfo(Info, FastMessage):
@@ -57,7 +86,7 @@ class FastFlush(Flush, FastMessage):
         return self.object_id, -1, (self.object_id, self.block + 1, 0), None
 
     def is_irrelevant_to(self, waiting: Any) -> bool:
-        """Whether it comes before the first block with missing symbols (object, block)."""
+        """Whether it does not tell that this block (object, block) is over."""
         return bool(waiting[0] == self.object_id and waiting[1] > self.block)
 
 

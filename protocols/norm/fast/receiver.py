@@ -5,11 +5,14 @@ from typing import Any, Final
 
 from protocols.events import SenderHeard
 from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessage, Overheard, fan_out
+from protocols.fast.index import PartIndex, QuietQueue
 from protocols.fast.lockstep import LockstepGroup
+from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Group, Message, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.fast.batch import apply_to_incomplete, overhear_nack
+from protocols.norm.fast.batch import apply_to_incomplete, list_waiting, overhear_nack
 from protocols.norm.fast.messages import FastData, FastFlush
+from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Nack
@@ -65,6 +68,11 @@ class FastNormReceiver(NormReceiver, FastMachine):
             self.settle(state)
 
     @staticmethod
+    def make_group(machines: list[Any]) -> LockstepGroup:
+        """Return a lockstep group; machines of other classes may be among them."""
+        return LockstepGroup(machines)
+
+    @staticmethod
     def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:
         """Deliver a message to many receivers, most of which it advances."""
         if isinstance(message, (FastData, FastFlush)) and message.expects is None and message.expects_if_complete is not None:
@@ -87,6 +95,18 @@ class FastNormReceiver(NormReceiver, FastMachine):
         return apply_to_incomplete(machines, message, now, coordinator)
 
     @staticmethod
+    def list_waiting(
+        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
+    ) -> None:
+        """List receivers by what they wait for."""
+        list_waiting(machines, now, waiting, quiet, lacking)
+
+    @staticmethod
+    def make_overhearers(group: OverhearingGroup) -> Overhearers:
+        """Return the empty list of the attentive receivers of a group."""
+        return NormOverhearers(group)
+
+    @staticmethod
     def overhear_batch(
         machines: list[Any], message: Message, source: Address, to: Address, now: float, position: Any, last_heard: float
     ) -> Overheard:
@@ -94,6 +114,11 @@ class FastNormReceiver(NormReceiver, FastMachine):
         if isinstance(message, Nack):
             return overhear_nack(machines, message, now, position, last_heard)
         return FastMachine.overhear_batch(machines, message, source, to, now, position, last_heard)
+
+    @property
+    def has_one_sender(self) -> bool:
+        """Whether only one sender was heard."""
+        return self._senders is _NO_SENDERS
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""

@@ -1,10 +1,11 @@
 """A sender as one fast receiver sees it: messages that only advance the position are processed by short cuts."""
 
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from protocols.fast.contract import Coordinator, FastMessage, FastState
 from protocols.norm.fast.messages import FastData, FastFlush, Loss
+from protocols.norm.fast.nack_log import FastNackProcess
 from protocols.norm.messages import FLAG_REPAIR, Nack
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
@@ -37,6 +38,7 @@ class FastSenderState(SenderState, FastState):
     """One sender as one receiver sees it; `position` is the sender's own object wherever that is equal."""
 
     __slots__ = ("attentive", "coordinator")
+    process_type = FastNackProcess
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -134,15 +136,11 @@ class FastSenderState(SenderState, FastState):
             self.is_complete = False
             item.lose(block, mask)
 
-    def waiting_for(self) -> tuple[int, int] | None:
-        """Return (object, first incomplete block) if that is all that is missing and no NACK process is under way."""
-        objects, process = self.objects, self.nack_process
-        if process is not None and self.last_heard < process.holdoff_end:
-            return None
-        item = objects.item
-        if item is None or item.missing_blocks or item.missing_symbols is None or (item.wants_info and item.info is None):
-            return None
-        return objects.key, item.missing_symbols.key
+    def is_lacking(self, unit: Any) -> bool:
+        """Return whether symbols of this (object, block) are missing."""
+        item = self.objects.item
+        missing = None if item is None or unit[0] != self.objects.key else item.missing_symbols
+        return missing is not None and unit[1] in missing
 
     def requested_repairs(self, nack: Nack) -> RequestedRepairs:
         """Return what a NACK to this sender asks for; looked up once per message."""

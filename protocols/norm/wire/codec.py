@@ -20,12 +20,13 @@ from typing import Any
 
 from protocols.errors import UsageError, WireError
 from protocols.machine import Message
-from protocols.norm.messages import Data, Info, NormMessage
+from protocols.norm.messages import Data, DataRun, Info, NormMessage
 from protocols.norm.wire.commands import COMMANDS, TYPE_CMD
 from protocols.norm.wire.content import TYPE_DATA, TYPE_INFO, ContentWire
 from protocols.norm.wire.feedback import FEEDBACK
 from protocols.norm.wire.frame import VERSION, Layout
 from protocols.norm.wire.schemes import Schemes
+from protocols.run import Run
 
 __all__ = ["NormCodec"]
 
@@ -73,6 +74,18 @@ class NormCodec:
         if end > len(data):
             raise WireError(f"header of {end} bytes in a message of {len(data)}")
         return read(data, end)
+
+    def encode_run(self, run: Run) -> list[bytes]:
+        """Return the UDP payload of each message of a run. Raises UsageError for one that does not fit the wire."""
+        assert isinstance(run, DataRun)
+        try:
+            return self._content.write_run(run)
+        except StructError as error:
+            raise UsageError(f"{run} does not fit the wire: {error}") from error
+
+    def decode_run(self, data: bytes, start: int, segment: int) -> DataRun | None:
+        """Return the run of NORM_DATA at offset `start` of a batch of messages of `segment` bytes each; None without one."""
+        return self._content.read_run(data, start, segment)
 
     def _read_data(self, data: bytes, end: int) -> NormMessage:
         _check_header(end, 20)

@@ -8,7 +8,7 @@ from struct import Struct
 
 from protocols.errors import UsageError, WireError
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of, info_identity, symbol_identity
-from protocols.norm.messages import Data, Extension, Fti, Info, Origin
+from protocols.norm.messages import FLAG_STREAM, Data, DataRun, Extension, Fti, Info, Origin
 from protocols.norm.wire.extensions import pack_extensions, take, unpack_extensions
 from protocols.norm.wire.frame import VERSION, pack_origin, unpack_origin
 from protocols.norm.wire.schemes import HET_FTI, Scheme, Schemes
@@ -21,6 +21,10 @@ _FLOWS_KEPT = 1024
 _ORIGINS_KEPT = 4096
 _LOW_32 = 0xFFFFFFFF
 _SMALL_BLOCK = 129
+_FIRST_BYTE = VERSION << 4 | TYPE_DATA
+_LONGEST_HEADER = 40
+"""Bytes of the header of DATA with the longest payload id and EXT_FTI."""
+_SHORTEST_RUN = 2
 _READ_WORD = Struct(">2xH12xI")
 _READ_SMALL_BLOCK = Struct(">2xH12xIHH")
 _READ_INFO = Struct(">2xH8xBBH")
@@ -65,6 +69,26 @@ class _Flow:
         self.length = fti.partition.length(block)
         self.first = fti.partition.first(block)
         self.parity_first = block * fti.parity - self.length
+
+
+def _step(end: int, after_id: int) -> int:
+    """Return the difference of two consecutive headers of `end` bytes, taken as integers; the payload id ends at `after_id`.
+
+    The last byte of the sequence number is that at offset 3, and the last of the payload id belongs to the symbol.
+    """
+    return (1 << 8 * (end - 4)) + (1 << 8 * (end - after_id))
+
+
+def _following(data: bytes, begin: int, segment: int, end: int, after_id: int, most: int) -> list[memoryview]:
+    """Return the payloads of the message at offset `begin` and of those whose headers continue its own, at most `most`."""
+    view, expected, step = memoryview(data), int.from_bytes(data[begin : begin + end]), _step(end, after_id)
+    symbols = []
+    for at in range(begin, min(len(data), begin + most * segment), segment):
+        if data[at : at + end] != expected.to_bytes(end):
+            break
+        symbols.append(view[at + end : at + segment])
+        expected += step
+    return symbols
 
 
 class ContentWire:
@@ -132,6 +156,34 @@ class ContentWire:
             flow.extensions,
         )
 
+    def read_run(self, data: bytes, begin: int, segment: int) -> DataRun | None:
+        """Return the DATA messages from offset `begin` on that follow each other in a block; None for fewer than two.
+
+        None, too, when no such message of the object was read before. `data` consists of messages of `segment` bytes, the
+        last of which may be shorter.
+        """
+        if data[begin] != _FIRST_BYTE or segment < _LONGEST_HEADER or data[begin + 12] & FLAG_STREAM:
+            return None
+        end = data[begin + 1] << 2
+        after_id = 24 if data[begin + 13] == _SMALL_BLOCK else 20
+        flow = self._flows.get(data[begin + 4 : begin + 16] + data[begin + after_id : begin + end])
+        if flow is None or flow.fti is None or segment - end != flow.fti.segment:
+            return None
+        fti, partition = flow.fti, flow.fti.partition
+        block, symbol, block_length = flow.scheme.unpack_id(data, begin + 16)
+        length = partition.length(block)
+        if block >= partition.blocks or symbol >= length:
+            return None
+        symbols = _following(data, begin, segment, end, after_id, length - symbol)
+        index = partition.first(block) + symbol
+        if len(symbols[-1]) != partition.payload(index + len(symbols) - 1):
+            symbols.pop()
+        if len(symbols) < _SHORTEST_RUN:
+            return None
+        sequence, identity = data[begin + 2] << 8 | data[begin + 3], flow.source_base | (index & _LOW_32)
+        at = flow.object_id, block, symbol, block_length or length
+        return DataRun(flow.origin, sequence, flow.flags, *at, fti, symbols, identity, flow.extensions)
+
     def _flow(self, data: bytes, start: int, end: int) -> _Flow:
         if end < start:
             raise WireError(f"header of {end} bytes; DATA with fec_id {data[13]} has {start}")
@@ -177,6 +229,16 @@ class ContentWire:
         scheme, extensions = self._coding(message)
         symbol = scheme.pack_id(message.block, message.symbol, message.block_length)
         return self._head(TYPE_DATA, message, 16 + len(symbol) + len(extensions)) + symbol + extensions + payload
+
+    def write_run(self, run: DataRun) -> list[bytes]:
+        """Return each message of a run as bytes; sequence numbers don't go back to 0 within it."""
+        first = next(run.messages())
+        scheme, extensions = self._coding(first)
+        symbol = scheme.pack_id(run.block, run.symbol, run.block_length)
+        end = 16 + len(symbol) + len(extensions)
+        head = int.from_bytes(self._head(TYPE_DATA, first, end) + symbol + extensions)
+        step = _step(end, 16 + len(symbol))
+        return [(head + number * step).to_bytes(end) + payload for number, payload in enumerate(run.symbols)]
 
     def write_info(self, message: Info) -> bytes:
         """Return an INFO as bytes."""

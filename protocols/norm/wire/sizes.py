@@ -12,9 +12,11 @@ from protocols.norm.messages import (
     AckReq,
     Application,
     Data,
+    DataRun,
     Eot,
     Extension,
     Flush,
+    Fti,
     Info,
     Nack,
     NormMessage,
@@ -25,7 +27,7 @@ from protocols.norm.messages import (
     Squelch,
 )
 
-__all__ = ["AUTH_SIZE", "CC_SIZE", "FIRST_FIXED_HET", "ID_SIZES", "ITEM_HEADER", "REQUEST_HEADER", "size_of"]
+__all__ = ["AUTH_SIZE", "CC_SIZE", "FIRST_FIXED_HET", "ID_SIZES", "ITEM_HEADER", "REQUEST_HEADER", "header_size", "size_of"]
 
 CONTENT: Final = 16
 COMMAND: Final = 16
@@ -49,9 +51,14 @@ FIRST_FIXED_HET: Final = 128
 """Extensions of this type and higher have a fixed length: one byte of header, others two."""
 
 
-def size_of(message: NormMessage) -> int:
-    """Return the bytes of UDP payload of a message: `len(encode(message))`, also for content without bytes."""
+def size_of(message: NormMessage | DataRun) -> int:
+    """Return the bytes of UDP payload of a message, `len(encode(message))`, or of a run, also for content without bytes."""
     return _SIZES[message.kind](message)
+
+
+def header_size(fti: Fti) -> int:
+    """Return the bytes of the header of NORM_DATA without other extensions than EXT_FTI."""
+    return CONTENT + ID_SIZES.get(fti.fec_id, 4) + FTI_SIZES.get(fti.fec_id, 16)
 
 
 def _extensions(extensions: tuple[Extension, ...]) -> int:
@@ -73,6 +80,11 @@ def _data(message: Data) -> int:
     if fti is not None:
         size += FTI_SIZES.get(fti.fec_id, 16)
     return size + _extensions(message.extensions) if message.extensions else size
+
+
+def _run(run: DataRun) -> int:
+    header = header_size(run.fti) + _extensions(run.extensions)
+    return header * len(run.symbols) + sum(map(len, run.symbols))
 
 
 def _info(message: Info) -> int:
@@ -129,6 +141,7 @@ def _feedback_extensions(message: Nack | Ack | RepairAdv) -> int:
 # By `kind`, which subclasses of the message types have in common with them.
 _SIZES: Final[dict[str, Callable[[Any], int]]] = {
     Data.kind: _data,
+    DataRun.kind: _run,
     Info.kind: _info,
     Flush.kind: _flush,
     Eot.kind: _eot,

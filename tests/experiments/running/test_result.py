@@ -90,6 +90,14 @@ def test_sums_and_means_are_of_those_who_count() -> None:
     assert [none[key] for key in keys] == [None] * len(keys)
 
 
+def test_repairs_are_those_of_all_members_also_where_receivers_repair() -> None:
+    changes = ["protocol={name: srm, rate: 20Mbit, segment: 1400}", "workload.size=400kB"]
+    result = run(load(find_scenario("lan-file"), changes))
+    of_receivers = sum(row.repairs_sent or 0 for row in result.receivers)
+    assert result.metrics["repairs_sent"] == result.metrics["storm"]["repairs"] > of_receivers > 0
+    assert summary(result)["repairs"] == str(result.metrics["repairs_sent"])
+
+
 @pytest.fixture
 def of_gossip(gossip: Path) -> Result:
     """Run a protocol that counts only data sent and received."""

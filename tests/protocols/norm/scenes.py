@@ -128,9 +128,9 @@ class MessageBuilder:
 class ReceiverHarness:
     """NORM receiver (node 9 by default) that receives the messages a test delivers."""
 
-    def __init__(self, node: int = 9, seed: int = 1, **settings: Any) -> None:
+    def __init__(self, node: int = 9, seed: int = 1, kind: type[NormReceiver] = NormReceiver, **settings: Any) -> None:
         self.host = FakeHost(f"r{node}", seed=seed)
-        self.machine = NormReceiver(self.host, quick(**settings), node, GROUP)
+        self.machine = kind(self.host, quick(**settings), node, GROUP)
         self.sent: list[tuple[float, Message]] = []
         """(time, message) of every packet it sent."""
         self.host.on_send = lambda packet: self.sent.append((self.host.now, packet.message))

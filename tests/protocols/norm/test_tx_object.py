@@ -8,7 +8,7 @@ from experiments.contract.content import Bytes, pattern
 from experiments.running.content import Extent
 from protocols.fec import encode
 from protocols.machine import Content
-from protocols.norm import tx_object as outgoing
+from protocols.norm import parity as encoding
 from protocols.norm.messages import LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT, Request
 from protocols.norm.repair_requests import requested_repairs
 from protocols.norm.tx_object import TxObject
@@ -226,7 +226,7 @@ def test_parity_is_computed_when_it_is_sent_and_once_per_request(monkeypatch: py
         calls.append(list(wanted))
         return encode(k, count, sources, wanted)
 
-    monkeypatch.setattr(outgoing, "encode", counted)
+    monkeypatch.setattr(encoding, "encode", counted)
     item = make()
     for step in sent(item):
         item.payload(*step)
@@ -239,7 +239,7 @@ def test_parity_is_computed_when_it_is_sent_and_once_per_request(monkeypatch: py
 
 
 def test_content_without_bytes_is_never_read_or_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(outgoing, "encode")
+    monkeypatch.delattr(encoding, "encode")
     item = TxObject(0, Content(Extent(2350)), quick(), 1)
     for step in sent(item):
         assert item.payload(*step)[0] is None

@@ -8,14 +8,18 @@ from protocols.arq.messages import Data, Nack, identity_of
 from protocols.events import ObjectReceived
 from protocols.machine import Content, Group, Machine
 from protocols.srm import PROTOCOL
+from protocols.srm.messages import repair_of
 
 GROUP = Group("all")
 
 
 def receiver(**more: Any) -> tuple[Machine, Recorder]:
-    """Return a started receiver, node 2, at a distance of 1 s from all members, and its ports."""
+    """Return a started receiver, node 2, at a distance of 1 s from all members, without session messages, and its ports."""
     ports = Recorder()
-    machine = PROTOCOL.make_receiver(ports, PROTOCOL.config(segment=100, distance=1.0, timeout=100.0, **more), 2, GROUP)
+    config = PROTOCOL.config(
+        **{"segment": 100, "distance": 1.0, "timeout": 100.0, "session_share": 0.0, "timers": "fixed"} | more
+    )
+    machine = PROTOCOL.make_receiver(ports, config, 2, GROUP)
     machine.start(0.0)
     return machine, ports
 
@@ -72,7 +76,7 @@ def test_a_member_repairs_a_unit_once_and_ignores_requests_during_the_hold_time(
     machine.receive(Nack(1, 7, 0, 1, 4), "r4", GROUP, 10.1)
     (sent,) = times(machine, ports, 100.0)
     assert 11.0 <= sent <= 12.0
-    assert ports.packets[0].message == unit(1, repair=True)
+    assert ports.packets[0].message == repair_of(unit(1), 1_000_000)
     machine.receive(Nack(1, 7, 0, 1, 3), "r3", GROUP, sent + 2.9)
     assert not times(machine, ports, sent + 10.0)
     machine.receive(Nack(1, 7, 0, 1, 3), "r3", GROUP, sent + 11.0)
@@ -100,7 +104,7 @@ def test_a_repair_by_a_member_completes_an_object() -> None:
 
 def test_a_repair_by_a_member_suppresses_that_of_the_sender() -> None:
     ports = Recorder()
-    config = PROTOCOL.config(segment=100, rate=1e9, distance=1.0, timeout=100.0)
+    config = PROTOCOL.config(segment=100, rate=1e9, distance=1.0, timeout=100.0, session_share=0.0, timers="fixed")
     machine = PROTOCOL.make_sender(ports, config, 1, GROUP, 7)
     machine.start(0.0)
     machine.submit(Content(Bytes(pattern(200)), b""), 0.0)

@@ -1,0 +1,195 @@
+"""This project's NORM as a program with the options and the output of `emu.peers.nrl_norm`, as far as goodput needs them.
+
+    python -m benchmarks.norm_node send --iface eth0 --sizes 60000 --rate 10e6
+    python -m benchmarks.norm_node recv --iface eth0 --expect 1 --timeout 30
+
+The content is the same, too: object i of `--seed S` is `random.Random("S:i").randbytes(size)`.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+from functools import partial
+from mmap import mmap
+from typing import Any
+
+from emu.host import Loop, UdpHost, new_loop
+from emu.peers.nrl_norm import content
+from protocols.events import FlushCompleted, ObjectOpened, ObjectReceived
+from protocols.machine import Content, Event, Group, Offer, Sink
+from protocols.registry import protocol
+from protocols.rng import Rng
+
+__all__ = ["main"]
+
+NORM = protocol("norm")
+
+
+class Memory:
+    """Content in memory: a source and a sink."""
+
+    def __init__(self, data: bytes | mmap) -> None:
+        self.size = len(data)
+        self.data = data
+        self._view = memoryview(data)
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return `n` bytes from `offset`."""
+        return bytes(self._view[offset : offset + n])
+
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        """Store bytes at `offset`."""
+        self._view[offset : offset + len(data)] = data
+
+    def commit(self, info: bytes) -> None:
+        """Do nothing."""
+
+    def abort(self) -> None:
+        """Do nothing."""
+
+
+def _emit(event: str, **fields: Any) -> None:
+    print(json.dumps({"event": event, "t": time.monotonic(), **fields}), flush=True)
+
+
+def _host(loop: Loop, options: argparse.Namespace) -> UdpHost:
+    rng = Rng(int.from_bytes(os.urandom(8)))
+    # Unicast to this node is not part of the comparison, so its port is any.
+    return UdpHost(loop, NORM.codec(), interface=options.iface, port=0, rng=rng, loopback=False)
+
+
+def _group(options: argparse.Namespace) -> Group:
+    return Group(f"{options.addr}:{options.port}")
+
+
+def _send(options: argparse.Namespace) -> int:
+    config = NORM.config(
+        rate=options.rate / 8,
+        segment=options.segment,
+        block=options.block,
+        parity=options.parity,
+        grtt=options.grtt,
+        grtt_max=options.grtt_max,
+        backoff=options.backoff,
+        gsize=options.gsize,
+        robust=options.robust,
+    )
+    contents = [content(options.seed, index, size) for index, size in enumerate(options.sizes)]
+    loop = new_loop()
+    host = _host(loop, options)
+    sender = NORM.make_sender(host, config, 1, _group(options), 1)
+    flushed: list[float] = []
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, FlushCompleted):
+            flushed.append(host.now)
+            loop.stop()
+
+    for index, data in enumerate(contents):
+        _emit("TX_OBJECT", index=index, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+    before = time.process_time()
+    host.run(sender, on_event)
+    for index, data in enumerate(contents):
+        host.call(sender.submit, Content(Memory(data), f"object-{index}".encode(), is_file=False))
+    loop.run(options.timeout)
+    used = time.process_time() - before
+    _emit("SUMMARY", ok=bool(flushed), cpu_tx=round(used, 4), counts=host.counters(), faults=host.faults)
+    return 0 if flushed else 1
+
+
+class _Reception:
+    """Objects received, and the time of the last."""
+
+    def __init__(self, loop: Loop, expected: int) -> None:
+        self._loop = loop
+        self._left = expected
+        self._sinks: dict[tuple[int, int], Memory] = {}
+        self.received: list[tuple[int, Memory]] = []
+        self.last = self.before = 0.0
+
+    def accept(self, offer: Offer) -> Sink:
+        """Return a sink in memory."""
+        # Its pages are taken as they are written, as those of an array in C.
+        sink = self._sinks[offer.sender, offer.object_id] = Memory(mmap(-1, offer.size))
+        return sink
+
+    def on_event(self, event: Event) -> None:
+        """Record an event; end the loop with the last object expected."""
+        if isinstance(event, ObjectOpened):
+            self.before = self.before or time.process_time()
+        elif isinstance(event, ObjectReceived):
+            self.last = time.monotonic()
+            self.received.append((event.object_id, self._sinks[event.sender, event.object_id]))
+            self._left -= 1
+            if not self._left:
+                self._loop.stop()
+
+
+def _receive(options: argparse.Namespace) -> int:
+    loop = new_loop()
+    host = _host(loop, options)
+    config = NORM.config(buffer=options.buffer)
+    log = _Reception(loop, options.expect)
+    host.run(NORM.make_receiver(host, config, options.node, _group(options)), log.on_event, log.accept)
+    _emit("START", role="recv")
+    loop.run(options.timeout)
+    used, octets = time.process_time() - log.before, sum(sink.size for _, sink in log.received)
+    for number, sink in log.received:
+        digest = hashlib.sha256(sink.data).hexdigest()
+        _emit("RX_OBJECT_COMPLETED", index=number, size=sink.size, sha256=digest)
+    _emit(
+        "SUMMARY",
+        ok=len(log.received) == options.expect,
+        bytes=octets,
+        at=log.last,
+        cpu_rx=round(used, 4),
+        counts=host.counters(),
+        faults=host.faults,
+    )
+    return 0 if len(log.received) == options.expect else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="This project's NORM as a test peer.")
+    roles = parser.add_subparsers(dest="role", required=True)
+    for role, node in (("send", 1), ("recv", 2)):
+        add = roles.add_parser(role).add_argument
+        add("--addr", default="239.7.7.7")
+        add("--port", type=int, default=6003)
+        add("--node", type=int, default=node)
+        add("--iface")
+        add("--timeout", type=float, default=60.0)
+        (_sender_options if role == "send" else _receiver_options)(add)
+    return parser
+
+
+def _sender_options(add: Any) -> None:
+    add("--sizes", type=partial(int, base=10), nargs="+", default=[10000])
+    add("--seed", default="1")
+    add("--segment", type=int, default=1400)
+    add("--block", type=int, default=64)
+    add("--parity", type=int, default=16)
+    add("--rate", type=float, default=1e6)
+    add("--grtt", type=float, default=0.5)
+    add("--grtt-max", type=float, default=10.0)
+    add("--backoff", type=int, default=4)
+    add("--gsize", type=int, default=1000)
+    add("--robust", type=int, default=20)
+
+
+def _receiver_options(add: Any) -> None:
+    add("--expect", type=int, default=1, help="end after this many objects")
+    add("--buffer", type=int, default=64 << 20)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the program and return its exit code."""
+    options = _parser().parse_args(arguments)
+    return _send(options) if options.role == "send" else _receive(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""What a host offers a machine beyond `Ports`: packets in batches, and another thread. A machine need not use either."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from protocols.machine import Address, Codec
+from protocols.run import Run
+
+__all__ = ["Assisted", "Background", "Pending", "RunCodec", "RunReceiver"]
+
+
+@runtime_checkable
+class RunCodec(Codec, Protocol):
+    """A codec of a protocol that has runs."""
+
+    def encode_run(self, run: Run) -> list[bytes]:
+        """Return the UDP payload of each message of a run."""
+
+    def decode_run(self, data: bytes, start: int, segment: int) -> Run | None:
+        """Return the run that begins at offset `start`, None where none of at least two messages does.
+
+        `data` holds packets of `segment` bytes each, the last of which may be shorter. Raises nothing.
+        """
+
+
+@runtime_checkable
+class RunReceiver(Protocol):
+    """A machine that receives the runs its protocol's codec decodes."""
+
+    def receive_run(self, run: Run, source: Address, to: Address, now: float) -> None:
+        """Process the messages of a run."""
+
+
+class Pending(Protocol):
+    """The result of a call in another thread."""
+
+    def result(self) -> Any:
+        """Wait for the call to end and return its result."""
+
+
+Background: TypeAlias = Callable[..., Pending]
+"""Calls a pure function with arguments in another thread; calls are made in order."""
+
+
+@runtime_checkable
+class Assisted(Protocol):
+    """A machine that uses what a real host offers; the host calls these methods before `start`. The messages stay the same."""
+
+    def send_runs(self, most: int) -> None:
+        """Allow the machine to send up to `most` messages as one `Run`."""
+
+    def compute_in(self, background: Background) -> None:
+        """Allow the machine to have another thread compute what it will need."""

@@ -1,0 +1,140 @@
+"""Which machines of a lockstep group a message concerns, found by what they lack and by time instead of by asking all.
+
+Entries may be out of date or repeated: whoever takes machines from here asks each of them again.
+"""
+
+from collections.abc import Callable, Hashable
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from protocols.fast.contract import FastMachine
+
+__all__ = ["ANY", "PartIndex", "QuietQueue"]
+
+Machines: TypeAlias = "list[FastMachine]"
+
+ANY = -1
+"""Instead of a part: any part of the unit."""
+MOST_RUNS = 8
+
+
+class PartIndex:
+    """Machines by unit (e.g. a block) and part of it (e.g. a symbol)."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self) -> None:
+        self.rows: dict[Any, dict[int, Machines]] = {}
+
+    def add(self, unit: Hashable, parts: int, machines: Machines) -> None:
+        """Add machines under each part of a unit; `parts` is a bit mask, 0 for `ANY`."""
+        row = self.rows.get(unit)
+        if row is None:
+            row = self.rows[unit] = {}
+        if not parts:
+            self._extend(row, ANY, machines)
+        while parts:
+            low = parts & -parts
+            parts ^= low
+            self._extend(row, low.bit_length() - 1, machines)
+
+    def _extend(self, row: dict[int, Machines], part: int, machines: Machines) -> None:
+        known = row.get(part)
+        if known is None:
+            row[part] = machines[:]
+        else:
+            known += machines
+
+    def take(self, unit: Hashable, parts: int) -> tuple[Machines, Machines]:
+        """Remove the machines under these parts of a unit and under `ANY`, and return both; `parts` 0: all of the unit."""
+        row = self.rows.get(unit)
+        if row is None:
+            return [], []
+        if not parts:
+            del self.rows[unit]
+            return [], list(dict.fromkeys([machine for machines in row.values() for machine in machines]))
+        taken: Machines = []
+        whole = row.pop(ANY, [])
+        while parts:
+            low = parts & -parts
+            parts ^= low
+            taken += row.pop(low.bit_length() - 1, ())
+        if not row:
+            del self.rows[unit]
+        return taken, whole
+
+    def take_all(self) -> Machines:
+        """Remove and return all machines."""
+        taken = [machine for row in self.rows.values() for machines in row.values() for machine in machines]
+        self.rows.clear()
+        return taken
+
+    def keep(self, is_kept: "Callable[[FastMachine], bool]") -> None:
+        """Remove all other machines, and repetitions."""
+        rows = self.rows
+        for unit in list(rows):
+            row = {part: [each for each in dict.fromkeys(machines) if is_kept(each)] for part, machines in rows[unit].items()}
+            rows[unit] = {part: machines for part, machines in row.items() if machines}
+            if not rows[unit]:
+                del rows[unit]
+
+    def clear(self) -> None:
+        """Remove all machines."""
+        self.rows.clear()
+
+
+class QuietQueue:
+    """Machines by the time at which they stop being quiet (`FastState.quiet_until`), at 16 bytes for each.
+
+    New entries wait unsorted until the first of them is due, and are sorted together then.
+    """
+
+    __slots__ = ("_ends", "_first", "_machines", "_runs")
+
+    def __init__(self) -> None:
+        self._ends: list[float] = []
+        self._machines: Machines = []
+        self._first = inf
+        # Sorted entries, the last of which is due first.
+        self._runs: list[tuple[list[float], Machines]] = []
+
+    def push(self, machine: "FastMachine", end: float) -> None:
+        """Add a machine that is quiet until `end` (seconds)."""
+        self._ends.append(end)
+        self._machines.append(machine)
+        self._first = min(self._first, end)
+
+    def due(self, now: float) -> Machines:
+        """Remove and return the machines whose time has come."""
+        if self._first <= now:
+            self._sort()
+        due: Machines = []
+        for ends, machines in self._runs:
+            while ends and ends[-1] <= now:
+                ends.pop()
+                due.append(machines.pop())
+        if due:
+            self._runs = [run for run in self._runs if run[0]]
+        return due
+
+    def _sort(self) -> None:
+        """Make the unsorted entries a run; all runs become one when there are many."""
+        if len(self._runs) >= MOST_RUNS:
+            for ends, machines in self._runs:
+                self._ends += ends
+                self._machines += machines
+            self._runs.clear()
+        ends, machines = self._ends, self._machines
+        order = sorted(range(len(ends)), key=ends.__getitem__, reverse=True)
+        self._runs.append(([ends[at] for at in order], [machines[at] for at in order]))
+        self._ends, self._machines, self._first = [], [], inf
+
+    def machines(self) -> Machines:
+        """Return all machines."""
+        return list(dict.fromkeys([machine for _, machines in self._runs for machine in machines] + self._machines))
+
+    def clear(self) -> None:
+        """Remove all machines."""
+        self._ends, self._machines, self._first = [], [], inf
+        self._runs.clear()

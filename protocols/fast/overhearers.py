@@ -1,0 +1,78 @@
+"""The machines of a lockstep group that feedback may concern."""
+
+from typing import Protocol
+
+from protocols.fast.contract import Coordinator, FastMachine
+from protocols.machine import Address, Message
+
+__all__ = ["Overhearers", "OverhearingGroup"]
+
+
+class OverhearingGroup(Coordinator, Protocol):
+    """A lockstep group as its overhearers see it."""
+
+    def is_behind(self, machine: FastMachine) -> bool:
+        """Apply the deferred losses a machine could notice; if there are others, put its state before them and return True."""
+
+    def latest_losers(self) -> list[FastMachine]:
+        """Return the machines that lost the latest message of the group and have not noticed it."""
+
+
+class Overhearers:
+    """Attentive machines. This one calls each of them at each feedback; a protocol may find those that it concerns."""
+
+    __slots__ = ("_group", "machines")
+
+    def __init__(self, group: OverhearingGroup) -> None:
+        self._group = group
+        self.machines: list[FastMachine] = []
+        """Those that every feedback, and every message that does more than to advance, may concern; some repeatedly."""
+
+    def __bool__(self) -> bool:
+        return bool(self.machines)
+
+    def add(self, machine: FastMachine) -> None:
+        """Add a machine in lockstep that has become attentive, or that may now wait for other feedback."""
+        self.machines.append(machine)
+
+    def clear(self) -> None:
+        """Remove all machines, which have left the group."""
+        self.machines.clear()
+
+    def overhear(
+        self,
+        message: Message,
+        source: Address,
+        to: Address,
+        now: float,
+        diverged: list[FastMachine],
+        lost_by: set[FastMachine],
+        position: object,
+        last_heard: float,
+    ) -> list[FastMachine]:
+        """Deliver feedback to all but `lost_by`, also to machines that have diverged.
+
+        Returns machines in lockstep that are not attentive any more. `position` and `last_heard` are those of the group.
+        """
+        for machine in diverged:
+            if machine not in lost_by:
+                machine.receive(message, source, to, now)
+        group, machines = self._group, dict.fromkeys(self.machines)
+        called: list[FastMachine] = []
+        others: list[FastMachine] = []
+        self.machines = []
+        for machine in machines:
+            if machine.fast_state.coordinator is not group:
+                continue
+            if machine in lost_by:
+                self.machines.append(machine)
+            elif group.is_behind(machine):
+                machine.receive(message, source, to, now)
+                (self.machines if machine.fast_state.attentive else others).append(machine)
+            else:
+                called.append(machine)
+        if called:
+            attentive, more = called[0].overhear_batch(called, message, source, to, now, position, last_heard)
+            self.machines += attentive
+            others += more
+        return others

@@ -1,0 +1,323 @@
+"""NACKs that a group of receivers overheard, kept once for all, and NACK processes that refer to them.
+
+A NACK that suppresses a receiver costs it something, any other nothing: it is entered in the group's `NackLog`, and a process
+remembers from which entry on it overheard, and which it lost.
+"""
+
+from math import inf
+
+from protocols.norm.backoff import NEVER
+from protocols.norm.nack_process import (
+    MOST_COMPARED,
+    NOTHING,
+    SUPPRESS,
+    Decision,
+    NackProcess,
+    Objects,
+    is_block_covered,
+    is_covered,
+)
+from protocols.norm.position import Point
+from protocols.norm.repair_requests import MOST_MERGED, RequestedRepairs
+from protocols.norm.rx_object import RxObject
+from protocols.norm.sender_profile import SenderProfile
+from protocols.rng import Rng
+
+__all__ = ["MOST_BLOCKS", "SYMBOLS", "FastNackProcess", "NackLog", "simple_item"]
+
+OPEN = -1
+"""The end of a process that goes on overhearing."""
+SYMBOLS = (1 << 256) - 1
+"""The symbols that a block can have, as a bit mask."""
+MOST_BLOCKS = 64
+"""Incomplete blocks from which on a receiver is asked at every repair and every NACK."""
+
+
+class NackLog:
+    """The requested repairs of NACKs, numbered in the order in which they arrived."""
+
+    __slots__ = (
+        "_base",
+        "_by_block",
+        "_counts",
+        "_entries",
+        "_irregular",
+        "_mark",
+        "_mark_until",
+        "_times",
+        "_until",
+        "end",
+        "size",
+    )
+
+    def __init__(self) -> None:
+        self._base = 0
+        self.end = 0
+        """The number of the next NACK."""
+        self._entries: list[RequestedRepairs] = []
+        self._times: list[float] = []
+        # Results of `parity_count` since the last NACK.
+        self._counts: dict[tuple[tuple[int, int], int, int, int], int] = {}
+        self.size = self._irregular = 0
+        # Block -> symbol -> the NACKs that request it.
+        self._by_block: dict[tuple[int, int], dict[int, list[int]]] = {}
+        # Entries before `_mark` are needed until `_mark_until`, all others until `_until`.
+        self._mark, self._mark_until, self._until = 0, NEVER, NEVER
+
+    def append(self, requested: RequestedRepairs, now: float) -> None:
+        """Enter a NACK that arrived now."""
+        number = self.end
+        self.end = number + 1
+        self._entries.append(requested)
+        self._times.append(now)
+        self._counts.clear()
+        self.size += requested.size
+        self._irregular += _is_irregular(requested)
+        for unit, mask in requested.symbols.items():
+            row = self._by_block.get(unit)
+            if row is None:
+                row = self._by_block[unit] = {}
+            mask &= SYMBOLS
+            while mask:
+                low = mask & -mask
+                mask ^= low
+                symbol = low.bit_length() - 1
+                if symbol in row:
+                    row[symbol].append(number)
+                else:
+                    row[symbol] = [number]
+
+    def keep_until(self, until: float) -> None:
+        """Keep what is there until this time (seconds)."""
+        self._until = max(self._until, until)
+
+    def forget(self, now: float) -> bool:
+        """Forget entries that no process needs any more; return whether a period of entries is over."""
+        if now <= self._mark_until:
+            return False
+        count = self._mark - self._base
+        if count:
+            gone = self._entries[:count]
+            self.size -= sum([entry.size for entry in gone])
+            self._irregular -= sum(map(_is_irregular, gone))
+            del self._entries[:count], self._times[:count]
+            self._base = first = self._mark
+            for unit, row in list(self._by_block.items()):
+                kept = {symbol: numbers for symbol, numbers in row.items() if numbers[-1] >= first}
+                if kept:
+                    self._by_block[unit] = kept
+                else:
+                    del self._by_block[unit]
+        self._mark, self._mark_until = self.end, self._until
+        return True
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether any process has ever overheard by the log."""
+        return self._until > NEVER
+
+    @property
+    def last(self) -> RequestedRepairs | None:
+        """The last NACK."""
+        return self._entries[-1] if self._entries else None
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether all NACKs request nothing but symbols, and not too many for a process to remember them all."""
+        return not self._irregular and self.size <= MOST_MERGED
+
+    def end_before(self, first: int, time: float) -> int:
+        """Return the number behind the last NACK, not before `first`, that arrived before `time`."""
+        end, times, base = self.end, self._times, self._base
+        while end > first and end > base and times[end - base - 1] >= time:
+            end -= 1
+        return end
+
+    def unrequested(self, unit: tuple[int, int], mask: int, first: int, end: int, lost: int) -> int:
+        """Return those symbols `mask` of (object, block) that none of the NACKs from `first` to `end` - 1 requests.
+
+        `lost` is a bit mask of NACKs that do not count, bit 0 for `first`.
+        """
+        row = self._by_block.get(unit)
+        if row is None:
+            return mask
+        rest = mask
+        while rest:
+            low = rest & -rest
+            rest ^= low
+            for number in reversed(row.get(low.bit_length() - 1, ())):
+                if number < first:
+                    break
+                if number < end and not (lost and lost >> number - first & 1):
+                    mask ^= low
+                    break
+        return mask
+
+    def requested(self, unit: tuple[int, int], first: int, end: int, lost: int) -> int:
+        """Return the symbols of (object, block) that the NACKs from `first` to `end` - 1 request, as a bit mask."""
+        mask, row = 0, self._by_block.get(unit)
+        for symbol in row or ():
+            mask |= 1 << symbol
+        return mask ^ self.unrequested(unit, mask, first, end, lost)
+
+    def requested_count(self, unit: tuple[int, int]) -> int:
+        """Return how many symbols of a block the NACKs of the log request."""
+        return len(self._by_block.get(unit, ()))
+
+    def parity_count(self, unit: tuple[int, int], first: int, end: int, lost: int, item: RxObject) -> int:
+        """Return how many parity symbols of a block the NACKs request; -1 if source symbols are among them.
+
+        `first`, `end` and `lost` as in `unrequested`.
+        """
+        key = unit, first, end, lost
+        count = self._counts.get(key)
+        if count is None:
+            mask = self.requested(unit, first, end, lost)
+            has_sources = mask & (1 << item.fti.partition.length(unit[1])) - 1
+            count = self._counts[key] = -1 if has_sources else mask.bit_count()
+        return count
+
+    def merged(self, known: RequestedRepairs | None, first: int, end: int, lost: int) -> RequestedRepairs | None:
+        """Return what `known` and the NACKs from `first` to `end` - 1 request, merged one after another."""
+        for number in range(max(first, self._base), end):
+            if not lost >> number - first & 1:
+                entry = self._entries[number - self._base]
+                known = entry if known is None else known.merged(entry)
+        return known
+
+
+def _is_irregular(requested: RequestedRepairs) -> bool:
+    return bool(requested.objects or requested.infos or requested.blocks)
+
+
+class FastNackProcess(NackProcess):
+    """A NACK process that can overhear by a `NackLog`."""
+
+    __slots__ = ("_end", "_first", "_lost", "log")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log: NackLog | None = None
+        self._first = self._end = self._lost = 0
+
+    def begin(self, now: float, tx_point: Point, sender: SenderProfile, rng: Rng) -> bool:
+        """Begin a back-off, which has overheard nothing yet."""
+        self.log = None
+        return super().begin(now, tx_point, sender, rng)
+
+    def follow(self, log: NackLog) -> None:
+        """Overhear the NACKs that the log will get."""
+        if self.log is not log:
+            self._merge()
+            self.log, self._first, self._lost = log, log.end, 0
+            log.keep_until(self.backoff_end)
+        elif self._end != OPEN:
+            # What came meanwhile was not overheard.
+            self._lost |= (1 << log.end - self._end) - 1 << self._end - self._first
+        self._end = OPEN
+
+    def miss_last(self) -> None:
+        """Note that the last NACK of the log was lost."""
+        log = self.log
+        if log is not None and self._end == OPEN and log.end > self._first:
+            self._lost |= 1 << log.end - 1 - self._first
+
+    def suppress(self, boundary: Point) -> None:
+        """Wait for nothing, and overhear nothing more."""
+        self._end = self._present_end()
+        super().suppress(boundary)
+
+    def overhear(self, requested: RequestedRepairs, boundary: Point, objects: Objects, now: float) -> Decision:
+        """Note what another receiver requested, if the log does not have it already."""
+        log = self.log
+        if log is None or now >= self.backoff_end or self.suppressed_to is not None:
+            return super().overhear(requested, boundary, objects, now)
+        count = log.end - self._first
+        if self._end != OPEN or not count or log.last is not requested or self._lost >> count - 1 & 1:
+            # It did not come by the group.
+            self._merge()
+            return super().overhear(requested, boundary, objects, now)
+        if not self.covers(boundary, objects):
+            return NOTHING
+        self.suppress(boundary)
+        return SUPPRESS
+
+    def covers(self, boundary: Point, objects: Objects) -> bool:
+        """Return whether what was overheard requests everything missing before `boundary`."""
+        return self._is_covered(boundary, objects, MOST_COMPARED)
+
+    @property
+    def has_heard_nothing(self) -> bool:
+        """Whether nothing was overheard, so that nothing that is missing was requested."""
+        return self.overheard is None and (self.log is None or self._first == self.log.end)
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether everything overheard are symbols, and not too many to be remembered."""
+        known, log = self.overheard, self.log
+        if known is None:
+            return log is None or log.is_regular
+        return not _is_irregular(known) and (log is None or (log.is_regular and known.size + log.size <= MOST_MERGED))
+
+    def first_uncovered(self, key: int, item: RxObject) -> Point | None:
+        """Return the first missing symbol of an object (`simple_item`) that was not requested, given that all is regular.
+
+        Of an object with parity it is the beginning of the block.
+        """
+        missing, log, known = item.missing_symbols, self.log, self.overheard
+        if missing is None:
+            return None
+        end, usable, parity = self._present_end(), item.fti.usable, item.parity
+        for block, mask in ((missing.key, missing.item),) if missing.more is None else sorted(missing.items()):
+            unit = key, block
+            if not usable:
+                rest = mask if known is None else mask & ~known.symbols.get(unit, 0)
+                if rest and log is not None:
+                    rest = log.unrequested(unit, rest, self._first, end, self._lost)
+                if rest:
+                    return key, block, (rest & -rest).bit_length() - 1
+                continue
+            count = -1 if log is None or known is not None else log.parity_count(unit, self._first, end, self._lost, item)
+            heard = 0 if parity is None else parity.get(block, 0)
+            if count < 0 or heard.bit_length() + count > usable:
+                requested = 0 if known is None else known.symbols.get(unit, 0)
+                if log is not None:
+                    requested |= log.requested(unit, self._first, end, self._lost)
+                if not requested or not is_block_covered(item, block, mask, requested):
+                    return key, block, 0
+            elif count < mask.bit_count() - heard.bit_count():
+                return key, block, 0
+        return None
+
+    def _present_end(self) -> int:
+        """Return the number behind the last NACK of the log that counts: none does that arrives at the end of the back-off."""
+        log = self.log
+        if log is None or self._end != OPEN:
+            return self._end
+        return log.end_before(self._first, self.backoff_end)
+
+    def _is_covered(self, point: Point, objects: Objects, most: float = inf) -> bool:
+        if self.log is None:
+            return super()._is_covered(point, objects, most)
+        item = simple_item(objects)
+        if item is not None and objects.key == point[0] and self.is_regular:
+            uncovered = self.first_uncovered(objects.key, item)
+            return uncovered is None or uncovered >= ((*point[:2], 0) if item.fti.usable else point)
+        overheard = self.log.merged(self.overheard, self._first, self._present_end(), self._lost)
+        return overheard is not None and is_covered(objects, point, overheard, most)
+
+    def _merge(self) -> None:
+        """Merge what was overheard by the log, which is not needed any more then."""
+        log = self.log
+        if log is not None:
+            self.overheard = log.merged(self.overheard, self._first, self._present_end(), self._lost)
+            self.log = None
+
+
+def simple_item(objects: Objects) -> RxObject | None:
+    """Return the incomplete object, if it is the only one, and only symbols of not too many blocks of it are missing."""
+    item = objects.item
+    if item is None or item.missing_blocks or (item.wants_info and item.info is None):
+        return None
+    missing = item.missing_symbols
+    return item if missing is not None and (missing.more is None or len(missing.more) < MOST_BLOCKS) else None

@@ -1,0 +1,212 @@
+"""The receivers of a group that a NACK may suppress, found by the first missing symbol that nobody requested yet."""
+
+from math import inf
+from typing import Any
+
+from protocols.fast.contract import FastMachine
+from protocols.fast.index import PartIndex
+from protocols.fast.overhearers import Overhearers, OverhearingGroup
+from protocols.machine import Address, Message
+from protocols.norm.fast.messages import is_indexed
+from protocols.norm.fast.nack_log import SYMBOLS, FastNackProcess, NackLog, simple_item
+from protocols.norm.fast.sender_state import FastSenderState
+from protocols.norm.messages import Fti, Nack
+from protocols.norm.position import Point, TransmitPosition
+from protocols.norm.repair_requests import RequestedRepairs
+from protocols.norm.rx_object import RxObject
+
+__all__ = ["NormOverhearers"]
+
+PARITY = "parity"
+"""Marks a block with parity."""
+
+
+class NormOverhearers(Overhearers):
+    """Receivers in back-off by a symbol each that they miss and that nobody requested: without it they are not suppressed.
+
+    A receiver is asked at every NACK if that is not simple, or if it is about to answer a probe.
+    """
+
+    __slots__ = ("_by_symbol", "_known", "_log")
+
+    def __init__(self, group: OverhearingGroup) -> None:
+        super().__init__(group)
+        self._by_symbol = PartIndex()
+        self._log = NackLog()
+        # Any receiver of the sender.
+        self._known: FastSenderState | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.machines or self._by_symbol.rows)
+
+    def add(self, machine: FastMachine) -> None:
+        """Add a receiver in lockstep that is attentive, or that may now wait for other NACKs."""
+        state: FastSenderState = machine.fast_state
+        self._known = state
+        item = state.objects.item
+        if item is None or not is_indexed(item.fti) or not self._add_by_symbol(machine, state):
+            self.machines.append(machine)
+
+    def _add_by_symbol(self, machine: FastMachine, state: FastSenderState) -> bool:
+        """List a receiver by the first missing symbol that nobody requested; return False if that is not simple."""
+        process, response, item = state.nack_process, state.probe_response, simple_item(state.objects)
+        if item is None or not isinstance(process, FastNackProcess) or process.due == inf:
+            return False
+        is_simple = (response is None or response.due == inf) and machine.has_one_sender  # type: ignore[attr-defined]
+        if not process.is_suppressible:
+            # It overhears nothing.
+            return bool(is_simple)
+        process.follow(self._log)
+        if not is_simple:
+            return False
+        uncovered: Point | None = None
+        missing, key = item.missing_symbols, state.objects.key
+        if process.has_heard_nothing and missing is not None:
+            uncovered = key, missing.key, (missing.item & -missing.item).bit_length() - 1
+        elif process.is_regular:
+            uncovered = process.first_uncovered(key, item)
+        if uncovered is not None:
+            self._watch(machine, uncovered, item)
+        return uncovered is not None
+
+    def _watch(self, machine: FastMachine, uncovered: Point, item: RxObject) -> None:
+        """List a receiver under a symbol; where parity repairs the block, under the number of symbols it lacks."""
+        key, block, symbol = uncovered
+        if not item.fti.usable or item.missing_symbols is None:
+            self._by_symbol.add((key, block), 1 << symbol, [machine])
+            return
+        lacking = item.missing_symbols.get(block, 0).bit_count() - item.parity_of(block).bit_count()
+        if machine.fast_state.nack_process.overheard is not None:
+            # More may be requested than the log has.
+            lacking = 0
+        self._by_symbol.add((key, block, PARITY), 1 << lacking, [machine])
+
+    def clear(self) -> None:
+        """Remove all machines, which have left the group."""
+        super().clear()
+        self._by_symbol.clear()
+
+    def overhear(
+        self,
+        message: Message,
+        source: Address,
+        to: Address,
+        now: float,
+        diverged: list[FastMachine],
+        lost_by: set[FastMachine],
+        position: Any,
+        last_heard: float,
+    ) -> list[FastMachine]:
+        """Deliver feedback to all but `lost_by`; return machines that are not attentive any more."""
+        group, known = self._group, self._known
+        others: list[FastMachine] = []
+        singly, self.machines = self.machines, []
+        requested: RequestedRepairs | None = None
+        if isinstance(message, Nack) and known is not None and known.is_addressed(message):
+            requested = known.requested_repairs(message)
+            if self._log.is_followed:
+                self._enter(requested, now, lost_by)
+                singly += group.latest_losers()
+        for machine in diverged:
+            if machine not in lost_by:
+                machine.receive(message, source, to, now)
+        called = {machine: None for machine in singly if machine.fast_state.coordinator is group}
+        batch: list[FastMachine] = []
+        for machine in called:
+            if machine in lost_by or not machine.fast_state.attentive:
+                continue
+            if group.is_behind(machine):
+                machine.receive(message, source, to, now)
+                if not machine.fast_state.attentive:
+                    others.append(machine)
+            else:
+                batch.append(machine)
+        if batch:
+            attentive, more = batch[0].overhear_batch(batch, message, source, to, now, position, last_heard)
+            others += more
+            for machine in attentive:
+                item = machine.fast_state.objects.item
+                if item is None or not is_indexed(item.fti):
+                    # As `add`, without a call.
+                    self.machines.append(machine)
+                    del called[machine]
+        if requested is not None and self._by_symbol.rows:
+            others += self._suppress(called, lost_by, requested, now, position, last_heard)
+        for machine in called:
+            if machine.fast_state.attentive:
+                self.add(machine)
+        return others
+
+    def _enter(self, requested: RequestedRepairs, now: float, lost_by: set[FastMachine]) -> None:
+        """Enter a NACK in the log."""
+        group, log = self._group, self._log
+        if log.forget(now):
+            self._by_symbol.keep(lambda machine: machine.fast_state.coordinator is group and machine.fast_state.attentive)
+        log.append(requested, now)
+        for machine in lost_by:
+            process = machine.fast_state.nack_process
+            if isinstance(process, FastNackProcess):
+                process.miss_last()
+
+    def _suppress(
+        self,
+        called: dict[FastMachine, None],
+        lost_by: set[FastMachine],
+        requested: RequestedRepairs,
+        now: float,
+        position: TransmitPosition,
+        last_heard: float,
+    ) -> list[FastMachine]:
+        """Suppress receivers for which the last NACK suffices, and return them. Leave out the `called` and `lost_by`."""
+        group, suppressed = self._group, []
+        fti: Fti | None = None
+        boundary: Point = position.tx_point
+        for machine in dict.fromkeys(self._take(requested, position.tx_point)):
+            state: FastSenderState = machine.fast_state
+            if state.coordinator is not group or not state.attentive or machine in called:
+                continue
+            process = state.nack_process
+            is_open = isinstance(process, FastNackProcess) and now < process.backoff_end and process.suppressed_to is None
+            if not isinstance(process, FastNackProcess) or not is_open or machine in lost_by:
+                self.add(machine)
+                continue
+            is_behind = group.is_behind(machine)
+            assert not is_behind, "those are called singly"
+            item = simple_item(state.objects)
+            if item is None or item.fti is not fti:
+                state.position, fti = position, item.fti if item is not None else None
+                boundary = state.boundary()
+            if item is not None and boundary[0] == state.objects.key and process.is_regular:
+                uncovered = process.first_uncovered(boundary[0], item)
+                if uncovered is not None and uncovered < boundary:
+                    self._watch(machine, uncovered, item)
+                    continue
+            elif not process.covers(boundary, state.objects):
+                self.add(machine)
+                continue
+            state.position, state.last_heard = position, last_heard
+            process.suppress(boundary)
+            state.note_suppression(process)
+            machine.settle(state)  # type: ignore[attr-defined]
+            suppressed.append(machine)
+        return suppressed
+
+    def _take(self, requested: RequestedRepairs, tx_point: Point) -> list[FastMachine]:
+        """Remove and return the receivers that wait for what is requested, or for nothing that was sent before `tx_point`."""
+        index, (object_id, block, symbol) = self._by_symbol, tx_point
+        if requested.objects or requested.infos or requested.blocks:
+            return index.take_all()
+        taken: list[FastMachine] = []
+        for unit, mask in requested.symbols.items():
+            if unit in index.rows:
+                for machines in index.take(unit, mask & SYMBOLS):
+                    taken += machines
+            if (*unit, PARITY) in index.rows:
+                # Who lacks more symbols than are requested of the block is not suppressed.
+                for machines in index.take((*unit, PARITY), (2 << self._log.requested_count(unit)) - 1):
+                    taken += machines
+        for unit in [each for each in index.rows if each[0] != object_id or each[1] >= block]:
+            is_same = unit == (object_id, block)
+            for machines in index.take(unit, SYMBOLS >> symbol << symbol if is_same else 0):
+                taken += machines
+        return taken

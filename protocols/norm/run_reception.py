@@ -1,0 +1,113 @@
+"""Receive a run of NORM_DATA: consecutive source symbols of a block, which arrived in one batch of packets."""
+
+from protocols.machine import Address
+from protocols.norm.messages import FLAG_REPAIR, DataRun
+from protocols.norm.position import TransmitPosition
+from protocols.norm.receiver import NormReceiver
+from protocols.norm.sender_state import SenderState
+from protocols.run import Run
+from protocols.serial import ahead
+
+__all__ = ["NormBatchReceiver"]
+
+
+class NormBatchReceiver(NormReceiver):
+    """A `NormReceiver` that takes runs, too, on a host that receives packets in batches."""
+
+    __slots__ = ()
+
+    def receive_run(self, run: Run, source: Address, to: Address, now: float) -> None:
+        """Process consecutive messages of a sender; at once if it is known."""
+        assert isinstance(run, DataRun)
+        sender = self._known(run.origin.source_id)
+        if sender is None:
+            for message in run.messages():
+                self.receive(message, source, to, now)
+        else:
+            _receive(sender, run, now)
+            self.settle(sender)
+
+
+def _receive(state: SenderState, run: DataRun, now: float) -> None:
+    """Process the messages of a run from the sender of `state`: like one by one, but at once as soon as that is simple."""
+    if not _continues(state, run):
+        # Behind a loss, at the beginning of a block before which something is missing, or the first of some repairs.
+        state.receive(next(run.messages()), now)
+        run = run.rest()
+    if _continues(state, run):
+        _store(state, run, now)
+    elif _repairs(state, run, now):
+        _fill(state, run, now)
+    else:
+        for message in run.messages():
+            state.receive(message, now)
+
+
+def _continues(state: SenderState, run: DataRun) -> bool:
+    """Return whether each message of a run only moves the position and stores a symbol.
+
+    The first of a block would begin a NACK process, too, if anything was missing.
+    """
+    position = state.position
+    next_new = (position.object_id, position.block, position.symbol)
+    if next_new != (run.object_id, run.block, run.symbol) or run.flags & FLAG_REPAIR:
+        return False
+    return bool(run.symbol or state.is_complete) and _is_next(state, run)
+
+
+def _repairs(state: SenderState, run: DataRun, now: float) -> bool:
+    """Return whether each message of a run only fills a gap or is a duplicate.
+
+    The transmit point of the first message has to be known: then those of the others change no NACK process.
+    """
+    position, process, point = state.position, state.nack_process, (run.object_id, run.block, run.symbol - 1)
+    if position.tx_point != point or not run.flags & FLAG_REPAIR or not _is_next(state, run):
+        return False
+    if process is not None and not (now < process.holdoff_end and process.is_idle_before((*point[:2], 0), now)):
+        return False
+    order, last = ahead(run.object_id, position.object_id), (run.block, run.symbol + len(run.symbols) - 1)
+    return order < 0 or (order == 0 and last < (position.block, position.symbol))
+
+
+def _is_next(state: SenderState, run: DataRun) -> bool:
+    """Return whether a run comes next in sequence, and is of an incomplete object as it is known."""
+    item = state.objects.get(run.object_id)
+    if item is None or run.origin is not state.origin or not state.is_active:
+        return False
+    return (item.fti is run.fti or item.fti == run.fti) and run.sequence == state.position.sequence & 0xFFFF
+
+
+def _store(state: SenderState, run: DataRun, now: float) -> None:
+    """Store the symbols and move the position behind them."""
+    item, count = state.objects[run.object_id], len(run.symbols)
+    assert item is not None
+    key, block, symbol = run.object_id, run.block, run.symbol + count
+    next_new = (key, block, symbol) if symbol < item.fti.partition.length(block) else (key, block + 1, 0)
+    state.position = TransmitPosition(*next_new, state.position.sequence + count, next_new)
+    state.last_heard = now
+    try:
+        item.write_all(block, run.symbol, run.symbols)
+    except OSError as error:
+        state.abandon(key, f"sink: {error}")
+        return
+    if next_new[1] >= item.fti.partition.blocks:
+        state.finish(item)
+
+
+def _fill(state: SenderState, run: DataRun, now: float) -> None:
+    """Store the symbols that are missing, and note the transmit point."""
+    item, position, key = state.objects.get(run.object_id), state.position, run.object_id
+    sequence, last = position.sequence + len(run.symbols), run.symbol + len(run.symbols) - 1
+    next_new = (position.object_id, position.block, position.symbol)
+    state.position = TransmitPosition(*next_new, sequence, (key, run.block, last))
+    state.last_heard = now
+    for step, payload in enumerate(run.symbols):
+        try:
+            if item is None or not item.fill(run.block, run.symbol + step, payload):
+                state.duplicates += 1
+                continue
+        except OSError as error:
+            state.abandon(key, f"sink: {error}")
+        else:
+            state.finish(item)
+        item = state.objects.get(key)

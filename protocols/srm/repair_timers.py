@@ -1,0 +1,107 @@
+"""The repair timers of one member: which requested units it will repeat, and when (Floyd et al. 1997, section III-B)."""
+
+from heapq import heappop, heappush
+from math import inf
+from typing import Final
+
+from protocols.rng import Rng
+from protocols.srm.intervals import Interval
+
+__all__ = ["HOLD", "Key", "RepairTimers"]
+
+HOLD: Final = 3.0
+"""Requests for a unit are ignored for this many distances after its repair."""
+MOST_HELD: Final = 1024
+"""Units held down above which those whose time is over are removed."""
+
+NOT_HELD: Final[tuple[float, float | None]] = (-inf, None)
+
+Key = tuple[int, int, int]
+"""A unit of a source: (source, object id, unit)."""
+
+
+class _Timer:
+    """A running timer: when it was set and when it runs out, and the distance to the requester, in seconds."""
+
+    __slots__ = ("distance", "due", "set_at")
+
+    def __init__(self, set_at: float, due: float, distance: float) -> None:
+        self.set_at = set_at
+        self.due = due
+        self.distance = distance
+
+
+class RepairTimers:
+    """Starts a timer at the first request of a unit; a repair by another member stops it. `due` is when the next runs out."""
+
+    __slots__ = ("_heap", "_held", "_interval", "_rng", "_timers", "due", "suppressed")
+
+    def __init__(self, interval: Interval, rng: Rng) -> None:
+        self._interval = interval
+        self._rng = rng
+        self._timers: dict[Key, _Timer] = {}
+        self._heap: list[tuple[float, Key]] = []
+        """Times and units of timers; one is valid while it agrees with the timer's `due`."""
+        self._held: dict[Key, tuple[float, float | None]] = {}
+        """Until when (seconds) requests are ignored, and this member's distance to the requester if it sent the repair."""
+        self.due = inf
+        self.suppressed = 0
+        """Timers stopped by the repairs of others."""
+
+    def on_request(self, key: Key, distance: float, now: float) -> None:
+        """Start the timer of a unit requested by a member at this distance in seconds, unless it runs or is held down."""
+        if key in self._timers or now < self._held.get(key, NOT_HELD)[0]:
+            return
+        self._interval.on_loss()
+        due = now + self._interval.draw(distance, self._rng)
+        self._timers[key] = _Timer(now, due, distance)
+        heappush(self._heap, (due, key))
+        self.due = min(self.due, due)
+
+    def on_repair(self, key: Key, reported: float, now: float) -> bool:
+        """Stop the timer of a unit that another member repaired, and hold the unit down; False if no request is known.
+
+        `reported` is the distance of the other member to the requester in seconds, 0 if it is not known.
+        """
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            self.suppressed += 1
+            self._interval.on_answer((now - timer.set_at) / (2.0 * timer.distance))
+            self.hold(key, timer.distance, now)
+            if self.due == timer.due:
+                self._set_due()
+            return True
+        until, own = self._held.get(key, NOT_HELD)
+        if now >= until:
+            return False
+        self._interval.on_duplicate(own, reported)
+        return True
+
+    def take_due(self, now: float) -> list[tuple[Key, float]]:
+        """Return the units whose timers have run out, with the distances to their requesters, and hold them down."""
+        found = []
+        while self.due <= now:
+            key = heappop(self._heap)[1]
+            timer = self._timers.pop(key)
+            self._interval.on_answer((now - timer.set_at) / (2.0 * timer.distance))
+            self._interval.on_sent()
+            self.hold(key, timer.distance, now, timer.distance)
+            found.append((key, timer.distance))
+            self._set_due()
+        return found
+
+    def hold(self, key: Key, distance: float, now: float, own: float | None = None) -> None:
+        """Ignore requests for a unit for `HOLD` distances; `own` is this member's to the requester if it sent the repair."""
+        self._held[key] = now + HOLD * distance, own
+        if len(self._held) > MOST_HELD:
+            self._held = {key: held for key, held in self._held.items() if held[0] > now}
+
+    def _set_due(self) -> None:
+        heap, timers = self._heap, self._timers
+        while heap:
+            timer = timers.get(heap[0][1])
+            if timer is not None and timer.due == heap[0][0]:
+                self.due = heap[0][0]
+                return
+            heappop(heap)
+        self.due = inf
