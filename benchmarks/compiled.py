@@ -52,6 +52,8 @@ def measure_in(build: Path | None, call: str) -> Any:
 
 def check(build: Path) -> None:
     """Exit if compiled modules of the folder would not be used, with the reason."""
+    if not (build / "mcastlab_compiled").is_dir():
+        sys.exit(f"{build}: there is no compiled build")
     found = measure_in(build, "build_in_use()")
     if found != "compiled":
         sys.exit(f"{build}: {found}; build it again")
