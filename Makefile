@@ -1,12 +1,14 @@
 # make setup, demo, test, test-long, coverage, lint, docs, validate, twin, clean. Another Python: make setup PYTHON=python3.12
 PYTHON ?=
+# Compiled modules: make setup COMPILED=1 builds them, make setup removes them, other targets leave them as they are.
+COMPILED ?= $(if $(filter-out setup,$(MAKECMDGOALS)),,0)
 BIN := .venv/bin
 
 .PHONY: setup demo test test-long coverage sweeps lint format docs validate twin test-netem test-hostile compiled clean
 .DEFAULT_GOAL := setup
 
-setup: # .venv with the mcastlab command and, as root, the system packages; fast if all are installed
-	@scripts/setup $(PYTHON)
+setup: # .venv with the mcastlab command and, as root, the system packages; fast if all are installed. COMPILED=1: faster runs
+	@COMPILED=$(COMPILED) scripts/setup $(PYTHON)
 
 demo: setup # one scenario in the simulator and in Mininet, side by side
 	@$(BIN)/mcastlab demo
@@ -75,7 +77,7 @@ test-netem: setup # tests of netem links and 802.1Q trunks, in a user-mode kerne
 test-hostile: setup # honest transfers beside each attack at full rate; writes the table of docs/security.md; some minutes
 	@$(BIN)/python -m benchmarks.hostile_transfer --write docs/security.md
 
-compiled: setup # the optional compiled build in build/compiled, and a comparison with the pure one
+compiled: setup # the compiled build in build/compiled, and a comparison with the pure one
 	@$(BIN)/python scripts/compiled.py build/compiled
 	@$(BIN)/python -m benchmarks.compiled build/compiled
 

@@ -1,4 +1,4 @@
-"""Build hook: `MCASTLAB_COMPILE=1 pip install .` compiles the hot modules (`scripts/compiled.py`)."""
+"""Build hook: `MCASTLAB_COMPILE=1 pip install .` adds compiled modules to the wheel (`scripts/compiled.py`)."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).parent / "scripts"))
 
-from compiled import compile_into
+from compiled import NAME, compile_into
 
 __all__ = ["CompileHook"]
 
@@ -18,23 +18,25 @@ WANTED = os.environ.get("MCASTLAB_COMPILE") == "1"
 
 
 class CompileHook(BuildHookInterface):
-    """Add extension modules to the wheel."""
+    """Add the package of the compiled modules, and the file that imports it, to the wheel."""
 
     def dependencies(self) -> list[str]:
         """Return the packages that the compiled build requires; none for a pure build."""
-        return ["mypy>=1.10", "mypy-extensions>=1.0", "setuptools"] if WANTED else []
+        return ["mypy>=2.4", "mypy-extensions>=1.0", "setuptools"] if WANTED else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile in a temporary folder, so that the sources stay unchanged."""
-        if not WANTED or version == "editable":
+        """Compile in a temporary folder."""
+        if not WANTED:
             return
         self._folder = tempfile.TemporaryDirectory()
         folder = Path(self._folder.name)
+        compile_into(folder)
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["force_include"] |= {str(folder / path): str(path) for path in compile_into(folder)}
+        included = "force_include_editable" if version == "editable" else "force_include"
+        build_data[included] |= {str(folder / name): name for name in (NAME, f"{NAME}.pth")}
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove the temporary folder."""
-        if WANTED and version != "editable":
+        if WANTED:
             self._folder.cleanup()

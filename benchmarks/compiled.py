@@ -13,19 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cases import CASES, OURS, run
+from experiments.output.build import build_in_use
 from protocols.fast import lockstep
 
-__all__ = ["BUILD", "is_build", "main", "speed_up"]
+__all__ = ["build_in_use", "check", "find_build", "main", "speed_up"]
 
 ROOT = Path(__file__).parents[1]
-BUILD = ROOT / "build" / "compiled"
-"""Where `make compiled` builds."""
+BUILDS = (ROOT / "build" / "compiled", *map(Path, sys.path))
+"""Where `make compiled` and `make setup COMPILED=1` build."""
 ROUNDS = 3
+CALL = "import json; from benchmarks import compiled; print(json.dumps(compiled.{}))"
+COMPILED_CALL = f"import mcastlab_compiled; {CALL}"
 
 
-def is_build(folder: Path) -> bool:
-    """Whether a folder has a compiled build."""
-    return any(folder.glob("protocols/fast/lockstep*.so"))
+def find_build() -> Path | None:
+    """Return the folder of the compiled build, None if there is none."""
+    return next((folder for folder in BUILDS if (folder / "mcastlab_compiled").is_dir()), None)
 
 
 def time_case(name: str, receivers: int, packets: int) -> dict[str, Any]:
@@ -34,26 +37,32 @@ def time_case(name: str, receivers: int, packets: int) -> dict[str, Any]:
     return {"from": Path(lockstep.__file__).suffix, "each": min(run(OURS, scenario).each for _ in range(3))}
 
 
-def measure_in(folder: Path, call: str) -> Any:
-    """Return the result of a call, as JSON, in a new process that imports the packages from `folder`.
-
-    RuntimeError if these are not of the build that the folder should have.
-    """
-    paths = os.pathsep.join([str(folder), str(ROOT)])
+def measure_in(build: Path | None, call: str) -> Any:
+    """Return the result of a call, as JSON, in a new process with the compiled modules of a folder, or with none."""
+    path = ROOT if build is None else f"{build}{os.pathsep}{ROOT}"
     run = subprocess.run(
-        [sys.executable, "-P", "-c", f"import json; from benchmarks import compiled; print(json.dumps(compiled.{call}))"],
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
+        [sys.executable, "-P", "-c", (CALL if build is None else COMPILED_CALL).format(call)],
+        env={**os.environ, "PYTHONPATH": str(path), "MCASTLAB_PURE": "1" if build is None else "0"},
+        stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
     return json.loads(run.stdout)
 
 
-def speed_up(folder: Path, name: str, receivers: int, packets: int, rounds: int = ROUNDS) -> float:
-    """Return how many times as fast the compiled build in `folder` runs a case, from the fastest runs of each in turn."""
+def check(build: Path) -> None:
+    """Exit if compiled modules of the folder would not be used, with the reason."""
+    if not (build / "mcastlab_compiled").is_dir():
+        sys.exit(f"{build}: there is no compiled build")
+    found = measure_in(build, "build_in_use()")
+    if found != "compiled":
+        sys.exit(f"{build}: {found}; build it again")
+
+
+def speed_up(build: Path, name: str, receivers: int, packets: int, rounds: int = ROUNDS) -> float:
+    """Return how many times as fast the compiled build in a folder runs a case, from the fastest runs of each in turn."""
     call = f"time_case({name!r}, {receivers}, {packets})"
-    times = [(measure_in(ROOT, call), measure_in(folder, call)) for _ in range(rounds)]
+    times = [(measure_in(None, call), measure_in(build, call)) for _ in range(rounds)]
     assert [one["from"] for one in times[0]] == [".py", ".so"], "these are not a pure and a compiled build"
     pure, compiled = (min(one["each"] for one in build) for build in zip(*times, strict=True))
     return float(pure / compiled)
@@ -70,10 +79,11 @@ def main() -> int:
     """Compare and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compiled", description=__doc__)
     parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder.resolve()
+    build = parser.parse_args().folder.resolve()
+    check(build)
     for receivers, (packets, _) in CASES["parity"].lengths.items():
-        print(f"{receivers:>5} receivers: {speed_up(folder, 'parity', receivers, packets):.2f} times as fast")
-    pure, compiled = (measure_in(build, "stored_fingerprints()") for build in (ROOT, folder))
+        print(f"{receivers:>5} receivers: {speed_up(build, 'parity', receivers, packets):.2f} times as fast")
+    pure, compiled = (measure_in(one, "stored_fingerprints()") for one in (None, build))
     print("fingerprints:", "equal" if pure == compiled else f"{pure} pure, {compiled} compiled")
     return 0 if pure == compiled else 1
 

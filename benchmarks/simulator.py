@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from benchmarks.cases import CASES, OURS, TEXTBOOK, run
-from benchmarks.compiled import BUILD, is_build, speed_up
+from benchmarks.compiled import check, find_build, speed_up
 from benchmarks.yardsticks import GROUP, Measure, bare_loop, best, timed
 from experiments.running.content import Extent
 from experiments.running.program import accounted
@@ -247,10 +247,15 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=CASES, metavar="CASE", help=f"only these of {', '.join(CASES)}")
     parser.add_argument("--receivers", nargs="+", type=int, metavar="N", help="only these numbers of receivers")
     parser.add_argument(
-        "--compiled", type=Path, metavar="FOLDER", help="a compiled build (default build/compiled, if it is there)"
+        "--compiled",
+        type=Path,
+        metavar="FOLDER",
+        help="a compiled build (default: that of make)",
     )
     options = parser.parse_args()
-    build = options.compiled or (BUILD if is_build(BUILD) else None)
+    build = options.compiled or find_build()
+    if build is not None:
+        check(build)
     cases = measure_cases(options.cases or list(CASES), options.receivers, lambda line: print(line, file=sys.stderr), build)
     everything = options.cases is None and options.receivers is None
     found = measure_all(cases) if everything else {"cases": cases}

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from experiments.commands.help import Command, Group
+from experiments.output.build import build_in_use, outdated_modules
 from experiments.output.safe_text import printable
 from protocols.errors import McastlabError, UnsupportedError, UsageError
 
@@ -91,7 +92,7 @@ REFUSED: type[Exception] = typer.BadParameter.mro()[2]
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(version("mcastlab"))
+        typer.echo(f"{version('mcastlab')} ({build_in_use()})")
         raise typer.Exit
 
 
@@ -151,6 +152,9 @@ def main() -> None:
         # A name from the network may have characters that this terminal does not.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    reason = outdated_modules()
+    if reason is not None:
+        typer.echo(f"mcastlab: running as pure Python: {reason}; build them again: make setup COMPILED=1", err=True)
     code = invoke(sys.argv[1:])
     # Python would search all objects of a run for cycles before it exits: seconds with a million receivers.
     gc.freeze()

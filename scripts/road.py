@@ -6,8 +6,8 @@
 * A NACK: from the event that ends its back-off to the link that takes it, in the strict engine of the simulator.
 
 Both are recorded with `sys.setprofile`, which sees every call of a Python function. Files outside the project (simpy, the
-standard library) are left out. Of many datagrams and NACKs the one with the median number of files is shown. docs/design.md has
-the figures.
+standard library) are left out, and so are constructors: those of most messages are generated and have no file. Of many
+datagrams and NACKs the one with the median number of files is shown. docs/design.md has the figures.
 """
 
 import json
@@ -58,7 +58,8 @@ class Recorder:
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         """Record a call of a function of the project."""
-        file = own_file(frame.f_code.co_filename) if event == "call" else None
+        begins_function = event == "call" and frame.f_code.co_name != "__init__"
+        file = own_file(frame.f_code.co_filename) if begins_function else None
         if file is None:
             return
         call, caller = (file, frame.f_code.co_qualname), frame.f_back and own_file(frame.f_back.f_code.co_filename)

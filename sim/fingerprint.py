@@ -5,17 +5,19 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from operator import itemgetter
+from typing import Final
 
 from protocols.events import Event
 from protocols.traffic import Traffic
 
 __all__ = ["Fingerprint"]
 
-_STAMP = struct.Struct("<dII")
-_NUMBER = struct.Struct("<q")
+_STAMP: Final = struct.Struct("<dII")
+_NUMBER: Final = struct.Struct("<q")
 # So many records are hashed together.
-_MANY = 256
-_WHEN, _NODE = itemgetter(0), itemgetter(1)
+_MANY: Final = 256
+_WHEN: Final = itemgetter(0)
+_NODE: Final = itemgetter(1)
 
 
 @lru_cache(maxsize=256)

@@ -1,6 +1,6 @@
 """The machine of a host that runs none."""
 
-from typing import cast
+from typing import Final, cast
 
 from protocols.machine import Address, Machine, Message, Ports
 
@@ -30,4 +30,4 @@ class Idle(Machine):
         return {}
 
 
-IDLE = Idle()
+IDLE: Final = Idle()

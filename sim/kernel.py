@@ -10,7 +10,7 @@ from collections.abc import Callable
 from heapq import heappop
 from math import inf
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from mypy_extensions import trait
 from simpy import Environment
@@ -20,9 +20,9 @@ from sim.timers import KernelHost, Timers
 
 __all__ = ["Kernel", "Pending"]
 
-GC_THRESHOLD = 50_000
+GC_THRESHOLD: Final = 50_000
 
-_place_of = attrgetter("place")
+_place_of: Final = attrgetter("place")
 
 
 @trait

@@ -1,6 +1,7 @@
 """The links from the members of a counted group to their switch, as one object that keeps only the busy ones."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from sim.flight import Arrivals, Flight, Place
 from topologies.drop_tail import DropTailQueue
@@ -9,7 +10,7 @@ from topologies.spec import LinkSpec
 
 __all__ = ["MemberUplinks"]
 
-MOST_IDLE = 64
+MOST_IDLE: Final = 64
 """Queues kept beyond those found busy at the last clearance, before idle ones are removed."""
 
 

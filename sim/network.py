@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from mypy_extensions import mypyc_attr
 from simpy import Environment
@@ -35,7 +35,7 @@ from topologies.spec import LinkSpec, Topology
 __all__ = ["ENGINES", "Network", "OnDelivery"]
 
 T = TypeVar("T")
-ENGINES = ("auto", "strict", "fast")
+ENGINES: Final = ("auto", "strict", "fast")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -7,13 +7,14 @@ not depend on how an engine groups its work.
 
 from collections.abc import Callable
 from heapq import heappush
-from typing import Any
+from typing import Any, Final
 
 from simpy import Environment
 
 __all__ = ["ARRIVAL", "TIMER", "Occurrence", "post"]
 
-ARRIVAL, TIMER = 1, 2
+ARRIVAL: Final = 1
+TIMER: Final = 2
 """SimPy priorities; NORMAL is 1 too."""
 
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelHost", "Timers"]
 
-_BULK = 32
+_BULK: Final = 32
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,15 +40,18 @@ Losers: TypeAlias = list[int] | npt.NDArray[np.int32]
 Table: TypeAlias = tuple[Sequence[int], Losers]
 """The losses of a window of 256 packets: (starts, losers). Packet i is lost by the members losers[starts[i]:starts[i + 1]]."""
 
-WINDOW = 256
-FEW = 24
+WINDOW: Final = 256
+FEW: Final = 24
 """Number of links below which numpy calls cost more than scalar draws."""
-BULK = 4096
+BULK: Final = 4096
 """Number of entries up to which lists are used instead of arrays, and up to which the cost of a numpy call hardly grows."""
 
-_GOLDEN = np.uint64(GOLDEN)
-_M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
+_GOLDEN: Final = np.uint64(GOLDEN)
+_M1: Final = np.uint64(0xBF58476D1CE4E5B9)
+_M2: Final = np.uint64(0x94D049BB133111EB)
+_S27: Final = np.uint64(27)
+_S30: Final = np.uint64(30)
+_S31: Final = np.uint64(31)
 
 
 def extend_all(keys: Words, words: Words | np.uint64) -> Words:
@@ -85,7 +88,7 @@ class Threshold:
         self.array: Words = np.array(self.ascending, np.uint64)
 
 
-threshold_of = lru_cache(maxsize=64)(Threshold)
+threshold_of: Final = lru_cache(maxsize=64)(Threshold)
 """Return the cached `Threshold` of a probability."""
 
 

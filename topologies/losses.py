@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from mypy_extensions import mypyc_attr
@@ -24,14 +25,15 @@ from topologies.draws import BULK, WINDOW, Losers, Table, Words, draw_windows, e
 __all__ = ["TABLES", "GroupLoss", "GroupSampler", "LinkLoss"]
 
 # Words that extend a link's key; no window number is equal to one, since windows have 56 bits.
-_REPEAT = 0xFFFFFFFFFFFFFF01
-_CONTROL = 0xFFFFFFFFFFFFFF02
-TABLES = 16
+_REPEAT: Final = 0xFFFFFFFFFFFFFF01
+_CONTROL: Final = 0xFFFFFFFFFFFFFF02
+TABLES: Final = 16
 """Tables kept. A table is a pure function of its window, so one that was removed can be drawn again."""
 # Most windows of a stream of packets that are drawn at once.
-STREAM = 8
+STREAM: Final = 8
 # Most control packets that are drawn ahead, and most draws made for them.
-AHEAD, DRAWS = 64, 16384
+AHEAD: Final = 64
+DRAWS: Final = 16384
 _STEPS: Words = np.arange(AHEAD, dtype=np.uint64)[::-1, np.newaxis]
 
 

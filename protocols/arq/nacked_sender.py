@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from itertools import takewhile
 from math import inf
+from typing import Final
 
 from protocols.arq.config import AConfig, N1Config
 from protocols.arq.messages import Ack, Nack
@@ -11,7 +12,7 @@ from protocols.machine import Group, Message, Ports
 
 __all__ = ["GatheringSender", "NackedSender"]
 
-MOST_HELD = 4096
+MOST_HELD: Final = 4096
 """Entries of the table of recent repairs above which the expired ones are removed."""
 
 

@@ -6,6 +6,7 @@ request.
 
 from abc import abstractmethod
 from math import inf
+from typing import Final
 
 from protocols.arq.config import AConfig
 from protocols.arq.messages import Ack, Data, Nack
@@ -16,7 +17,7 @@ from protocols.machine import Address, Content, Group, Message, Packet, Ports, S
 
 __all__ = ["ArqSender", "Key"]
 
-CATCH_UP = 0.02
+CATCH_UP: Final = 0.02
 """Seconds of transmission time that a sender woken late may make up for in one burst."""
 
 Key = tuple[int, int]

@@ -7,6 +7,7 @@ when its timer runs out and what happens at that time.
 
 from heapq import heappop, heappush
 from math import inf
+from typing import Final
 
 from protocols.arq.messages import Data, End, Nack
 from protocols.arq.repair_policy import MissingUnit, RepairPolicy, SenderAddress
@@ -19,7 +20,7 @@ __all__ = ["SenderState"]
 
 Key = tuple[int, int]
 """A unit: (object id, unit)."""
-MOST_OBJECTS = 32_768
+MOST_OBJECTS: Final = 32_768
 """Objects a sender can serve at a time (the limit of `keep`); messages that span more are ignored."""
 
 

@@ -7,7 +7,7 @@ when it is repaired, or when another machine's feedback names it. The outcome is
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from mypy_extensions import mypyc_attr, trait
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EVERY_UNIT", "UnitGroup", "UnitMachine", "UnitMessage", "UnitState"]
 
-EVERY_UNIT = object()
+EVERY_UNIT: Final = object()
 """The subject of feedback that concerns every machine (`UnitMachine.subject_of`)."""
-_NO_SLOTS = ()
+_NO_SLOTS: Final = ()
 # A name, because a type checker takes a literal for all the attributes there are; subclasses have the slots.
 
 

@@ -2,10 +2,11 @@
 
 from functools import lru_cache
 from math import exp, inf, log
+from typing import Final
 
 __all__ = ["NEVER", "backoff"]
 
-NEVER = -inf
+NEVER: Final = -inf
 """A time before all others, for what is not pending. One object, which all receivers share."""
 
 

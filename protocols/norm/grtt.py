@@ -1,16 +1,17 @@
 """A sender's estimate of the group round-trip time, and when to probe for it (RFC 5740 5.5.1, filters as NRL NORM)."""
 
 from math import inf
+from typing import Final
 
 from protocols.norm.config import NormConfig
 from protocols.norm.quantise import rtt_code, rtt_seconds
 
 __all__ = ["FIRST_INTERVAL", "GROWTH", "RTT_FLOOR", "GrttEstimator"]
 
-FIRST_INTERVAL = 0.5
-GROWTH = 1.5
-RTT_FLOOR = 1e-3
-HEADROOM = 44
+FIRST_INTERVAL: Final = 0.5
+GROWTH: Final = 1.5
+RTT_FLOOR: Final = 1e-3
+HEADROOM: Final = 44
 """Bytes added to a segment when the packet interval bounds the GRTT from below, as in NRL NORM."""
 
 

@@ -4,11 +4,16 @@ Layout, most significant first: kind 2 bits, source 14 (the node id folded), obj
 and kind, so that 256 neighbours are drawn together by a lossy link. Kind 3 names symbols of an object whose FTI is unknown.
 """
 
+from typing import Final
+
 from protocols.norm.messages import Fti
 
 __all__ = ["SOURCE_SYMBOL", "PARITY_SYMBOL", "INFO", "base_of", "info_identity", "symbol_identity"]
 
-SOURCE_SYMBOL, PARITY_SYMBOL, INFO, UNKNOWN = 0, 1, 2, 3
+SOURCE_SYMBOL: Final = 0
+PARITY_SYMBOL: Final = 1
+INFO: Final = 2
+UNKNOWN: Final = 3
 
 
 def _fold(source_id: int) -> int:

@@ -5,22 +5,26 @@ as addresses. Honest nodes do not reach the limits: `SourceLimit` counts new sen
 makes `RepairLimit` only where `NormConfig.repair_share` asks for it.
 """
 
+from typing import Final
+
 from protocols.machine import Address
 from protocols.norm.config import NormConfig
 
 __all__ = ["NEW_SENDERS", "NEW_SENDERS_RATE", "RepairLimit", "SourceLimit"]
 
-MOST_SOURCES = 1024
+MOST_SOURCES: Final = 1024
 """Addresses that are remembered; of further ones the oldest is forgotten."""
-NEW_SENDERS, NEW_SENDERS_RATE = 32, 4.0
+NEW_SENDERS: Final = 32
+NEW_SENDERS_RATE: Final = 4.0
 """Sender ids that an address may bring at once, and per second from then on."""
-NACKS, NACKS_PER_GRTT = 32, 8
+NACKS: Final = 32
+NACKS_PER_GRTT: Final = 8
 """NACKs of an address that are served at once, and per GRTT from then on: twice what a receiver sends."""
-BURST = 0.25
+BURST: Final = 0.25
 """Seconds of the rate that repairs may take before they share it with new content."""
-LEAST_BURST = 65_536
+LEAST_BURST: Final = 65_536
 """Bytes that they may take in any case."""
-SQUELCH_INTERVAL = 2
+SQUELCH_INTERVAL: Final = 2
 """GRTT between two SQUELCH."""
 
 

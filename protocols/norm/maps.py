@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Generic, TypeVar, cast, overload
+from typing import Final, Generic, TypeVar, cast, overload
 
 __all__ = ["NONE", "BlockBitmaps", "DeadlineMap", "SmallDict", "bit_runs", "lowest", "without_lowest"]
 
 T = TypeVar("T")
-MANY = 64
+MANY: Final = 64
 """Blocks from which on finding the lowest takes a heap."""
-NONE = -1
+NONE: Final = -1
 """A key that no object or block has."""
-OUTDATED = 64
+OUTDATED: Final = 64
 """Outdated deadlines that a `DeadlineMap` keeps beyond one per entry."""
 
 

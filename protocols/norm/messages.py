@@ -2,11 +2,14 @@
 
 Two small immutable parts are shared by many messages, and receivers compare them by identity first: `Origin` (node, instance
 and timing of the sender) and `Fti` (the coding of an object).
+
+Two habits serve the compiled build (docs/simulator.md): the `kind` of a dataclass is set at the end of the file, and the
+message that is made for every packet has a written `__init__`, because a generated one is not compiled.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from protocols.fec import MAX_SYMBOLS
 from protocols.machine import Message
@@ -46,16 +49,28 @@ __all__ = [
     "NormMessage",
     "Origin",
     "Probe",
+    "ReceiverMessage",
     "RepairAdv",
     "Report",
     "Request",
     "Squelch",
 ]
 
-FLAG_REPAIR, FLAG_EXPLICIT, FLAG_INFO, FLAG_UNRELIABLE, FLAG_FILE, FLAG_STREAM = 1, 2, 4, 8, 16, 32
-FORM_ITEMS, FORM_RANGES, FORM_ERASURES = 1, 2, 3
-LEVEL_SEGMENT, LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT = 1, 2, 4, 8
-EMPTY_OBJECT = {0: (0xFFFF, 0xFFFF), 5: (0xFFFFFF, 0xFF), 129: (0xFFFFFFFF, 0xFFFF)}
+FLAG_REPAIR: Final = 1
+FLAG_EXPLICIT: Final = 2
+FLAG_INFO: Final = 4
+FLAG_UNRELIABLE: Final = 8
+FLAG_FILE: Final = 16
+FLAG_STREAM: Final = 32
+FORM_ITEMS: Final = 1
+FORM_RANGES: Final = 2
+FORM_ERASURES: Final = 3
+LEVEL_SEGMENT: Final = 1
+LEVEL_BLOCK: Final = 2
+LEVEL_INFO: Final = 4
+LEVEL_OBJECT: Final = 8
+_BRIEF: Final = 2
+EMPTY_OBJECT: Final = {0: (0xFFFF, 0xFFFF), 5: (0xFFFFFF, 0xFF), 129: (0xFFFFFFFF, 0xFFFF)}
 """(block, symbol) that FLUSH names for an object without symbols, by fec_id: the number before the first."""
 
 
@@ -150,7 +165,6 @@ class Request:
 class Data(NormMessage):
     """NORM_DATA: one source or parity symbol. `payload` None: content without bytes, `length` of them."""
 
-    kind: ClassVar[str] = "data"
     origin: Origin
     sequence: int
     flags: int
@@ -165,6 +179,36 @@ class Data(NormMessage):
     length: int
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
+
+    def __init__(
+        self,
+        origin: Origin,
+        sequence: int,
+        flags: int,
+        fec_id: int,
+        object_id: int,
+        block: int,
+        symbol: int,
+        block_length: int,
+        fti: Fti | None,
+        payload: bytes | None,
+        length: int,
+        identity: int | None = None,
+        extensions: tuple[Extension, ...] = (),
+    ) -> None:
+        self.origin = origin
+        self.sequence = sequence
+        self.flags = flags
+        self.fec_id = fec_id
+        self.object_id = object_id
+        self.block = block
+        self.symbol = symbol
+        self.block_length = block_length
+        self.fti = fti
+        self.payload = payload
+        self.length = length
+        self.identity = identity
+        self.extensions = extensions
 
     @property
     def repair(self) -> bool:
@@ -191,8 +235,6 @@ class DataRun(Run):
     The fields are those of the first message. Each of the `symbols` is as long as its segment of the object.
     """
 
-    kind: ClassVar[str] = "run"
-    packet_kind: ClassVar[str] = Data.kind
     origin: Origin
     sequence: int
     flags: int
@@ -241,7 +283,6 @@ class DataRun(Run):
 class Info(NormMessage):
     """NORM_INFO: the object's out-of-band information, at most one segment."""
 
-    kind: ClassVar[str] = "info"
     origin: Origin
     sequence: int
     flags: int
@@ -275,7 +316,6 @@ class Command(NormMessage):
 class Flush(Command):
     """CMD(FLUSH): everything up to this symbol was sent; nodes in `acking` are asked for an ACK."""
 
-    kind: ClassVar[str] = "flush"
     fec_id: int
     object_id: int
     block: int
@@ -294,14 +334,11 @@ class Flush(Command):
 class Eot(Command):
     """CMD(EOT): the sender leaves."""
 
-    kind: ClassVar[str] = "eot"
-
 
 @dataclass(slots=True)
 class Squelch(Command):
     """CMD(SQUELCH): what comes before this object and block is not repaired any more, nor are the objects in `invalid`."""
 
-    kind: ClassVar[str] = "squelch"
     fec_id: int
     object_id: int
     block: int
@@ -320,7 +357,6 @@ class Squelch(Command):
 class Probe(Command):
     """CMD(CC): GRTT and congestion-control probe. `rate` is the code of EXT_RATE, None without it (passive probing)."""
 
-    kind: ClassVar[str] = "cc"
     cc_sequence: int
     send_sec: int
     send_usec: int
@@ -334,7 +370,6 @@ class Probe(Command):
 class RepairAdv(Command):
     """CMD(REPAIR_ADV): the sender repeats what it was asked for by unicast."""
 
-    kind: ClassVar[str] = "repair_adv"
     flags: int
     requests: tuple[Request, ...]
     cc: CcFeedback | None = None
@@ -345,7 +380,6 @@ class RepairAdv(Command):
 class AckReq(Command):
     """CMD(ACK_REQ): the nodes are asked for an ACK of `ack_type`."""
 
-    kind: ClassVar[str] = "ack_req"
     ack_type: int
     ack_id: int
     nodes: tuple[int, ...] = ()
@@ -356,17 +390,21 @@ class AckReq(Command):
 class Application(Command):
     """CMD(APPLICATION): application bytes out of band."""
 
-    kind: ClassVar[str] = "application"
     content: bytes
     extensions: tuple[Extension, ...] = ()
 
 
+class ReceiverMessage(NormMessage):
+    """Base of the messages of receivers."""
+
+    __slots__ = ()
+    is_feedback: ClassVar[bool] = True
+
+
 @dataclass(slots=True)
-class Nack(NormMessage):
+class Nack(ReceiverMessage):
     """NORM_NACK: `response_sec`, `response_usec` echo the last probe plus the time since, 0, 0 for none."""
 
-    kind: ClassVar[str] = "nack"
-    is_feedback: ClassVar[bool] = True
     source_id: int
     sequence: int
     sender_id: int
@@ -384,9 +422,6 @@ class Nack(NormMessage):
         return ", ".join(entries[:_BRIEF]) + (f" +{len(entries) - _BRIEF}" if len(entries) > _BRIEF else "")
 
 
-_BRIEF = 2
-
-
 def _briefs(request: Request) -> list[str]:
     """Each item of a request; a range is one."""
     if request.level == LEVEL_INFO:
@@ -399,11 +434,9 @@ def _briefs(request: Request) -> list[str]:
 
 
 @dataclass(slots=True)
-class Ack(NormMessage):
+class Ack(ReceiverMessage):
     """NORM_ACK: type 1 answers CMD(CC), type 2 CMD(FLUSH) with the flushed payload id in `payload`."""
 
-    kind: ClassVar[str] = "ack"
-    is_feedback: ClassVar[bool] = True
     source_id: int
     sequence: int
     sender_id: int
@@ -421,7 +454,22 @@ class Ack(NormMessage):
 class Report(NormMessage):
     """NORM_REPORT: reserved for experiments."""
 
-    kind: ClassVar[str] = "report"
     source_id: int
     sequence: int
     payload: bytes = b""
+
+
+# To mypyc these would be fields, if they were in the dataclasses.
+Data.kind = DataRun.packet_kind = "data"
+DataRun.kind = "run"
+Info.kind = "info"
+Flush.kind = "flush"
+Eot.kind = "eot"
+Squelch.kind = "squelch"
+Probe.kind = "cc"
+RepairAdv.kind = "repair_adv"
+AckReq.kind = "ack_req"
+Application.kind = "application"
+Nack.kind = "nack"
+Ack.kind = "ack"
+Report.kind = "report"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from math import inf
+from typing import Final
 
 from protocols.norm.backoff import NEVER, backoff
 from protocols.norm.grtt import RTT_FLOOR
@@ -51,15 +52,16 @@ __all__ = [
 ]
 
 Objects = SmallDict[RxObject | None]
-MOST_NACKS = 4
+MOST_NACKS: Final = 4
 """NACK messages one receiver sends at once."""
-PATIENT, LEAST_PATIENT = 8, 18
+PATIENT: Final = 8
+LEAST_PATIENT: Final = 18
 """Fruitless back-offs after which each doubles the hold-off, and after which it does not grow any more."""
-STUBBORN = 3
+STUBBORN: Final = 3
 """Fruitless back-offs after which the requests of others do not suppress a NACK: the sender may ignore those others."""
-LONGEST_NACK = 8000
+LONGEST_NACK: Final = 8000
 """Bytes of the requests of a NACK at the most; whoever is in need of more requests it in the next round."""
-MOST_COMPARED = 1024
+MOST_COMPARED: Final = 1024
 """Incomplete blocks of an object that are compared with what another receiver requested when that is overheard."""
 
 
@@ -201,7 +203,7 @@ class NackProcess:
 
 
 # Receivers that lost as much of a block name the same symbols: a lookup costs a third of a construction.
-_item = lru_cache(maxsize=256)(Item)
+_item: Final = lru_cache(maxsize=256)(Item)
 
 
 def is_missing_before(objects: Objects, point: Point) -> bool:

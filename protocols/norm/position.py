@@ -1,14 +1,17 @@
 """Points in the order of transmission, and the position of a sender in it."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from protocols.serial import ahead
 
 __all__ = ["START", "Point", "TransmitPosition", "is_before"]
 
-Point: TypeAlias = tuple[int, int, int]
-"""(object id, block, symbol). As a bound it stands for everything before it in transmission order."""
+Point: TypeAlias = tuple[int, ...]
+"""(object id, block, symbol). As a bound it stands for everything before it in transmission order.
+
+The type does not say that there are three, because mypyc would take such a tuple apart, and make it again for every comparison.
+"""
 
 
 def is_before(a: Point, b: Point) -> bool:
@@ -31,8 +34,16 @@ class TransmitPosition:
     block: int
     symbol: int
     sequence: int
-    tx_point: tuple[int, int, int]
+    tx_point: Point
+
+    # Written, because mypyc does not compile a generated one.
+    def __init__(self, object_id: int, block: int, symbol: int, sequence: int, tx_point: Point) -> None:
+        self.object_id = object_id
+        self.block = block
+        self.symbol = symbol
+        self.sequence = sequence
+        self.tx_point = tx_point
 
 
-START = TransmitPosition(0, 0, 0, 0, (0, 0, 0))
+START: Final = TransmitPosition(0, 0, 0, 0, (0, 0, 0))
 """The position before the first message."""

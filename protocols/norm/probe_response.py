@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 from math import inf
+from typing import Final
 
 from protocols.norm.backoff import NEVER, backoff
 from protocols.norm.messages import Probe
@@ -10,7 +11,7 @@ from protocols.rng import Rng
 
 __all__ = ["NOTHING_HEARD", "ProbeResponse"]
 
-LEAST_FACTOR = 4
+LEAST_FACTOR: Final = 4
 """Answers to probes spread over at least this many GRTT, whatever the NACK back-off."""
 
 
@@ -56,7 +57,7 @@ class ProbeResponse:
 
 
 # Many receivers of a simulation have these in common.
-_suppressed = lru_cache(maxsize=64)(ProbeResponse)
+_suppressed: Final = lru_cache(maxsize=64)(ProbeResponse)
 
 
 @lru_cache(maxsize=64)
@@ -64,5 +65,5 @@ def _microseconds(seconds: int, microseconds: int) -> int:
     return seconds * 1_000_000 + microseconds
 
 
-NOTHING_HEARD = ProbeResponse()
+NOTHING_HEARD: Final = ProbeResponse()
 """The state before the first probe."""

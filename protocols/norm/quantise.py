@@ -5,6 +5,7 @@ code has that code. Every number is accepted: values out of range are clamped.
 """
 
 from math import ceil, exp, floor, log, log10
+from typing import Final
 
 __all__ = [
     "gsize_code",
@@ -16,12 +17,13 @@ __all__ = [
     "rtt_seconds",
 ]
 
-RTT_MIN, RTT_MAX = 1e-6, 1000.0
-_LINEAR_END = 33e-6
+RTT_MIN: Final = 1e-6
+RTT_MAX: Final = 1000.0
+_LINEAR_END: Final = 33e-6
 # Floating-point noise must not push a value that is exactly representable to the next code.
-_NOISE = 1e-9
-_RTT_SECONDS = tuple((q + 1) * RTT_MIN if q < 31 else RTT_MAX / exp((255 - q) / 13) for q in range(256))
-_POWERS = tuple(10.0**e for e in range(16))
+_NOISE: Final = 1e-9
+_RTT_SECONDS: Final = tuple((q + 1) * RTT_MIN if q < 31 else RTT_MAX / exp((255 - q) / 13) for q in range(256))
+_POWERS: Final = tuple(10.0**e for e in range(16))
 
 
 def rtt_code(seconds: float) -> int:
@@ -50,7 +52,7 @@ def gsize_code(size: int) -> int:
     return exponent + 7 if mantissa > 1 else exponent - 1
 
 
-_GSIZES = tuple(float((5 if code & 8 else 1) * 10 ** ((code & 7) + 1)) for code in range(16))
+_GSIZES: Final = tuple(float((5 if code & 8 else 1) * 10 ** ((code & 7) + 1)) for code in range(16))
 
 
 def gsize_value(code: int) -> float:

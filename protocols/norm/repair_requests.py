@@ -7,7 +7,7 @@ ranges cover: a NACK of 40 bytes can name 65,536 objects of any size.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, KeysView, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocols.norm.messages import (
     FORM_RANGES,
@@ -24,14 +24,14 @@ from protocols.serial import before
 
 __all__ = ["MOST_MERGED", "MOST_REQUESTED", "RequestedRepairs", "requested_repairs"]
 
-MOST_REQUESTED = 1 << 14
+MOST_REQUESTED: Final = 1 << 14
 """Items of one NACK that are used, each counted once and once more per 1024 symbols that its bit mask spans: twice what a NACK
 of 64 kB holds whose blocks have at most 255 symbols."""
-MOST_MERGED = 4096
+MOST_MERGED: Final = 4096
 """Items of all NACKs overheard during one back-off that are remembered, counted in the same way."""
-_CACHED = 512
+_CACHED: Final = 512
 """Items of the largest NACK whose sorted requests are kept: comparing larger ones costs as much as sorting them."""
-_NO_MASKS: Mapping[int, int] = {}
+_NO_MASKS: Final[Mapping[int, int]] = {}
 
 
 class _ObjectRequests(NamedTuple):
@@ -91,7 +91,7 @@ class _BlockSpans:
         return index >= 0 and last <= self.lasts[index]
 
 
-_NO_SPANS: dict[int, _BlockSpans] = {}
+_NO_SPANS: Final[dict[int, _BlockSpans]] = {}
 """Shared by requests that name no blocks; never modified."""
 
 
@@ -314,7 +314,7 @@ def _with_spans(known: dict[int, _BlockSpans], ranges: Iterable[tuple[int, int, 
     return spans
 
 
-_cached = lru_cache(maxsize=64)(RequestedRepairs)
+_cached: Final = lru_cache(maxsize=64)(RequestedRepairs)
 
 
 def requested_repairs(requests: tuple[Request, ...], fec_id: int) -> RequestedRepairs:

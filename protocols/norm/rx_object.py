@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Final
 
 from protocols.fec import decode
 from protocols.machine import Sink
@@ -10,7 +11,7 @@ from protocols.norm.messages import Fti
 
 __all__ = ["MOST_FRAGMENTS", "RxObject"]
 
-MOST_FRAGMENTS = 1 << 14
+MOST_FRAGMENTS: Final = 1 << 14
 """Incomplete blocks and ranges of missing blocks of an object, beyond which symbols that make more of them are not taken."""
 
 

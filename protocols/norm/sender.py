@@ -5,6 +5,7 @@ Order of transmission: repairs before new content, the lowest object, block and 
 
 from collections import deque
 from math import inf
+from typing import Final
 
 from protocols.batches import Background
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
@@ -23,12 +24,13 @@ from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_s
 
 __all__ = ["NormSender"]
 
-CATCH_UP = 0.02
+CATCH_UP: Final = 0.02
 """A sender woken late sends at once what was due during at most this many seconds."""
-SENT, HEARD = ("data", "repairs", "objects", "flushes", "probes", "squelches"), ("nacks", "acks")
-NACK_OVERHEAD = 1000
+SENT: Final = ("data", "repairs", "objects", "flushes", "probes", "squelches")
+HEARD: Final = ("nacks", "acks")
+NACK_OVERHEAD: Final = 1000
 """Bytes that a NACK may have beside its requests: header and extensions, whose length has 8 bits and counts words."""
-CLOCK_OFFSET = 1_000_000
+CLOCK_OFFSET: Final = 1_000_000
 """Microseconds at time 0: an echo of 0, 0 means that no probe was received."""
 
 

@@ -1,14 +1,14 @@
 """What a receiver knows of a sender's coding and timing, as one object that receivers who know the same share."""
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocols.norm.messages import Origin
 from protocols.norm.quantise import gsize_value, rtt_seconds
 
 __all__ = ["SenderProfile", "unknown_sender"]
 
-UNKNOWN_SEGMENT = 40
+UNKNOWN_SEGMENT: Final = 40
 """Bytes of requests in one NACK while the sender's segment size is unknown, as in NRL NORM."""
 
 
@@ -36,7 +36,7 @@ class SenderProfile(NamedTuple):
         return _shared(self.fec_id, self.segment, self.parity, *timing)
 
 
-_shared = lru_cache(maxsize=64)(SenderProfile)
+_shared: Final = lru_cache(maxsize=64)(SenderProfile)
 
 
 def unknown_sender() -> SenderProfile:

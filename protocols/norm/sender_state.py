@@ -7,7 +7,7 @@ answer to probes, the activity check.
 
 from functools import lru_cache
 from math import inf
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Offer
@@ -51,20 +51,20 @@ from protocols.serial import ahead
 
 __all__ = ["SenderMessage", "SenderState"]
 
-ACK_CC = 1
+ACK_CC: Final = 1
 """The ack_type that answers a probe."""
-SILENT_PERIODS = 20
+SILENT_PERIODS: Final = 20
 """Activity periods without a message after which a sender counts as silent (RFC 5740 5.3, NRL's robust factor)."""
-NEW_SENDER = 64
+NEW_SENDER: Final = 64
 """Messages up to which a sender counts as new: to receive all of it costs at most as many repairs."""
 
 SenderMessage: TypeAlias = Data | Info | Command
 
 
 # Equal for thousands of receivers of a simulation: a lookup costs a tenth of a construction, and they share one object.
-_opened = lru_cache(maxsize=256)(ObjectOpened)
-_received = lru_cache(maxsize=256)(ObjectReceived)
-_offer = lru_cache(maxsize=256)(Offer)
+_opened: Final = lru_cache(maxsize=256)(ObjectOpened)
+_received: Final = lru_cache(maxsize=256)(ObjectReceived)
+_offer: Final = lru_cache(maxsize=256)(Offer)
 
 
 @lru_cache(maxsize=8)

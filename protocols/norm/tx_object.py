@@ -1,6 +1,7 @@
 """One object being sent: what is new, and what is to be repaired."""
 
 from heapq import heappop, heappush, nsmallest
+from typing import Final
 
 from protocols.batches import Background
 from protocols.errors import UsageError
@@ -14,11 +15,11 @@ from protocols.norm.repair_requests import RequestedRepairs
 
 __all__ = ["TxObject", "check_content"]
 
-MAX_BLOCKS = {0: 1 << 16, 5: 1 << 24, 129: 1 << 32}
+MAX_BLOCKS: Final = {0: 1 << 16, 5: 1 << 24, 129: 1 << 32}
 """Blocks that a payload id can number, by fec_id (RFC 5445, RFC 5510)."""
-MAX_SIZE = (1 << 48) - 1
+MAX_SIZE: Final = (1 << 48) - 1
 """Bytes of the largest object that EXT_FTI can describe."""
-MOST_RANGES = 4096
+MOST_RANGES: Final = 4096
 """Separate ranges of whole blocks of one object that are kept; receivers request again what is not."""
 
 

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from math import inf
+from typing import Final
 
 from protocols.norm.config import NormConfig
 from protocols.norm.repair_requests import RequestedRepairs
@@ -11,7 +12,7 @@ from protocols.serial import before
 
 __all__ = ["IDS", "Window"]
 
-IDS = 0x10000
+IDS: Final = 0x10000
 """Number of object ids; after the last they begin again at 0."""
 
 

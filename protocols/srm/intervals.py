@@ -6,6 +6,7 @@ start lets near members suppress far ones.
 """
 
 from math import log10, sqrt
+from typing import Final
 
 from protocols.rng import Rng
 from protocols.srm.config import SrmConfig
@@ -13,18 +14,18 @@ from protocols.srm.member import Member
 
 __all__ = ["AdaptiveInterval", "Interval", "repair_interval", "request_interval"]
 
-ALPHA = 0.25
+ALPHA: Final = 0.25
 """Weight of a new value in the averages."""
-AVERAGE_DUPLICATES = 1.0
-AVERAGE_DELAY = 1.0
+AVERAGE_DUPLICATES: Final = 1.0
+AVERAGE_DELAY: Final = 1.0
 """Targets: duplicates per loss, and delay in round-trip times."""
-TOLERANCE = 0.1
-FEW_DUPLICATES = 0.25
-LARGEST_WIDTH = 16.0
+TOLERANCE: Final = 0.1
+FEW_DUPLICATES: Final = 0.25
+LARGEST_WIDTH: Final = 16.0
 """Largest width by the number of members. The paper has 1, and neglects transmission times, in which more timers run out."""
-REFERENCE = 32.0
+REFERENCE: Final = 32.0
 """Members up to which the steps of the width are those of the paper, so that large groups need no more losses to adapt."""
-MUCH_FARTHER = 1.5
+MUCH_FARTHER: Final = 1.5
 """A duplicate from a member this many times as far away shows that this member is close, so that it needs less random wait."""
 
 

@@ -7,6 +7,7 @@ reconsideration).
 """
 
 from math import e, inf
+from typing import Final
 
 from protocols.machine import Group, Packet, Ports
 from protocols.srm.config import SrmConfig
@@ -16,17 +17,17 @@ from protocols.srm.wire import MOST_POSITIONS, echoes_that_fit, size_of
 
 __all__ = ["Member"]
 
-SOURCES_SHARE = 0.25
-COMPENSATION = e - 1.5
+SOURCES_SHARE: Final = 0.25
+COMPENSATION: Final = e - 1.5
 """Reconsideration makes intervals longer by this factor (RFC 3550 6.3.1)."""
-FIRST_SIZE = 64.0
+FIRST_SIZE: Final = 64.0
 """Bytes of a session message, before the first."""
-SIZE_GAIN = 1.0 / 16.0
-PATIENCE = 5.0
+SIZE_GAIN: Final = 1.0 / 16.0
+PATIENCE: Final = 5.0
 """Members not heard for this many intervals are forgotten (RFC 3550 6.3.5)."""
-QUIET = 2.0
+QUIET: Final = 2.0
 """A member pauses its session messages when there was no content and no request for this many `timeout`s."""
-CERTAIN = 2
+CERTAIN: Final = 2
 """Session messages a member has sent when it has heard most of the others, because its intervals grow with their number."""
 
 

@@ -1,7 +1,6 @@
 """The messages of SRM beside DATA and END of `protocols.arq`: requests, repairs, and session messages."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from protocols.arq.messages import Data, Nack
 from protocols.machine import Message
@@ -19,7 +18,6 @@ LARGEST = 0xFFFFFFFF
 class Request(Nack):
     """A NACK with the requester's distance to the source in microseconds; 0 if it has not been measured."""
 
-    extra: ClassVar[int] = 4
     distance: int = 0
 
 
@@ -27,7 +25,6 @@ class Request(Nack):
 class Repair(Data):
     """A repeated unit with the distance of its sender to the requester in microseconds; 0 if it has not been measured."""
 
-    extra: ClassVar[int] = 4
     distance: int = 0
 
 
@@ -40,7 +37,6 @@ class SessionMessage(Message):
     (Floyd et al. 1997, section III-A). Clocks are modulo 2**32.
     """
 
-    kind: ClassVar[str] = "session"
     node: int
     clock: int
     positions: tuple[Position, ...] = ()
@@ -80,3 +76,8 @@ def repair_of(message: Data, distance: int) -> Repair:
         message.identity,
         distance,
     )
+
+
+# To mypyc these would be fields, if they were in the dataclasses.
+Request.extra = Repair.extra = 4
+SessionMessage.kind = "session"

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 from math import inf
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from protocols.arq.messages import Data, Nack, identity_of
 from protocols.arq.receiver import ArqReceiver
@@ -19,10 +19,10 @@ from protocols.srm.wire import size_of
 __all__ = ["SrmPolicy", "SrmReceiver", "srm_receiver"]
 
 # Every member looks up the units that requests name.
-_identity_of = lru_cache(maxsize=1024)(identity_of)
-MOST_DOUBLINGS = 6
+_identity_of: Final = lru_cache(maxsize=1024)(identity_of)
+MOST_DOUBLINGS: Final = 6
 """The request timer grows to at most 2**6 times its first value."""
-ANSWER = 3.0
+ANSWER: Final = 3.0
 """A request is not repeated for the usual repair timer and this many distances, in which request and repair travel."""
 
 

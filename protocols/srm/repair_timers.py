@@ -2,18 +2,19 @@
 
 from heapq import heappop, heappush
 from math import inf
+from typing import Final
 
 from protocols.rng import Rng
 from protocols.srm.intervals import Interval
 
 __all__ = ["HOLD", "Key", "RepairTimers"]
 
-HOLD = 3.0
+HOLD: Final = 3.0
 """Requests for a unit are ignored for this many distances after its repair."""
-MOST_HELD = 1024
+MOST_HELD: Final = 1024
 """Units held down above which those whose time is over are removed."""
 
-NOT_HELD: tuple[float, float | None] = (-inf, None)
+NOT_HELD: Final[tuple[float, float | None]] = (-inf, None)
 
 Key = tuple[int, int, int]
 """A unit of a source: (source, object id, unit)."""

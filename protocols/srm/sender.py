@@ -1,5 +1,7 @@
 """The SRM source (Floyd et al. 1997): sends new content at a rate, and repairs on request like any other member."""
 
+from typing import Final
+
 from protocols.arq.messages import Data, Nack
 from protocols.arq.nacked_sender import NackedSender
 from protocols.arq.sender import Key
@@ -13,7 +15,7 @@ from protocols.srm.repair_timers import RepairTimers
 
 __all__ = ["SrmSender"]
 
-LAST_WAIT = 8.0
+LAST_WAIT: Final = 8.0
 """After the last END, receivers have the longest request timer, doubled three times, to send a request."""
 
 

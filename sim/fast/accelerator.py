@@ -1,6 +1,7 @@
 """The fast engine's accelerator: lockstep groups of receivers, and packets scheduled ahead for senders that plan bursts."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from protocols.fast.group import MachineGroup
 from protocols.machine import Machine
@@ -16,7 +17,7 @@ from sim.timers import KernelHost
 
 __all__ = ["LockstepAccelerator"]
 
-LOCKSTEP_MINIMUM = 4
+LOCKSTEP_MINIMUM: Final = 4
 """The smallest number of machines that is worth a lockstep group."""
 
 

@@ -1,6 +1,7 @@
 """Packets scheduled ahead that are in flight, and the state of the links, brought up to date when it is needed."""
 
 from bisect import bisect_left, bisect_right
+from typing import Final
 
 from protocols.fast.lookahead import Burst
 from sim.fast.tree import MARGIN, Branch, Point, Sampler, Tree
@@ -12,7 +13,7 @@ from topologies.draws import listed
 
 __all__ = ["InFlight", "Segment", "Span"]
 
-PIECE = 512
+PIECE: Final = 512
 """Most losses of which lists are made at a time."""
 
 

@@ -10,6 +10,7 @@ with events of its own; when routes and listeners change, all packets in flight 
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from protocols.fast.contract import FastMachine
 from protocols.fast.lookahead import Burst
@@ -25,8 +26,8 @@ from sim.occurrence import TIMER, Occurrence, post
 
 __all__ = ["Lookahead"]
 
-FORGET = 128
-SHORTEST = 4
+FORGET: Final = 128
+SHORTEST: Final = 4
 """The shortest burst that is worth being scheduled."""
 
 

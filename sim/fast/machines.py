@@ -1,6 +1,6 @@
 """Which machines and messages take part in the fast engine's shortcuts: the only place that looks at their types."""
 
-from typing import Any
+from typing import Any, Final
 
 from protocols.fast.contract import FastMachine, FastMessage
 from protocols.fast.group import MachineGroup
@@ -8,7 +8,7 @@ from protocols.machine import Message
 
 __all__ = ["begins_chain", "fast_machine", "make_group"]
 
-_known: dict[type, bool] = {}
+_known: Final[dict[type, bool]] = {}
 
 
 def fast_machine(machine: Any) -> FastMachine | None:

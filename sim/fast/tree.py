@@ -6,7 +6,7 @@ which it was sent plus the transmission and propagation times of the links up to
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from sim.endpoint import Endpoint
 from sim.flight import Hop, Route
@@ -17,9 +17,9 @@ from topologies.losses import GroupLoss, LinkLoss
 
 __all__ = ["CONFLICTS", "MARGIN", "Branch", "Point", "Sampler", "Tree", "sampler_of", "tree_of"]
 
-MARGIN = 1e-6
+MARGIN: Final = 1e-6
 """Seconds, far more than the rounding errors of sums of times."""
-CONFLICTS = 16
+CONFLICTS: Final = 16
 """A link on which two packets within so many find it busy counts as contested."""
 
 Sampler: TypeAlias = GroupLoss | LinkLoss

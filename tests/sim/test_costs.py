@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.cases import CASES, LINK, OURS, run
-from benchmarks.compiled import is_build, speed_up
+from benchmarks.compiled import check
 from benchmarks.layers import LAYERS, measure_layer
 from benchmarks.simulator import bytes_per_receiver, check_same, storm
 from benchmarks.yardsticks import Measure
@@ -85,9 +85,8 @@ def test_a_case_whose_runs_differ_is_refused() -> None:
 
 
 def test_a_folder_without_a_compiled_build_is_refused(tmp_path: Path) -> None:
-    assert not is_build(tmp_path)
-    with pytest.raises(AssertionError, match="not a pure and a compiled build"):
-        speed_up(tmp_path, "parity", 10, 20, rounds=1)
+    with pytest.raises(SystemExit, match="there is no compiled build"):
+        check(tmp_path)
 
 
 def test_a_back_off_that_believes_in_half_the_round_trip_time_lets_many_more_ask() -> None:

@@ -1,7 +1,7 @@
 """The ARQ receivers that a host can advance together with others."""
 
 from collections.abc import Collection, Hashable
-from typing import Any
+from typing import Any, Final
 
 from protocols.arq.config import AConfig, N1Config, N2Config
 from protocols.arq.fast.acks import AckBatch
@@ -27,9 +27,9 @@ __all__ = [
     "suppressing_receiver",
 ]
 
-_NO_SENDERS: dict[int, SenderState] = {}
+_NO_SENDERS: Final[dict[int, SenderState]] = {}
 """Shared by the receivers that know one sender at most; never modified."""
-_OWN = OwnState()
+_OWN: Final = OwnState()
 """Shared by the receivers that know no sender, or several: nothing ever advances them from outside."""
 
 
@@ -141,7 +141,6 @@ class OverhearingReceiver(FastArqReceiver):
     """A receiver that NACKs of others concern if it misses the unit; otherwise it counts them."""
 
     __slots__ = ()
-    _policy: FastSuppressedNackPolicy
 
     @staticmethod
     def subject_of(feedback: Message, position: Any) -> Hashable:
@@ -154,7 +153,9 @@ class OverhearingReceiver(FastArqReceiver):
         return EVERY_UNIT if is_ahead else (feedback.object_id, feedback.unit)
 
     def _count_overheard(self, count: int) -> None:
-        self._policy.count_overheard(count)
+        policy = self._policy
+        assert isinstance(policy, FastSuppressedNackPolicy)
+        policy.count_overheard(count)
 
 
 def acking_receiver(ports: Ports, config: AConfig, node: int, group: Group) -> AckingReceiver:

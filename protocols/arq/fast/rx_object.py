@@ -1,5 +1,7 @@
 """An object that is being received, by the units that are missing."""
 
+from typing import Final
+
 from protocols.arq.messages import Data
 from protocols.arq.rx_object import RxObject
 from protocols.machine import Sink
@@ -54,4 +56,4 @@ class FastRxObject(RxObject):
         return self.reached == self.units and self.gaps is None
 
 
-_NO_BITMAP = bytearray()
+_NO_BITMAP: Final = bytearray()

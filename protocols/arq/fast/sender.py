@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import inf
+from typing import Final
 
 from protocols.arq.config import N1Config
 from protocols.arq.fast.bursts import NewUnits
@@ -17,9 +18,10 @@ from protocols.machine import Address, Group, Message, Ports
 
 __all__ = ["FastGatheringSender"]
 
-SHORTEST, LONGEST = 8, 256
+SHORTEST: Final = 8
+LONGEST: Final = 256
 """Units of the shortest and the longest burst planned."""
-PAUSE = 16
+PAUSE: Final = 16
 """Units sent without a burst after one that was cut to less than half of the shortest: to plan costs more than it saves."""
 
 

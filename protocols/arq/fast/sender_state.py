@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.rx_object import FastRxObject
@@ -18,10 +18,10 @@ from protocols.norm.maps import SmallDict
 
 __all__ = ["FastSenderState"]
 
-_NOTHING: Any = SmallDict()
-_NO_TIMERS: list[tuple[float, int, int]] = []
+_NOTHING: Final[Any] = SmallDict()
+_NO_TIMERS: Final[list[tuple[float, int, int]]] = []
 """Shared by the receivers that miss nothing; never modified."""
-_APART: Any = object()
+_APART: Final[Any] = object()
 """The position of a receiver that is nowhere in the sender's chain."""
 
 

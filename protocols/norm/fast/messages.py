@@ -1,7 +1,7 @@
 """The messages of a fast sender: what the wire holds, and the positions before and after them."""
 
 from collections.abc import Hashable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from protocols.fast.contract import FastMessage
 from protocols.norm.messages import FLAG_REPAIR, Data, Flush, Fti, Info, Probe, Squelch
@@ -13,10 +13,10 @@ Effect: TypeAlias = tuple[int, int, Point, Point | None]
 """Of a message with `expects_if_complete`: object, block it may fill (-1: none), point before which all was sent, and the point
 the sender rewound to."""
 
-Loss: TypeAlias = tuple[int, int, int]
+Loss: TypeAlias = tuple[int, ...]
 """Object, block, and bit mask of the source symbols that did not arrive."""
 
-_CHAIN = ("expects", "expects_if_complete", "next_state")
+_CHAIN: Final = ("expects", "expects_if_complete", "next_state")
 
 
 FEW = 8

@@ -1,7 +1,7 @@
 """The NORM receiver that a host can advance together with others."""
 
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, Final
 
 from protocols.events import SenderHeard
 from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessage, Overheard, fan_out
@@ -22,7 +22,7 @@ from protocols.norm.sender_state import SenderState
 
 __all__ = ["FastNormReceiver"]
 
-_NO_SENDERS: DeadlineMap[SenderState] = DeadlineMap()
+_NO_SENDERS: Final[DeadlineMap[SenderState]] = DeadlineMap()
 """Shared by the receivers that know one sender at most; never modified."""
 
 

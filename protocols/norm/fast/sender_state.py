@@ -1,7 +1,7 @@
 """A sender as one fast receiver sees it: messages that only advance the position are processed by short cuts."""
 
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from protocols.fast.contract import Coordinator, FastMessage, FastState
 from protocols.norm.fast.messages import FastData, FastFlush, Loss
@@ -14,7 +14,9 @@ from protocols.norm.session import Session
 
 __all__ = ["ADVANCED", "OTHER", "RESCHEDULE", "FastSenderState"]
 
-OTHER, ADVANCED, RESCHEDULE = 0, 1, 2
+OTHER: Final = 0
+ADVANCED: Final = 1
+RESCHEDULE: Final = 2
 """Results of a short cut: the message takes more than it; done; done, and the deadline may have changed."""
 
 
@@ -29,7 +31,7 @@ class _Overheard:
         self.repairs = RequestedRepairs()
 
 
-_OVERHEARD = _Overheard()
+_OVERHEARD: Final = _Overheard()
 
 
 class FastSenderState(SenderState, FastState):

@@ -5,7 +5,7 @@ holds each length to that of the encoded message.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from protocols.norm.messages import (
     Ack,
@@ -29,19 +29,25 @@ from protocols.norm.messages import (
 
 __all__ = ["AUTH_SIZE", "CC_SIZE", "FIRST_FIXED_HET", "ID_SIZES", "ITEM_HEADER", "REQUEST_HEADER", "header_size", "size_of"]
 
-CONTENT, COMMAND, PROBE, FEEDBACK, REPORT = 16, 16, 24, 24, 8
+CONTENT: Final = 16
+COMMAND: Final = 16
+PROBE: Final = 24
+FEEDBACK: Final = 24
+REPORT: Final = 8
 """Bytes of the header of NORM_DATA and NORM_INFO, of a NORM_CMD, of CMD(CC), of NACK and ACK, and of NORM_REPORT."""
-ID_SIZES = {0: 4, 2: 4, 5: 4, 129: 8}
+ID_SIZES: Final = {0: 4, 2: 4, 5: 4, 129: 8}
 """Bytes of a payload id, by fec_id (RFC 5445, RFC 5510); a fec_id that is not listed has 4."""
-FTI_SIZES = {5: 12}
+FTI_SIZES: Final = {5: 12}
 """Bytes of EXT_FTI, by fec_id; all others have 16."""
-REQUEST_HEADER, ITEM_HEADER = 4, 4
+REQUEST_HEADER: Final = 4
+ITEM_HEADER: Final = 4
 """Bytes of a repair request before its items, and of an item before its payload id."""
-CC_SIZE, RATE_SIZE = 12, 4
+CC_SIZE: Final = 12
+RATE_SIZE: Final = 4
 """Bytes of EXT_CC and EXT_RATE."""
-AUTH_SIZE = 24
+AUTH_SIZE: Final = 24
 """Bytes of EXT_AUTH, which every message of a session with keys carries besides those of `size_of`."""
-FIRST_FIXED_HET = 128
+FIRST_FIXED_HET: Final = 128
 """Extensions of this type and higher have a fixed length: one byte of header, others two."""
 
 
@@ -133,7 +139,7 @@ def _feedback_extensions(message: Nack | Ack | RepairAdv) -> int:
 
 
 # By `kind`, which subclasses of the message types have in common with them.
-_SIZES: dict[str, Callable[[Any], int]] = {
+_SIZES: Final[dict[str, Callable[[Any], int]]] = {
     Data.kind: _data,
     DataRun.kind: _run,
     Info.kind: _info,
