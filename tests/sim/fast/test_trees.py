@@ -105,7 +105,7 @@ def test_random_trees_with_inner_losses_have_the_results_of_the_strict_engine(
     seed: int, switches: int, receivers: int, trunk: dict[str, Any], link: dict[str, Any], protocol: dict[str, Any]
 ) -> None:
     topology = {"kind": "waxman", "seed": seed, "switches": switches, "receivers": receivers, "trunk": trunk, "link": link}
-    written = {"seed": seed, "protocol": protocol, "workload": [{"size": "60kB"}]}
+    written: dict[str, Any] = {"seed": seed, "protocol": protocol, "workload": [{"size": "60kB"}]}
     assert outcome("fast", topology, **written) == outcome("strict", topology, **written)
 
 
@@ -122,7 +122,12 @@ def test_bottlenecks_with_cross_traffic_have_the_results_of_the_strict_engine(
     receivers: int, bottleneck: dict[str, Any], rate: str, flows: list[Any], protocol: dict[str, Any], seed: int
 ) -> None:
     topology = dumbbell(receivers, **bottleneck)
-    written = {"seed": seed, "protocol": {**protocol, "rate": rate}, "traffic": flows, "workload": [{"size": "60kB"}]}
+    written: dict[str, Any] = {
+        "seed": seed,
+        "protocol": {**protocol, "rate": rate},
+        "traffic": flows,
+        "workload": [{"size": "60kB"}],
+    }
     assert outcome("fast", topology, **written) == outcome("strict", topology, **written)
 
 
