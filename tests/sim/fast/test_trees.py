@@ -17,7 +17,7 @@ from sim.network import Network
 
 GROUP = Group("239.0.0.1:6003")
 TRUNK = {"rate": "20Mbit", "delay": "3ms"}
-CROSS = [
+CROSS: list[dict[str, Any]] = [
     {"kind": "poisson", "from": "x1", "to": "y1", "rate": "1Mbit", "size": 700},
     {"kind": "aimd", "from": "x2", "to": "y2", "end": "1s"},
 ]
