@@ -285,8 +285,9 @@ class LockstepGroup(MachineGroup):
                     self._waiting[None] = unchanged + self._waiting.get(None, [])
                 # What the others lack was not listed.
                 self._list_lacking(advanced)
-            elif waiting is not _LISTED:  # Quiet machines without a change are still listed.
-                self._list_again(advanced if waiting is _QUIET else unchanged + advanced, now)
+            else:  # Quiet ones, and those that stay listed, are listed anew only after a change.
+                is_listed = waiting is _QUIET or waiting is _LISTED
+                self._list_again(advanced if is_listed else unchanged + advanced, now)
         if brought is not None:
             unit, parts = brought
             lacking, others = self._lacking.take(unit, parts)

@@ -177,9 +177,7 @@ def list_waiting(
             if missing is not None and process is not None and now < process.holdoff_end:
                 suppressed_to = process.suppressed_to
                 is_quiet = suppressed_to is None or now >= process.backoff_end
-                if is_quiet or lacking is not None:
-                    # One that was suppressed, or still is, has been there since its back-off began.
-                    quiet.push(machine, process.holdoff_end)
+                quiet.push(machine, process.holdoff_end)
                 if is_quiet:
                     continue
                 waits_for = (key, suppressed_to[1]) if suppressed_to is not None and suppressed_to[0] == key else None

@@ -67,6 +67,12 @@ def test_the_results_are_those_of_the_strict_engine(
         (None, {"seed": 615299, "receivers": 20, "loss": "10%", "link": {"delay": "0.3ms"}, "block": 3, "grtt": 0.01}),
         # A NACK reaches one receiver apart from the others, before any reached the group.
         (_unicast, {"seed": 101612, "receivers": 60, "loss": "3%", "link": {"delay": "40ms"}, "block": 4, "backoff": 1}),
+        # A suppressed receiver's hold-off ends while no later block is sent.
+        (
+            None,
+            {"seed": 869034, "receivers": 20, "loss": "10%", "size": 30_000, "block": 3, "backoff": 1, "grtt": 0.01}
+            | {"link": {"delay": "0.3ms"}, "probing": "passive"},
+        ),
         # Answers to a probe are pending while back-offs begin.
         (None, {"seed": 5, "receivers": 100, "loss": "1%", "probing": "active"}),
     ],
