@@ -22,8 +22,11 @@ from tests.support.workers import holding, in_order, unit_of
 
 def pytest_configure(config: pytest.Config) -> None:
     """Set the environment that processes started by tests inherit."""
-    # A shell that starts pytest in the background ignores SIGINT for it and its children, but tests interrupt their children.
+    # A shell that starts pytest in the background ignores SIGINT for it and its children, and `nohup` SIGHUP, but tests send
+    # them to their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # Many short Spark sessions are started: the serial collector costs less than threads for garbage collection.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")
     if not hasattr(config, "workerinput"):

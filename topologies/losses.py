@@ -259,7 +259,7 @@ class _ControlLosses:
 class GroupLoss(GroupSampler):
     """Independent Bernoulli losses of N links, equal to those of N `LinkLoss` with `keys[member]`."""
 
-    __slots__ = ("_ahead", "_roots", "_tables", "_threshold")
+    __slots__ = ("_ahead", "_gone", "_roots", "_tables", "_threshold")
 
     def __init__(self, keys: Words, p: float) -> None:
         super().__init__(keys)
@@ -268,6 +268,8 @@ class GroupLoss(GroupSampler):
         # Keys of repeats and of control packets of every link, computed at the first such packet.
         self._roots: dict[int, Words] = {}
         self._tables: dict[int, Table] = {}
+        # By window: the places of the packets that all links lose.
+        self._gone: dict[int, list[int]] = {}
 
     def _single(self, identity: int, occurrence: int, member: int) -> bool:
         if occurrence == 1:
@@ -350,13 +352,14 @@ class GroupLoss(GroupSampler):
     def first_lost_by_all(self, identity: int, count: int) -> int:
         """Return the place of the first of `count` packets of one window that all links lose; `count` if there is none."""
         window, offset = identity >> 8, identity & 255
-        starts, _ = self._tables.get(window) or self._draw(window)
-        links = len(self._keys)
-        if starts[offset + count] - starts[offset] >= links:
-            for place in range(count):
-                if starts[offset + place + 1] - starts[offset + place] == links:
-                    return place
-        return count
+        gone = self._gone.get(window)
+        if gone is None:
+            starts, _ = self._tables.get(window) or self._draw(window)
+            if len(self._gone) >= TABLES:
+                self._gone.clear()
+            gone = self._gone[window] = np.flatnonzero(np.diff(np.asarray(starts)) == len(self._keys)).tolist()
+        at = bisect_left(gone, offset)
+        return min(gone[at] - offset, count) if at < len(gone) else count
 
     def count(self, identity: int, count: int) -> Losers:
         """Count the first occurrences of predicted packets; returns the members that lost them, once per packet lost."""

@@ -7,7 +7,7 @@ when a message brings what they lack or has another effect on them; attentive ma
 is that of plain machines called one by one.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from protocols.fast.contract import FastMachine, FastMessage, FastState, OwnState, fan_out
@@ -279,7 +279,7 @@ class LockstepGroup(MachineGroup):
         overhearers = self._overhearers
         attentive, overhearers.machines = [each for each in overhearers.machines if each.fast_state.attentive], []
         for waiting, group in groups:
-            unchanged, advanced = self._apply_to(group, message, now, before, called, overhearers.add)
+            unchanged, advanced = self._apply_to(group, message, now, before, called, overhearers)
             if waiting is None:
                 if unchanged:
                     self._waiting[None] = unchanged + self._waiting.get(None, [])
@@ -292,7 +292,7 @@ class LockstepGroup(MachineGroup):
             unit, parts = brought
             lacking, others = self._lacking.take(unit, parts)
             if lacking or others:
-                self._apply_to(lacking + others, message, now, before, called, overhearers.add)
+                self._apply_to(lacking + others, message, now, before, called, overhearers)
             still = [each for each in others if each.fast_state.coordinator is self and each.fast_state.is_lacking(unit)]
             if still:
                 self._lacking.add(unit, 0, still)
@@ -328,11 +328,11 @@ class LockstepGroup(MachineGroup):
         now: float,
         before: tuple[Any, float, int],
         called: list[FastMachine],
-        became_attentive: Callable[[FastMachine], None] | None = None,
+        overhearers: Overhearers | None = None,
     ) -> tuple[list[FastMachine], list[FastMachine]]:
         """Apply a message to machines; return those in lockstep on which it had no effect, and the others in lockstep.
 
-        Those to be called singly are added to `called`.
+        Those to be called singly are added to `called`, those that have become attentive to `overhearers`.
 
         `before` is position, time of the last message and number of duplicates of the group before the message.
         """
@@ -343,9 +343,8 @@ class LockstepGroup(MachineGroup):
             state.duplicates += duplicates
             state.coordinator = None
         called += others
-        if became_attentive is not None:
-            for machine in attentive:
-                became_attentive(machine)
+        if overhearers is not None and attentive:
+            overhearers.add(attentive)
         return unchanged, attentive + advanced
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
@@ -353,6 +352,10 @@ class LockstepGroup(MachineGroup):
         lost, position = dict.fromkeys(lost_by), self._position
         others = self._overhearers.overhear(message, source, to, now, self._diverged, lost, position, self._last_heard)
         self._list_again(others, now)
+
+    def with_losses(self) -> Container[FastMachine]:
+        """Return the machines with deferred losses."""
+        return self._deferred.of
 
     def is_behind(self, machine: FastMachine) -> bool:
         """Apply the deferred losses a machine could notice; if there are others, put its state before them and return True."""
@@ -470,10 +473,9 @@ class LockstepGroup(MachineGroup):
 
     def _list(self, machines: list[FastMachine]) -> None:
         """List machines that joined the group and that some messages or some feedback concern."""
-        overhearers = self._overhearers
-        for machine in machines:
-            if machine.fast_state.attentive:
-                overhearers.add(machine)
+        attentive = [machine for machine in machines if machine.fast_state.attentive]
+        if attentive:
+            self._overhearers.add(attentive)
         self._list_lacking(machines)
 
     def _list_lacking(self, machines: list[FastMachine]) -> None:

@@ -1,5 +1,6 @@
 """The machines of a lockstep group that feedback may concern."""
 
+from collections.abc import Container, Sequence
 from typing import Protocol
 
 from protocols.fast.contract import Coordinator, FastMachine
@@ -10,6 +11,9 @@ __all__ = ["Overhearers", "OverhearingGroup"]
 
 class OverhearingGroup(Coordinator, Protocol):
     """A lockstep group as its overhearers see it."""
+
+    def with_losses(self) -> Container[FastMachine]:
+        """Return the machines with deferred losses."""
 
     def is_behind(self, machine: FastMachine) -> bool:
         """Apply the deferred losses a machine could notice; if there are others, put its state before them and return True."""
@@ -31,9 +35,9 @@ class Overhearers:
     def __bool__(self) -> bool:
         return bool(self.machines)
 
-    def add(self, machine: FastMachine) -> None:
-        """Add a machine in lockstep that has become attentive, or that may now wait for other feedback."""
-        self.machines.append(machine)
+    def add(self, machines: Sequence[FastMachine]) -> None:
+        """Add machines in lockstep that have become attentive, or that may now wait for other feedback."""
+        self.machines += machines
 
     def clear(self) -> None:
         """Remove all machines, which have left the group."""
@@ -58,6 +62,7 @@ class Overhearers:
             if machine not in lost_by:
                 machine.receive(message, source, to, now)
         group, machines = self._group, dict.fromkeys(self.machines)
+        behind = group.with_losses()
         called: list[FastMachine] = []
         others: list[FastMachine] = []
         self.machines = []
@@ -66,7 +71,7 @@ class Overhearers:
                 continue
             if machine in lost_by:
                 self.machines.append(machine)
-            elif group.is_behind(machine):
+            elif machine in behind and group.is_behind(machine):
                 machine.receive(message, source, to, now)
                 (self.machines if machine.fast_state.attentive else others).append(machine)
             else:

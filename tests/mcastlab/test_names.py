@@ -57,4 +57,4 @@ def test_the_package_can_be_run_as_a_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mcastlab", "--version"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )
-    assert done.stdout.strip() == mcastlab.__version__
+    assert done.stdout.strip() == f"{mcastlab.__version__} (pure Python)"

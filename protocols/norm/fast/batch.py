@@ -162,31 +162,52 @@ def list_waiting(
     fti, indexed = None, False
     for machine in machines:
         state: FastSenderState = machine.fast_state
-        item, process = state.objects.item, state.nack_process
+        if state.is_complete:
+            continue
+        objects, waits_for = state.objects, None
+        item = objects.item
         if item is not None and item.fti is not fti:
             fti = item.fti
             indexed = is_indexed(fti)
-        if state.is_complete or (state.attentive and not indexed):
-            # It is among `Overhearers.machines`, if it is attentive.
+        if item is not None and indexed:
+            missing = None if simple_item(objects) is None else item.missing_symbols
+            if missing is not None and not _list_indexed(machine, state, item, now, quiet, lacking):
+                continue
+            if missing is not None:
+                waits_for = _first_awaited(state, missing.key, now)
+        elif state.attentive:
+            # It is among `Overhearers.machines`.
             continue
-        key, waits_for = state.objects.key, None
-        if item is not None and (indexed or process is None or now >= process.holdoff_end):
-            missing = None if simple_item(state.objects) is None else item.missing_symbols
-            if missing is not None and indexed and lacking is not None:
-                _list_lacking(machine, key, item, lacking)
-            if missing is not None and process is not None and now < process.holdoff_end:
-                suppressed_to = process.suppressed_to
-                is_quiet = suppressed_to is None or now >= process.backoff_end
-                quiet.push(machine, process.holdoff_end)
-                if is_quiet:
-                    continue
-                waits_for = (key, suppressed_to[1]) if suppressed_to is not None and suppressed_to[0] == key else None
-            elif missing is not None:
-                waits_for = key, missing.key
+        elif item is not None and not item.missing_blocks and not (item.wants_info and item.info is None):
+            process, missing = state.nack_process, item.missing_symbols
+            if missing is not None and (process is None or now >= process.holdoff_end):
+                waits_for = objects.key, missing.key
         if waits_for in waiting:
             waiting[waits_for].append(machine)
         else:
             waiting[waits_for] = [machine]
+
+
+def _list_indexed(
+    machine: Any, state: FastSenderState, item: RxObject, now: float, quiet: QuietQueue, lacking: PartIndex | None
+) -> bool:
+    """List a receiver by what it lacks, and until when it is quiet; return whether it waits for a block besides."""
+    process = state.nack_process
+    if lacking is not None:
+        _list_lacking(machine, state.objects.key, item, lacking)
+    if process is None or now >= process.holdoff_end:
+        return True
+    quiet.push(machine, process.holdoff_end)
+    return process.suppressed_to is not None and now < process.backoff_end
+
+
+def _first_awaited(state: FastSenderState, block: int, now: float) -> tuple[int, int] | None:
+    """Return the (object, block) that an indexed receiver waits for, whose first incomplete block is `block`."""
+    process, key = state.nack_process, state.objects.key
+    if process is None or now >= process.holdoff_end:
+        return key, block
+    suppressed_to = process.suppressed_to
+    return (key, suppressed_to[1]) if suppressed_to is not None and suppressed_to[0] == key else None
 
 
 def _list_lacking(machine: Any, key: int, item: RxObject, lacking: PartIndex) -> None:

@@ -1,5 +1,6 @@
 """The receivers of a group that a NACK may suppress, found by the first missing symbol that nobody requested yet."""
 
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -39,13 +40,18 @@ class NormOverhearers(Overhearers):
     def __bool__(self) -> bool:
         return bool(self.machines or self._by_symbol.rows)
 
-    def add(self, machine: FastMachine) -> None:
-        """Add a receiver in lockstep that is attentive, or that may now wait for other NACKs."""
-        state: FastSenderState = machine.fast_state
-        self._known = state
-        item = state.objects.item
-        if item is None or not is_indexed(item.fti) or not self._add_by_symbol(machine, state):
-            self.machines.append(machine)
+    def add(self, machines: Sequence[FastMachine]) -> None:
+        """Add receivers in lockstep that are attentive, or that may now wait for other NACKs."""
+        self._known = machines[0].fast_state
+        fti, indexed, always = None, False, self.machines
+        for machine in machines:
+            state: FastSenderState = machine.fast_state
+            item = state.objects.item
+            if item is not None and item.fti is not fti:
+                fti = item.fti
+                indexed = is_indexed(fti)
+            if item is None or not indexed or not self._add_by_symbol(machine, state):
+                always.append(machine)
 
     def _add_by_symbol(self, machine: FastMachine, state: FastSenderState) -> bool:
         """List a receiver by the first missing symbol that nobody requested; return False if that is not simple."""
@@ -110,12 +116,14 @@ class NormOverhearers(Overhearers):
         for machine in diverged:
             if machine not in lost_by:
                 machine.receive(message, source, to, now)
-        called = {machine: None for machine in singly if machine.fast_state.coordinator is group}
+        called = dict.fromkeys(singly)
         batch: list[FastMachine] = []
+        behind = group.with_losses()
         for machine in called:
-            if machine in lost_by or not machine.fast_state.attentive:
+            state = machine.fast_state
+            if state.coordinator is not group or machine in lost_by or not state.attentive:
                 continue
-            if group.is_behind(machine):
+            if machine in behind and group.is_behind(machine):
                 machine.receive(message, source, to, now)
                 if not machine.fast_state.attentive:
                     others.append(machine)
@@ -124,17 +132,21 @@ class NormOverhearers(Overhearers):
         if batch:
             attentive, more = batch[0].overhear_batch(batch, message, source, to, now, position, last_heard)
             others += more
+            fti, indexed = None, False
             for machine in attentive:
                 item = machine.fast_state.objects.item
-                if item is None or not is_indexed(item.fti):
+                if item is not None and item.fti is not fti:
+                    fti = item.fti
+                    indexed = is_indexed(fti)
+                if item is None or not indexed:
                     # As `add`, without a call.
                     self.machines.append(machine)
                     del called[machine]
         if requested is not None and self._by_symbol.rows:
             others += self._suppress(called, lost_by, requested, now, position, last_heard)
-        for machine in called:
-            if machine.fast_state.attentive:
-                self.add(machine)
+        again = [each for each in called if each.fast_state.attentive and each.fast_state.coordinator is group]
+        if again:
+            self.add(again)
         return others
 
     def _enter(self, requested: RequestedRepairs, now: float, lost_by: dict[FastMachine, None]) -> None:
@@ -168,7 +180,7 @@ class NormOverhearers(Overhearers):
             process = state.nack_process
             is_open = isinstance(process, FastNackProcess) and now < process.backoff_end and process.suppressed_to is None
             if not isinstance(process, FastNackProcess) or not is_open or machine in lost_by:
-                self.add(machine)
+                self.add([machine])
                 continue
             is_behind = group.is_behind(machine)
             assert not is_behind, "those are called singly"
@@ -182,7 +194,7 @@ class NormOverhearers(Overhearers):
                     self._watch(machine, uncovered, item)
                     continue
             elif not process.covers(boundary, state.objects):
-                self.add(machine)
+                self.add([machine])
                 continue
             state.position, state.last_heard = position, last_heard
             process.suppress(boundary)

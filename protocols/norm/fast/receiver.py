@@ -17,7 +17,7 @@ from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.limits import NEW_SENDERS, SourceLimit
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Nack
-from protocols.norm.receiver import NormReceiver
+from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.sender_state import SenderState
 
 __all__ = ["FastNormReceiver"]
@@ -30,7 +30,7 @@ _NO_NEWCOMERS = SourceLimit(NEW_SENDERS)
 """Shared by all, because none admits senders by it: each node of a simulation is one sender."""
 
 
-class FastNormReceiver(NormReceiver, FastMachine):
+class FastNormReceiver(NormBatchReceiver, FastMachine):
     """A `NormReceiver` with short cuts for the messages of the sender heard last, whose state is `fast_state`."""
 
     __slots__ = ("fast_state",)
