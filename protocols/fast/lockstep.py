@@ -284,7 +284,7 @@ class LockstepGroup(MachineGroup):
                 if unchanged:
                     self._waiting[None] = unchanged + self._waiting.get(None, [])
                 # What the others lack was not listed.
-                self._list_lacking(advanced)
+                self.list_lacking(advanced)
             else:  # Quiet ones, and those that stay listed, are listed anew only after a change.
                 is_listed = waiting is _QUIET or waiting is _LISTED
                 self._list_again(advanced if is_listed else unchanged + advanced, now)
@@ -300,7 +300,7 @@ class LockstepGroup(MachineGroup):
             _, advanced = self._apply_to(attentive, message, now, before, called)
             remaining = [each for each in attentive if each.fast_state.coordinator is self]
             overhearers.machines += [each for each in remaining if each.fast_state.attentive]
-            self._list_lacking([each for each in advanced if not each.fast_state.attentive])
+            self.list_lacking([each for each in advanced if not each.fast_state.attentive])
         if called:
             self._call(called, message, source, to, now)
 
@@ -476,9 +476,9 @@ class LockstepGroup(MachineGroup):
         attentive = [machine for machine in machines if machine.fast_state.attentive]
         if attentive:
             self._overhearers.add(attentive)
-        self._list_lacking(machines)
+        self.list_lacking(machines)
 
-    def _list_lacking(self, machines: list[FastMachine]) -> None:
+    def list_lacking(self, machines: list[FastMachine]) -> None:
         """List machines in lockstep by when messages concern them."""
         if machines:
             machines[0].list_waiting(machines, self._last_heard, self._waiting, self._quiet, self._lacking)

@@ -18,6 +18,9 @@ class OverhearingGroup(Coordinator, Protocol):
     def is_behind(self, machine: FastMachine) -> bool:
         """Apply the deferred losses a machine could notice; if there are others, put its state before them and return True."""
 
+    def list_lacking(self, machines: list[FastMachine]) -> None:
+        """List machines in lockstep by when messages concern them."""
+
     def latest_losers(self) -> list[FastMachine]:
         """Return the machines that lost the latest message of the group and have not noticed it."""
 

@@ -144,10 +144,20 @@ class NormOverhearers(Overhearers):
                     del called[machine]
         if requested is not None and self._by_symbol.rows:
             others += self._suppress(called, lost_by, requested, now, position, last_heard)
-        again = [each for each in called if each.fast_state.attentive and each.fast_state.coordinator is group]
-        if again:
-            self.add(again)
+        staying = [each for each in called if each.fast_state.coordinator is group]
+        if staying:
+            self._sort(staying)
         return others
+
+    def _sort(self, machines: list[FastMachine]) -> None:
+        """Add the attentive ones of some machines; let the group list the others by what they lack, as it may not have done."""
+        begin = len(self.machines)
+        if attentive := [machine for machine in machines if machine.fast_state.attentive]:
+            self.add(attentive)
+        always = set(self.machines[begin:])
+        items = ((machine, machine.fast_state.objects.item) for machine in machines if machine not in always)
+        listed = [machine for machine, item in items if item is not None and is_indexed(item.fti)]
+        self._group.list_lacking(listed)
 
     def _enter(self, requested: RequestedRepairs, now: float, lost_by: dict[FastMachine, None]) -> None:
         """Enter a NACK in the log."""

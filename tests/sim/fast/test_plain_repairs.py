@@ -75,6 +75,25 @@ def test_the_results_are_those_of_the_strict_engine(
         ),
         # Answers to a probe are pending while back-offs begin.
         (None, {"seed": 5, "receivers": 100, "loss": "1%", "probing": "active"}),
+        (
+            # A receiver is asked at every NACK while two objects are incomplete, and has to be listed by what it lacks later.
+            _second_object,
+            {
+                "when": 0.2217,
+                "seed": 797221,
+                "receivers": 20,
+                "loss": "10%",
+                "size": 300_000,
+                "link": {"queue": 3},
+                "block": 16,
+                "backoff": 1,
+                "probing": "active",
+                "grtt": 0.05,
+                "parity": 0,
+                "fec": 0,
+                "gsize": 10_000,
+            },
+        ),
     ],
 )
 def test_cases_that_differed_once(happens: Happening, parameters: dict[str, Any]) -> None:
