@@ -132,22 +132,27 @@ class NormOverhearers(Overhearers):
         if batch:
             attentive, more = batch[0].overhear_batch(batch, message, source, to, now, position, last_heard)
             others += more
-            fti, indexed = None, False
-            for machine in attentive:
-                item = machine.fast_state.objects.item
-                if item is not None and item.fti is not fti:
-                    fti = item.fti
-                    indexed = is_indexed(fti)
-                if item is None or not indexed:
-                    # As `add`, without a call.
-                    self.machines.append(machine)
-                    del called[machine]
+            for machine in self._add_always(attentive):
+                del called[machine]
         if requested is not None and self._by_symbol.rows:
             others += self._suppress(called, lost_by, requested, now, position, last_heard)
         staying = [each for each in called if each.fast_state.coordinator is group]
         if staying:
             self._sort(staying)
         return others
+
+    def _add_always(self, machines: list[FastMachine]) -> list[FastMachine]:
+        """Add those of some machines that are not found by symbol, and return them."""
+        fti, indexed, always = None, False, []
+        for machine in machines:
+            item = machine.fast_state.objects.item
+            if item is not None and item.fti is not fti:
+                fti = item.fti
+                indexed = is_indexed(fti)
+            if item is None or not indexed:
+                always.append(machine)
+        self.machines += always
+        return always
 
     def _sort(self, machines: list[FastMachine]) -> None:
         """Add the attentive ones of some machines; let the group list the others by what they lack, as it may not have done."""
