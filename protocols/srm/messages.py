@@ -20,12 +20,36 @@ class Request(Nack):
 
     distance: int = 0
 
+    def __init__(self, sender: int, instance: int, object_id: int, unit: int, node: int, distance: int = 0) -> None:
+        # Not by `super()`: `slots=True` makes another class of this one.
+        Nack.__init__(self, sender, instance, object_id, unit, node)
+        self.distance = distance
+
 
 @dataclass(slots=True)
 class Repair(Data):
     """A repeated unit with the distance of its sender to the requester in microseconds; 0 if it has not been measured."""
 
     distance: int = 0
+
+    def __init__(
+        self,
+        sender: int,
+        instance: int,
+        object_id: int,
+        unit: int,
+        first: int,
+        size: int,
+        segment: int,
+        is_file: bool,
+        repair: bool,
+        payload: bytes | None,
+        length: int,
+        identity: int | None = None,
+        distance: int = 0,
+    ) -> None:
+        Data.__init__(self, sender, instance, object_id, unit, first, size, segment, is_file, repair, payload, length, identity)
+        self.distance = distance
 
 
 @dataclass(slots=True)
