@@ -178,7 +178,7 @@ class TextbookNetwork:
         self.deliveries = self.events = 0
         self.traffic = Traffic()
         self.notified = True
-        """Whether an application has received an event since `run` looked."""
+        """Whether an application has received an event since the end condition of `run` was evaluated last."""
         self._by_name = {name: TextbookHost(self, name) for name in topology.hosts}
         self.hosts = list(self._by_name.values())
         self._forwarding = forwarding(topology)

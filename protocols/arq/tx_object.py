@@ -1,5 +1,7 @@
 """Objects a sender transmits and keeps for repair."""
 
+from typing import ClassVar
+
 from protocols.arq.config import AConfig
 from protocols.arq.messages import Data, End, identity_of, units_of
 from protocols.arq.wire import MOST_UNITS
@@ -29,6 +31,9 @@ class ObjectStore:
     """The objects of a sender: those queued, and the `keep` ones sent last, which are repaired."""
 
     __slots__ = ("_config", "_instance", "_next_id", "_node", "objects", "waiting")
+
+    data_type: ClassVar[type[Data]] = Data
+    """Class of its DATA messages."""
 
     def __init__(self, config: AConfig, node: int, instance: int) -> None:
         self._config = config
@@ -96,7 +101,10 @@ class ObjectStore:
     def message(self, item: TxObject, unit: int, repair: bool) -> Data:
         """Return the DATA message of a unit. OSError when the source can't be read."""
         payload, length = self.read(item, unit)
-        return Data(
+        return self._make(item, unit, repair, payload, length)
+
+    def _make(self, item: TxObject, unit: int, repair: bool, payload: bytes | None, length: int) -> Data:
+        return self.data_type(
             self._node,
             self._instance,
             item.object_id,

@@ -2,7 +2,6 @@
 
 from protocols.arq.config import AConfig
 from protocols.arq.fast.messages import FastData, FastEnd, Position
-from protocols.arq.messages import identity_of
 from protocols.arq.tx_object import ObjectStore, TxObject
 
 __all__ = ["FastObjectStore"]
@@ -13,10 +12,12 @@ class FastObjectStore(ObjectStore):
 
     __slots__ = ("_served_from", "has_no_bytes", "position")
 
+    data_type = FastData
+
     def __init__(self, config: AConfig, node: int, instance: int) -> None:
         super().__init__(config, node, instance)
         self.has_no_bytes = False
-        """Whether the last new unit was one in the middle of an object, without bytes."""
+        """Whether the latest new unit sent was neither the first nor the last of its object, and had no bytes."""
         self._served_from = 0
         """The oldest object that is repaired, as the last message said."""
         self.position = Position((node, self._instance), -1, 0, 0, True)
@@ -42,6 +43,7 @@ class FastObjectStore(ObjectStore):
         if not repair:
             self.has_no_bytes = is_middle
         message = self._make(item, unit, repair, payload, length)
+        assert isinstance(message, FastData)
         message.expects = before if (repair or is_middle) and self.is_steady else None
         message.expects_if_complete = None
         message.fills = (object_id, unit) if repair else None
@@ -52,6 +54,7 @@ class FastObjectStore(ObjectStore):
     def linked(self, before: Position, after: Position, length: int) -> FastData:
         """Return the DATA message of a new unit of `length` bytes in the middle of an object."""
         message = self._make(self.objects[before.object_id], before.unit, False, None, length)
+        assert isinstance(message, FastData)
         message.expects, message.next_state = before, after
         message.expects_if_complete = message.fills = None
         return message
@@ -72,19 +75,3 @@ class FastObjectStore(ObjectStore):
         item, unit = self.waiting[-1]
         self.waiting[-1] = item, unit + count
         self.position = position
-
-    def _make(self, item: TxObject, unit: int, repair: bool, payload: bytes | None, length: int) -> FastData:
-        return FastData(
-            self._node,
-            self._instance,
-            item.object_id,
-            unit,
-            self.first,
-            item.content.source.size,
-            self._config.segment,
-            item.content.is_file,
-            repair,
-            payload,
-            length,
-            identity_of(self._node, item.object_id, unit),
-        )
