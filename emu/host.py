@@ -9,13 +9,14 @@ import ctypes
 import selectors
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from ipaddress import IPv4Address
 from math import inf
 from typing import Any, TypeAlias, TypeVar
 
+from emu.disk import Disk, OpenDisk
 from emu.fair_queue import FairQueue
 from emu.slow_reader import SlowReader
 from emu.udp import (
@@ -29,10 +30,11 @@ from emu.udp import (
     socket_address_of,
 )
 from protocols.batches import Assisted, RunCodec, RunReceiver
-from protocols.errors import LivelockError, UsageError, WireError
+from protocols.errors import LivelockError, StorageError, UsageError, WireError
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
+from protocols.storage import Change, Record
 from protocols.traffic import Traffic
 
 __all__ = ["Loop", "UdpHost", "new_loop"]
@@ -101,7 +103,7 @@ class UdpHost:
     other programs of this machine receive the multicast.
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
-    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. `traffic`
+    that many hosts begin together. `open_disk` opens the host's disk when its machine first uses it. `joining` is the time in seconds from joining a group until its packets arrive. `traffic`
     counts packets sent, `faults` what went wrong.
     """
 
@@ -121,6 +123,7 @@ class UdpHost:
         loopback: bool = True,
         held: bool = False,
         joining: float = 0.0,
+        open_disk: OpenDisk | None = None,
     ) -> None:
         self.rng = rng
         self.traffic = Traffic()
@@ -160,6 +163,8 @@ class UdpHost:
         self._armed = inf
         self._timer: asyncio.TimerHandle | None = None
         self._thread: ThreadPoolExecutor | None = None
+        self._open_disk = open_disk
+        self._disk: Disk | None = None
 
     # What applications use -------------------------------------------------------------------------------------------
 
@@ -260,6 +265,8 @@ class UdpHost:
             self._timer.cancel()
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._disk is not None:
+            self._disk.close()
         for sock in self._sockets.values():
             self._loop.remove_reader(sock)
             self._loop.remove_writer(sock)
@@ -328,6 +335,37 @@ class UdpHost:
     def accept(self, offer: Offer) -> Sink | None:
         """Ask the application for the sink of an offered object; None declines it."""
         return None if self._accept is None else self._accept(offer)
+
+    # Stable storage --------------------------------------------------------------------------------------------------
+
+    def store(self, changes: Sequence[Change]) -> int:
+        """See `StoragePorts.store`."""
+        return self._opened_disk().store(changes)
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
+        """See `StoragePorts.fetch`."""
+        return self._opened_disk().fetch(first, last, most)
+
+    def _opened_disk(self) -> Disk:
+        """Return the disk, opened when first used. StorageError if this host has none or its store can't be opened."""
+        if self._disk is None:
+            if self._open_disk is None:
+                raise StorageError("this program stores messages, and its host has no folder for them")
+            self._disk = self._open_disk(self._loop.call_soon_threadsafe, self._on_stored, self._on_disk_failed)
+        return self._disk
+
+    def _on_stored(self, ticket: int, records: Sequence[Record] | None) -> None:
+        machine = self._machine
+        if machine is None:
+            return
+        if records is None:
+            self._input(machine.stored, ticket)
+        else:
+            self._input(machine.fetched, ticket, records)
+
+    @staticmethod
+    def _on_disk_failed(error: StorageError) -> None:
+        raise error
 
     # Inputs ----------------------------------------------------------------------------------------------------------
 

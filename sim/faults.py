@@ -126,6 +126,9 @@ class Faults:
         shim.empty()
         host.machine = IDLE
         host.events = None
+        disk = self.network.fabric.disks.get(host.place)
+        if disk is not None:
+            disk.crash()
 
     def restart(self, name: str, start: Callable[[SimHost], object]) -> None:
         """Bring a crashed host up: `start(host)` runs a new machine on it. No effect on a host that is up."""

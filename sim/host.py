@@ -1,6 +1,6 @@
 """A simulated host: runs one machine, and is its ports."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,6 +10,8 @@ from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.machine import Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng, extend
+from protocols.storage import Change
+from sim.disk import Disk
 from sim.fault_shim import FaultShim
 from sim.flight import Flight
 from sim.idle import IDLE
@@ -104,6 +106,9 @@ class SimHost(KernelHost):
         endpoint.fabric.accelerator.before_input(self.machine)
         for group in endpoint.groups_of(self.member):
             endpoint.leave(self.member, group)
+        disk = endpoint.fabric.disks.get(self.place)
+        if disk is not None:
+            disk.forget_requests()
         self.machine = IDLE
         self.armed = inf
 
@@ -200,6 +205,19 @@ class SimHost(KernelHost):
                 self.parked = self.armed
             self.armed = when
             self.endpoint.fabric.timers.requests.append((when, self.place))
+
+    def store(self, changes: Sequence[Change]) -> int:
+        """See `StoragePorts.store`."""
+        return self.disk.store(self, changes)
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
+        """See `StoragePorts.fetch`."""
+        return self.disk.fetch(self, first, last, most)
+
+    @property
+    def disk(self) -> Disk:
+        """The host's disk, made when first asked for."""
+        return self.endpoint.fabric.disk(self.place, self.endpoint.name, self.name)
 
     def join(self, group: Group) -> None:
         """Receive what is sent to the group, from the next packet that arrives."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from protocols.errors import ConfigError
+from topologies.disk_model import DiskModel
 from topologies.units import Duration, Rate, Size
 
 __all__ = ["HostModel", "Kind", "Model", "NodeAttributes", "RouterModel", "SwitchModel"]
@@ -84,6 +85,9 @@ Model: TypeAlias = HostModel | SwitchModel | RouterModel
 MODELS: dict[str, type[Model]] = {"host": HostModel, "switch": SwitchModel, "router": RouterModel}
 
 
+_OF_ANY_MODEL = ("kind", "count", "bystander", "disk")
+
+
 class NodeAttributes(HostModel, SwitchModel, RouterModel):
     """A node as a user writes it: its kind, and the attributes of this kind."""
 
@@ -97,9 +101,13 @@ class NodeAttributes(HostModel, SwitchModel, RouterModel):
         default=None, description="Whether the host takes part in a session only if a workload or receiver entry names it."
     )
 
+    disk: DiskModel | None = Field(default=None, description="Disk of a host, for programs that store; none: it takes no time.")
+
     def model(self, name: str, kind: str) -> Model | None:
         """Return the model of this kind, None if no attribute was given. ConfigError for an attribute of another kind."""
-        written = {key: getattr(self, key) for key in self.model_fields_set if key not in ("kind", "count", "bystander")}
+        if self.disk is not None and kind != "host":
+            raise ConfigError(f"nodes.{name}.disk: is not allowed; only for a host, this is a {kind}")
+        written = {key: getattr(self, key) for key in self.model_fields_set if key not in _OF_ANY_MODEL}
         for key in sorted(written):
             if key not in MODELS[kind].model_fields:
                 owners = " or ".join(other for other, model in MODELS.items() if key in model.model_fields)
