@@ -103,8 +103,8 @@ class UdpHost:
     other programs of this machine receive the multicast.
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
-    that many hosts begin together. `open_disk` opens the host's disk when its machine first uses it. `joining` is the time in seconds from joining a group until its packets arrive. `traffic`
-    counts packets sent, `faults` what went wrong.
+    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. `open_disk`
+    opens the host's disk when its machine first uses it. `traffic` counts packets sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None

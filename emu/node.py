@@ -21,6 +21,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
+from emu.disk import OpenDisk
 from emu.foreign_program import ForeignContext, ForeignProgram
 from emu.host import Loop, UdpHost, new_loop
 from emu.namespaces import enter_network_namespace
@@ -65,6 +66,8 @@ class NodeConfig:
     """Key of its random numbers, the same as in the simulator (`topologies.keys.stream_key`)."""
     joining: float = 0.0
     """Seconds from joining a group until its packets arrive."""
+    open_disk: OpenDisk | None = None
+    """Opens its stable storage, which outlives its processes."""
     epoch: float = inf
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
 
@@ -117,6 +120,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         loopback=False,
         held=True,
         joining=node.joining,
+        open_disk=node.open_disk,
     )
     try:
         report_counters = partial(_report_counters, loop, control, host.counters, lambda: host.now)

@@ -68,6 +68,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         seed=scenario.seed,
         keyed=keyed,
         trunk=scenario.emu.trunk,
+        disk=scenario.emu.disk,
         faults=faults,
         respawn=participants.restarted,
         captures=points,

@@ -13,9 +13,14 @@ from typing import Any
 import pytest
 
 from emu.disk import Disk, open_store
+from emu.fault_injection import HostCrash
+from emu.launch import emulate
 from protocols.errors import StorageError
 from protocols.storage import Delete, Put, Record
+from tests.emu.journal_program import JournalProgram
+from tests.emu.number_protocol import PORT, NumberCodec
 from topologies.disk_model import DiskModel
+from topologies.generators import Star
 
 
 class Answers:
@@ -171,3 +176,28 @@ def _store_for_ever(folder: Path, telling: int) -> None:
         ticket += 1
         disk.store([Put(b"%06d%d" % (ticket, n), b"") for n in range(3)])
         time.sleep(0.0002)
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_host_that_is_killed_finds_what_was_durable_when_it_starts_again(tmp_path: Path, kept: bool) -> None:
+    topology = Star.model_validate({"receivers": 1}).build()
+    run = emulate(
+        topology,
+        {"r1": JournalProgram(), "sender": JournalProgram()},
+        codec=NumberCodec,
+        port=PORT,
+        duration=2.0,
+        over=lambda finished: False,
+        seed=1,
+        faults=[HostCrash("r1 crashes", 0.6, 0.3, ["r1"])],
+        respawn=lambda name, life: JournalProgram(),
+        disk=tmp_path if kept else None,
+    )
+    result = run.nodes["r1"].result
+    assert result is not None
+    found, durable = result["found"], result["durable"]
+    assert len(found) > 20, "of its first life"
+    assert found == list(range(len(found)))
+    assert durable[:3] == [len(found), len(found) + 1, len(found) + 2]
+    assert sorted(path.name for path in tmp_path.iterdir()) == (["r1", "sender"] if kept else [])
