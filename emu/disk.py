@@ -4,6 +4,7 @@ SQLite keeps a write-ahead log and synchronises it at each commit (journal_mode 
 durable when it returns, and whole or absent after a crash.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -70,9 +71,19 @@ def open_store(file: Path, size: int | None = None) -> Store:
     try:
         store = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=0.0)
         prepare(store, str(file), size)
+        _synchronise(file.parent)
     except sqlite3.Error as error:
         raise StorageError(f"{file}: {_REASONS.get(str(error), error)}") from error
     return store
+
+
+def _synchronise(folder: Path) -> None:
+    """Make durable which files are in a folder (fsync(2))."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 _REASONS = {
