@@ -8,6 +8,7 @@ import asyncio
 import ctypes
 import selectors
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -52,6 +53,8 @@ _PATIENCE = 0.05
 """Seconds for which no socket was found empty before a host begins to queue packets by source."""
 _LONG = 8192
 """Bytes of a datagram from which on the machine is asked before it is decoded."""
+_SLEEP_ERROR = 0.0002
+"""Seconds by which the kernel may end a sleep too late."""
 _TIMER_QUANTUM = 0.0005
 """Seconds: wake-ups closer than this are merged, so that a fast sender fills its batches."""
 
@@ -92,6 +95,15 @@ class Loop(asyncio.SelectorEventLoop):
 def new_loop() -> Loop:
     """Return a new loop for one or several hosts."""
     return Loop()
+
+
+def spend(seconds: float) -> None:
+    """Let so much time pass, to about 10 us; the last part is waited for without sleeping."""
+    until = time.perf_counter() + seconds
+    if seconds > _SLEEP_ERROR:
+        time.sleep(seconds - _SLEEP_ERROR)
+    while time.perf_counter() < until:
+        pass
 
 
 class UdpHost:
@@ -164,6 +176,8 @@ class UdpHost:
         self._timer: asyncio.TimerHandle | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._open_disk = open_disk
+        self.worked = 0.0
+        """Seconds of work that the machine stated."""
         self._disk: Disk | None = None
 
     # What applications use -------------------------------------------------------------------------------------------
@@ -353,6 +367,12 @@ class UdpHost:
                 raise StorageError("this program stores messages, and its host has no folder for them")
             self._disk = self._open_disk(self._loop.call_soon_threadsafe, self._on_stored, self._on_disk_failed)
         return self._disk
+
+    def work(self, seconds: float) -> None:
+        """See `Ports.work`: what was sent before leaves, then the time is spent."""
+        self._flush()
+        self.worked += seconds
+        spend(seconds)
 
     def _on_stored(self, ticket: int, records: Sequence[Record] | None) -> None:
         machine = self._machine

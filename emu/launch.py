@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from emu.attachment import NamespaceServer
+from emu.cpu_quota import CpuQuotas
 from emu.disk import disk_opener
 from emu.fault_injection import FaultInjector, InjectedFault
 from emu.foreign_program import ForeignProgram
@@ -29,6 +30,7 @@ from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
 from topologies.disk_model import DiskModel
 from topologies.keys import stream_key
+from topologies.node_models import HostModel
 from topologies.spec import Topology
 
 __all__ = ["Emulation", "NodeReport", "emulate"]
@@ -166,6 +168,22 @@ class _IsolatedEmulation:
         network = EmulatedNetwork(self.plan, self.codec)
         processes = NodeProcesses(self.programs, self.respawn)
         capture = _open_capture(self.captures, network, self.programs)
+        quotas = CpuQuotas(self._quotas())
+        try:
+            return self._run_nodes(processes, network, capture, quotas, began)
+        finally:
+            quotas.close()
+
+    def _run_nodes(
+        self,
+        processes: NodeProcesses,
+        network: EmulatedNetwork,
+        capture: PacketCapture | None,
+        quotas: CpuQuotas,
+        began: float,
+    ) -> dict[str, Any] | None:
+        """Fork the nodes, run them, and return the fields of an Emulation; None if the session was not started."""
+        processes.on_start = quotas.admit
         self._fork(processes, network)
         # Faults must begin on time, too.
         raise_priority()
@@ -189,6 +207,11 @@ class _IsolatedEmulation:
                 processes.reports, impairments, setup, elapsed, ended, *outcome, dict(injector.counts), injector.log, captured
             )
         )
+
+    def _quotas(self) -> dict[str, float]:
+        """Return the CPU quotas of hosts that have one, in cores."""
+        models = {name: self.topology.node(self.topology.member(name).node).model for name in self.programs}
+        return {name: model.quota for name, model in models.items() if isinstance(model, HostModel) and model.quota is not None}
 
     def _open(self, processes: NodeProcesses, network: EmulatedNetwork) -> bool:
         """Let others in, and wait until the session is started; returns whether it is."""

@@ -137,6 +137,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         used = _cpu() - before
         traffic = {"packets": host.traffic.packets, "octets": host.traffic.octets}
         report = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
+        report["worked"] = host.worked
         return report | {"killed": connection.killed}
     finally:
         host.close()

@@ -126,6 +126,9 @@ class Faults:
         shim.empty()
         host.machine = IDLE
         host.events = None
+        processors = host.endpoint.processors
+        if processors is not None and host.place in processors:
+            processors[host.place].crash()
         disk = self.network.fabric.disks.get(host.place)
         if disk is not None:
             disk.crash()

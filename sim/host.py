@@ -1,6 +1,7 @@
 """A simulated host: runs one machine, and is its ports."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +16,7 @@ from sim.disk import Disk
 from sim.fault_shim import FaultShim
 from sim.flight import Flight
 from sim.idle import IDLE
+from sim.processor import HostProcessor
 from sim.timers import KernelHost
 
 if TYPE_CHECKING:
@@ -180,8 +182,38 @@ class SimHost(KernelHost):
 
     def send(self, packet: Packet) -> bool:
         """Put a packet on the host's link now. Never full: the queue of the link is the limit."""
-        self.endpoint.transmit(self, packet)
+        endpoint = self.endpoint
+        processors = endpoint.processors
+        if processors is not None and self.place in processors:
+            sending = partial(endpoint.transmit, self, packet)
+            if processors[self.place].delay(sending, endpoint.fabric.kernel.env._now):
+                return False
+        endpoint.transmit(self, packet)
         return False
+
+    def work(self, seconds: float) -> None:
+        """See `Ports.work`."""
+        self.processor.work(seconds, self.endpoint.fabric.kernel.env._now)
+
+    @property
+    def processor(self) -> HostProcessor:
+        """The host's processor, made when first asked for."""
+        endpoint = self.endpoint
+        processors = endpoint.processors
+        if processors is None:
+            processors = endpoint.processors = {}
+        processor = processors.get(self.place)
+        if processor is None:
+            processor = processors[self.place] = HostProcessor(endpoint.fabric.kernel, self, self._replace_machine)
+        return processor
+
+    def _replace_machine(self, machine: Machine) -> None:
+        """Run `machine`, which stands for the one that runs now and gets all its inputs."""
+        endpoint = self.endpoint
+        endpoint.fabric.accelerator.before_input(self.machine)
+        self.machine = machine
+        for group in endpoint.groups_of(self.member):
+            endpoint.begin(self.member, group)
 
     def notify(self, event: Event) -> None:
         """Keep an event for the application until this input is over."""

@@ -26,7 +26,9 @@ class _Part(BaseModel):
 
 
 class HostModel(_Part):
-    """Receive processing of a host: a processor that needs time for each packet, with a buffer before it.
+    """The processor of a host, which needs time for each packet, with a buffer before it for those received.
+
+    It is one for all programs of the host, and what they state with `Ports.work` keeps it busy as well.
 
     The network card filters up to `filters` groups in hardware. If the host has joined more, every multicast on its link takes
     processor time, and groups that were not joined are filtered in software.
@@ -34,6 +36,17 @@ class HostModel(_Part):
 
     cpu: Duration = Field(default=0.0, description="Processor time per received packet, in seconds.")
     cpu_byte: Duration = Field(default=0.0, description="Additional processor time per byte of UDP payload, in seconds.")
+    cpu_frame: Duration = Field(
+        default=0.0, description="Additional processor time per Ethernet frame of a packet received or sent, in seconds."
+    )
+    quota: Annotated[float, Field(gt=0.0, le=1.0)] | None = Field(
+        default=None,
+        description="Share of one core that the host may use: costs take so much longer; in Mininet by the kernel, as root.",
+    )
+    cpu_send: Duration = Field(default=0.0, description="Processor time per packet sent, in seconds.")
+    cpu_send_byte: Duration = Field(
+        default=0.0, description="Additional processor time per byte of UDP payload sent, in seconds."
+    )
     buffer: Size | None = Field(
         default=None, description="Bytes of UDP payload that may wait for the processor; none: no limit."
     )
