@@ -11,6 +11,7 @@ from sim.disk import Disk
 from sim.fault_shim import FaultShim
 from sim.fingerprint import Fingerprint
 from sim.flight import Forwarding
+from sim.host_ports import HostPorts
 from sim.kernel import Kernel
 from sim.membership import Membership
 from sim.routes import Routes
@@ -42,6 +43,8 @@ class Fabric:
         """The hosts made so far, by place."""
         self.fault_shims: dict[int, FaultShim] = {}
         """The fault shims of hosts with faults, by place."""
+        self.ports = HostPorts()
+        """The ports of hosts that have several machines."""
         self.observers: list[Observer] = []
         """Called for every packet sent."""
         self.codec: Codec | None = None
@@ -65,3 +68,7 @@ class Fabric:
             rng = Rng(key_of(self.seed, "disk", host))
             disk = self.disks[place] = Disk(self.kernel, host, self.topology.node(node).disk, rng)
         return disk
+
+    def open_port(self, place: int, port: int, codec: Callable[[], Codec] | None) -> None:
+        """Use a port of a host; its codec is made where bytes travel."""
+        self.ports.open(place, port, None if self.codec is None or codec is None else codec())

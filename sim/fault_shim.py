@@ -11,6 +11,7 @@ from math import inf
 
 from protocols.machine import Address, Machine, Message, Ports
 from protocols.storage import Record
+from sim.addresses import name_and_port
 from sim.clock import Clock
 from sim.idle import IDLE
 from sim.timers import KernelHost
@@ -31,7 +32,7 @@ class Rule:
 
     def matches(self, source: Address) -> bool:
         """Whether packets from this host are shut out."""
-        return (source in self.names) is not self.others
+        return (name_and_port(source)[0] in self.names) is not self.others
 
 
 class FaultShim(Machine):

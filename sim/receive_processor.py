@@ -135,7 +135,7 @@ class LimitedHost(SimHost):
         self._processor.work(seconds, self.now)
         super().work(seconds)
 
-    def send(self, packet: Packet) -> bool:
+    def send(self, packet: Packet, port: int = 0) -> bool:
         """Send a packet, which costs processor time of its own."""
         model = self._limits.model
         cost = model.cpu_send + model.cpu_send_byte * packet.size
@@ -143,7 +143,7 @@ class LimitedHost(SimHost):
             cost += model.cpu_frame * frames_of(packet.size)
         if cost:
             self.work(cost)
-        return super().send(packet)
+        return super().send(packet, port)
 
 
 class LimitedEndpoint(Endpoint):

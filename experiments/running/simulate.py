@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -16,14 +16,12 @@ from experiments.running.recording import Recording
 from experiments.running.result import Result
 from experiments.running.run_progress import RunProgress
 from experiments.scenario.scenario import Scenario
-from protocols.cross import Mixed
 from protocols.errors import UnsupportedError
-from protocols.machine import Codec
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
 from topologies.impairments import impairment
 
-__all__ = ["codec_of", "simulate", "simulate_recorded"]
+__all__ = ["simulate", "simulate_recorded"]
 
 
 FIRST_THRESHOLD, NO_FULL_COLLECTION = 50_000, 1 << 30
@@ -65,7 +63,7 @@ def _without_full_collections() -> Iterator[None]:
 
 def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProgress | None) -> Result:
     topology = scenario.build_topology()
-    real, codec = scenario.wire == "bytes", codec_of(scenario)
+    real, codec = scenario.wire == "bytes", simulated_codec(scenario.protocol.spec, scenario.protocol.config)
     participants = Participants(
         scenario, topology, str, real, in_memory if real else accounted, fast=scenario.engine != "strict"
     )
@@ -132,12 +130,6 @@ def _processors(network: Network) -> dict[str, Any]:
 
 _COUNTS = ("offered", "dropped", "lost")
 _RARE = ("corrupt", "marked", "duplicated")
-
-
-def codec_of(scenario: Scenario) -> Callable[[], Codec]:
-    """Return a function that makes the codec of the protocol, and of cross traffic if the scenario has any."""
-    codec = simulated_codec(scenario.protocol.spec, scenario.protocol.config)
-    return (lambda: Mixed(codec())) if scenario.traffic else codec
 
 
 def _simulated(network: Network) -> list[dict[str, Any]]:
