@@ -5,8 +5,6 @@ is raised by `Loop.run`.
 """
 
 import asyncio
-import ctypes
-import selectors
 import socket
 import time
 from collections import deque
@@ -20,6 +18,8 @@ from typing import Any, TypeAlias, TypeVar
 from emu.disk import Disk, OpenDisk
 from emu.fair_queue import FairQueue
 from emu.slow_reader import SlowReader
+from emu.tcp import Inputs, TcpConnections
+from emu.tcp_connection import TcpConnection
 from emu.udp import (
     SEGMENTS,
     SendQueue,
@@ -31,20 +31,22 @@ from emu.udp import (
     socket_address_of,
 )
 from protocols.batches import Assisted, RunCodec, RunReceiver
+from protocols.connection import Connection
 from protocols.errors import LivelockError, StorageError, UsageError, WireError
+from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
 from protocols.storage import Change, Record
+from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
 
-__all__ = ["Loop", "UdpHost", "new_loop"]
+__all__ = ["UdpHost"]
 
 T = TypeVar("T")
 Arrived: TypeAlias = tuple[bytes, int, int, SocketAddress, Address]
 """A batch of packets, the offset of the next one, their length, their source, and the address they came to."""
 
-_PR_SET_TIMERSLACK = 29
 _MAX_BATCH = 100
 """Most packets received from one socket before other sockets and timers are served."""
 _LONGEST_BATCH = 0.005
@@ -57,44 +59,6 @@ _SLEEP_ERROR = 0.0002
 """Seconds by which the kernel may end a sleep too late."""
 _TIMER_QUANTUM = 0.0005
 """Seconds: wake-ups closer than this are merged, so that a fast sender fills its batches."""
-
-
-class Loop(asyncio.SelectorEventLoop):
-    """An asyncio event loop with exact timers that stops at the first exception of a callback.
-
-    `select` waits with microsecond resolution where `epoll` rounds to milliseconds; the timer slack of the kernel is set to
-    its minimum for the same reason (prctl(2), PR_SET_TIMERSLACK).
-    """
-
-    def __init__(self) -> None:
-        super().__init__(selectors.SelectSelector())
-        self._failure: BaseException | None = None
-        self.set_exception_handler(Loop._failed)
-        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
-
-    @staticmethod
-    def _failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        assert isinstance(loop, Loop)
-        if loop._failure is None:
-            loop._failure = context.get("exception") or RuntimeError(context["message"])
-        loop.stop()
-
-    def run(self, duration: float = inf) -> None:
-        """Run until `stop()` or for `duration` seconds; raise the first exception of a callback."""
-        limit = None if duration == inf else self.call_later(duration, self.stop)
-        try:
-            self.run_forever()
-        finally:
-            if limit is not None:
-                limit.cancel()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-
-
-def new_loop() -> Loop:
-    """Return a new loop for one or several hosts."""
-    return Loop()
 
 
 def spend(seconds: float) -> None:
@@ -116,7 +80,9 @@ class UdpHost:
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
     that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. `open_disk`
-    opens the host's disk when its machine first uses it. `traffic` counts packets sent, `faults` what went wrong.
+    opens the host's disk when its machine first uses it. `framing` makes what cuts the stream of a connection into messages;
+    `tcp` has the options of connections, None leaves them to the kernel. `traffic` counts packets sent, `faults` what went
+    wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
@@ -136,6 +102,8 @@ class UdpHost:
         held: bool = False,
         joining: float = 0.0,
         open_disk: OpenDisk | None = None,
+        framing: Callable[[], Framing] = LengthPrefixed,
+        tcp: TcpOptions | None = None,
     ) -> None:
         self.rng = rng
         self.traffic = Traffic()
@@ -155,16 +123,18 @@ class UdpHost:
         self._send_queue = SendQueue(transmitter, burst)
         self._send_queue.blocked = held
         here = (self.address, port)
-        self._sockets: dict[Address, socket.socket] = {
-            self._own_address: transmitter,
-            here: open_receiver(here, self.address, buffers),
-        }
+        receiver = open_receiver(here, self.address, buffers)
+        self._sockets: dict[Address, socket.socket] = {self._own_address: transmitter, here: receiver}
         self._drops: dict[Address, int] = {}
         self._queue: FairQueue[Arrived] = FairQueue(buffers)
         self._queue_drops = 0
         self._is_queueing = False
         self._full_since = inf
         self._refused = {WireError.reason: 0}
+        inputs = Inputs(lambda: self._machine, self._input, self._input_packets, self._flush)
+        self._tcp = TcpConnections(loop, receiver.getsockname(), codec, framing, tcp, inputs, self._refused)
+        if not held:
+            self._tcp.begin()
         self._events: deque[Event] = deque()
         self._machine: Machine | None = None
         self._reader: SlowReader | None = None
@@ -190,7 +160,7 @@ class UdpHost:
 
     @property
     def faults(self) -> dict[str, int]:
-        """Datagrams by what went wrong with them.
+        """Datagrams by what went wrong with them, and connections that were reset for it.
 
         `malformed`: not decodable, or too long for what they are; where the codec authenticates, `unauthenticated`, `replayed`
         and `stale`; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a
@@ -248,8 +218,9 @@ class UdpHost:
         self._input(self._reader.read_at, service_time, capacity)
 
     def stop(self) -> None:
-        """Stop the machine and leave its groups."""
+        """Stop the machine, leave its groups and reset its connections."""
         self._machine = None
+        self._tcp.stop()
         self._arm(inf)
         for to, sock in list(self._sockets.items()):
             self._loop.remove_reader(sock)
@@ -272,6 +243,7 @@ class UdpHost:
             self.later(when, action)
         self._scheduled.clear()
         self._loop.call_at(epoch, self._on_writable)
+        self._loop.call_at(epoch, self._tcp.begin)
 
     def close(self) -> None:
         """Close the sockets and cancel the timer; packets the kernel has not taken are lost."""
@@ -281,6 +253,7 @@ class UdpHost:
             self._thread.shutdown(wait=False, cancel_futures=True)
         if self._disk is not None:
             self._disk.close()
+        self._tcp.stop()
         for sock in self._sockets.values():
             self._loop.remove_reader(sock)
             self._loop.remove_writer(sock)
@@ -290,8 +263,12 @@ class UdpHost:
     # The ports of the machine ----------------------------------------------------------------------------------------
 
     def send(self, packet: Packet) -> bool:
-        """Queue a packet. Returns True while the kernel's socket buffer is full."""
+        """Queue a packet. Returns True while the kernel's socket buffer is full, or the connection that it is sent on."""
         message, to = packet.message, packet.to
+        if type(to) is TcpConnection:
+            data = to.codec.encode(message)
+            self.traffic.count(message, len(data))
+            return self._tcp.send(to, data)
         address: SocketAddress = socket_address_of(to.name) if type(to) is Group else to  # type: ignore[assignment]
         if isinstance(message, Run):
             assert self._run_codec is not None
@@ -304,6 +281,29 @@ class UdpHost:
             self.traffic.count(message, len(data))
             self._send_queue.push(data, address)
         return self._send_queue.blocked
+
+    def listen(self, port: int = 0) -> None:
+        """Accept connections at a port of this node. Raises UsageError if another program listens there."""
+        self._tcp.listen(port)
+
+    def connect(self, peer: object, port: int = 0) -> TcpConnection:
+        """Begin a connection with the machine that listens at `peer`, an IPv4 address and a port."""
+        return self._tcp.connect(peer, port)
+
+    def hang_up(self, connection: Connection) -> None:
+        """Close a connection when what was sent has arrived."""
+        assert isinstance(connection, TcpConnection)
+        self._tcp.hang_up(connection)
+
+    def hold(self, connection: Connection) -> None:
+        """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""
+        assert isinstance(connection, TcpConnection)
+        self._tcp.hold(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Deliver the messages of a connection again."""
+        assert isinstance(connection, TcpConnection)
+        self._tcp.release(connection)
 
     def notify(self, event: Event) -> None:
         """Queue an event for the application."""
@@ -412,6 +412,7 @@ class UdpHost:
             self._on_event(events.popleft())
 
     def _flush(self) -> None:
+        self._tcp.flush()
         queue = self._send_queue
         queue.flush()
         if queue.blocked and not self._writing:
