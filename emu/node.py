@@ -21,6 +21,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
+from emu.disk import OpenDisk
 from emu.foreign_program import ForeignContext, ForeignProgram
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
@@ -72,6 +73,8 @@ class NodeConfig:
     """Options of its connections; None leaves them to the kernel."""
     joining: float = 0.0
     """Seconds from joining a group until its packets arrive."""
+    open_disk: OpenDisk | None = None
+    """Opens its stable storage, which outlives its processes."""
     epoch: float = inf
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
 
@@ -124,6 +127,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         loopback=False,
         held=True,
         joining=node.joining,
+        open_disk=node.open_disk,
         framing=node.framing,
         tcp=node.tcp,
     )
@@ -142,6 +146,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         used = _cpu() - before
         traffic = {"packets": host.traffic.packets, "octets": host.traffic.octets}
         report = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
+        report["worked"] = host.worked
         return report | {"killed": connection.killed}
     finally:
         host.close()

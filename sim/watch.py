@@ -115,12 +115,12 @@ class _WatchedHost(SimHost):
         self.watched.arrived(flight, self.name, now)
         super().arrive(flight, lost_by, now)
 
-    def send(self, packet: Packet) -> bool:
+    def send(self, packet: Packet, port: int = 0) -> bool:
         """Report a packet, then send it."""
         now, number = self.now, self.watched.fabric.serial + 1
         for watcher in self.watched.watchers:
             watcher.sent(now, self.name, packet, number)
-        return super().send(packet)
+        return super().send(packet, port)
 
     def notify(self, event: Event) -> None:
         """Report an event, then keep it for the application."""

@@ -14,9 +14,9 @@ from experiments.scenario.cross_traffic import FlowEnd, FlowSource, flow_row
 from experiments.scenario.foreign_nodes import NodeChoice
 from experiments.scenario.scenario import Scenario
 from experiments.scenario.workload import Attendance, FileWorkload
-from protocols.cross import Load, Receipt, is_cross
+from protocols.cross import CrossCodec, Load, Receipt
 from protocols.errors import ConfigError
-from protocols.machine import Content, Group, Message, Source
+from protocols.machine import Content, Group, Source
 from topologies.addressing import node_id
 from topologies.spec import Topology
 from topologies.trees import in_scope
@@ -150,15 +150,15 @@ class Participants:
                 "workload: has no receivers; somebody in the scope of a ttl who does not send, or the members named"
             )
         for number, spec in enumerate(scenario.traffic):
-            self._add_role(spec.sink, Role(f"sink-{number}", is_cross, FlowEnd(number, spec)))
-            self._add_role(spec.source, Role(f"source-{number}", is_cross, FlowSource(number, spec)))
+            port = self._add_role(spec.sink, Role(f"sink-{number}", FlowEnd(number, spec), CrossCodec))
+            self._add_role(spec.source, Role(f"source-{number}", FlowSource(number, spec, port), CrossCodec))
         for session in sessions:
             self._enrol_senders(session)
         self._check_foreign()
         self._programs = {name: self._program(roles) for name, roles in self._roles.items()}
 
     def _add_role(self, host: str, role: Role) -> int:
-        """Add a role to a host and return its index among the host's roles."""
+        """Add a role to a host and return its number among the host's roles, which is its port."""
         roles = self._roles.setdefault(host, [])
         roles.append(role)
         return len(roles) - 1
@@ -172,7 +172,7 @@ class Participants:
             receiver = ReceiverProgram(self._node(session, name), self._sinks, one_run=True)
             entry = self._attendance.get(name)
             program: RestartableProgram = receiver if entry is None else PartTimeReceiver(receiver, entry.join, entry.leave)
-            place = self._add_role(name, Role(session.role(name in self._roles), _is_session, program))
+            place = self._add_role(name, Role(session.role(name in self._roles), program))
             self._receivers.append(_Enrolled(name, session, place, receiver))
 
     def _enrol_senders(self, session: MulticastSession) -> None:
@@ -183,7 +183,7 @@ class Participants:
                 self._senders.append(_Enrolled(name, session, 0, self._add_foreign(name, foreign)))
                 continue
             program = SenderProgram(node, jobs)
-            place = self._add_role(name, Role(session.role(name in self._roles), _is_session, program))
+            place = self._add_role(name, Role(session.role(name in self._roles), program))
             self._senders.append(_Enrolled(name, session, place, program))
 
     def _add_foreign(self, host: str, foreign: ForeignProgram) -> ForeignProgram:
@@ -361,10 +361,6 @@ class Participants:
         now = world.metrics["duration"]
         rows = [flow_row(number, spec, ends, now) for number, spec in enumerate(self.scenario.traffic)]
         return {"cross_traffic": rows} if rows else {}
-
-
-def _is_session(message: Message) -> bool:
-    return not is_cross(message)
 
 
 def _of_session(counts: Mapping[str, int]) -> dict[str, int]:

@@ -105,7 +105,7 @@ def test_an_object_is_received_in_runs(transfer: Transfer) -> None:
 
 def test_a_composite_machine_gets_single_messages(transfer: Transfer) -> None:
     composite = CompositeMachine(transfer.receiving)
-    component = composite.component("", lambda message: True)
+    component = composite.component("")
     receiver = Watched(component, NormConfig(), 2, transfer.group)
     component.run(receiver, transfer.note, transfer.accept)
     transfer.run()
