@@ -183,6 +183,8 @@ class TcpEnd(Connection):
     def accept(self, segment: Segment, now: float) -> None:
         """Answer a SYN."""
         self.state = ACCEPTING
+        # The machine knows nothing of it before it is established.
+        self._told = True
         self._expected = segment.end
         self._edge = 1 + segment.window
         self._echo = segment.stamp
@@ -307,7 +309,7 @@ class TcpEnd(Connection):
         if self.state == CONNECTING:
             self._expected = segment.end
             self._ack_now = True
-        self.state = OPEN
+        self.state, self._told = OPEN, False
         self._edge = segment.ack + segment.window
         self._on_ack(segment, now)
         self._inside = True
