@@ -75,7 +75,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         groups=participants.groups(),
         title=scenario.name,
         hold=hold,
-        ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
+        ttls=scenario.scopes,
     )
     results = {
         name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()

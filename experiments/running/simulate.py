@@ -70,10 +70,11 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
     began = time.process_time()
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
     network = make(topology, seed=scenario.seed, codec=codec if real else None, engine=scenario.engine)
-    for work in scenario.workload:
-        if work.ttl is not None:
-            network.limit_scope(work.sender, work.ttl)
-    monitor = RunMonitor(scenario, network, dict(participants.programs()), participants.machine_programs())
+    for host, ttl in scenario.scopes.items():
+        network.limit_scope(host, ttl)
+    monitor = RunMonitor(
+        scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties
+    )
     for name, program in participants.programs():
         program.start(network.host(name))
     if progress is not None:
@@ -97,7 +98,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
             _measured(network, used) | monitor.metrics(parts),
         ),
     )
-    return monitor.conclude(result, parts, finished=participants.over())
+    return monitor.conclude(result, parts, participants.ledger, finished=participants.over())
 
 
 def _check_programs(scenario: Scenario) -> None:
