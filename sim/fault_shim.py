@@ -5,13 +5,18 @@ Hosts without faults have none.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 
+from protocols.connection import Connection, Reason
 from protocols.machine import Address, Machine, Message, Ports
 from sim.addresses import name_and_port
 from sim.clock import Clock
+from sim.flight import Flight
 from sim.idle import IDLE
+from sim.tcp.end import TcpEnd
 from sim.timers import KernelHost
 
 __all__ = ["FaultShim", "Rule"]
@@ -47,7 +52,8 @@ class FaultShim(Machine):
         self.inner: Machine = IDLE
         self.clock = Clock()
         self.rules: list[Rule] = []
-        self.parked: list[tuple[Rule, Received]] = []
+        self.parked: list[tuple[Rule, Callable[[float], None]]] = []
+        """The receptions that wait for the end of a rule."""
         self.dropped = 0
         """Packets dropped by rules and by the full buffer of a slow application."""
         self.takes = 0.0
@@ -72,16 +78,40 @@ class FaultShim(Machine):
         self.inner.start(now)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Drop, park, queue or deliver a packet."""
-        received = (message, source, to)
-        for rule in self.rules:
-            if rule.matches(source):
-                self._shut_out(rule, received)
-                return
+        """Drop, park, queue or deliver a packet; a message of a connection is never dropped or parked."""
+        is_packet = not isinstance(source, Connection)
+        if is_packet and self._is_shut_out(source, partial(self.receive, message, source, to)):
+            return
         if self.takes:
-            self._queue(received, now)
+            self._queue((message, source, to), now)
         else:
             self.inner.receive(message, source, to, self.clock.read(now))
+
+    def shuts_out(self, flight: Flight, receive: Callable[[float], None]) -> bool:
+        """Return whether a segment of a connection is dropped or parked; a parked one is received by `receive(now)` later."""
+        return flight.source != self.host.name and self._is_shut_out(flight.source, receive)
+
+    def _is_shut_out(self, source: Address, receive: Callable[[float], None]) -> bool:
+        for rule in self.rules:
+            if rule.matches(source):
+                if rule.parks:
+                    self.parked.append((rule, receive))
+                else:
+                    self.dropped += 1
+                return True
+        return False
+
+    def opened(self, connection: Connection, now: float) -> None:
+        """Pass it on; see `Machine`."""
+        self.inner.opened(connection, self.clock.read(now))
+
+    def drained(self, connection: Connection, now: float) -> None:
+        """Pass it on; see `Machine`."""
+        self.inner.drained(connection, self.clock.read(now))
+
+    def closed(self, connection: Connection, reason: Reason, now: float) -> None:
+        """Pass it on; the messages received before were read, since the connection waits for that."""
+        self.inner.closed(connection, reason, self.clock.read(now))
 
     def wake(self, now: float) -> None:
         """Let the slow application read, and the inner machine wake, as far as these are due."""
@@ -99,10 +129,10 @@ class FaultShim(Machine):
     def release(self, rule: Rule, now: float) -> None:
         """Remove a rule; the packets it parked are received now, in order."""
         self.rules.remove(rule)
-        kept = [received for other, received in self.parked if other is rule]
+        kept = [receive for other, receive in self.parked if other is rule]
         self.parked = [entry for entry in self.parked if entry[0] is not rule]
-        for received in kept:
-            self.receive(*received, now)
+        for receive in kept:
+            receive(now)
 
     def read_at(self, takes: float, room: int, now: float) -> None:
         """Let the application take `takes` seconds for a packet from now on, and `room` wait; with 0.0 it reads all now."""
@@ -120,14 +150,8 @@ class FaultShim(Machine):
         self.queue.clear()
         self.parked.clear()
 
-    def _shut_out(self, rule: Rule, received: Received) -> None:
-        if rule.parks:
-            self.parked.append((rule, received))
-        else:
-            self.dropped += 1
-
     def _queue(self, received: Received, now: float) -> None:
-        if len(self.queue) >= self.room:
+        if len(self.queue) >= self.room and not isinstance(received[1], Connection):
             self.dropped += 1
             return
         if not self.queue:
@@ -136,4 +160,9 @@ class FaultShim(Machine):
         self.rearm()
 
     def _read(self, now: float) -> None:
-        self.inner.receive(*self.queue.popleft(), self.clock.read(now))
+        message, source, to = self.queue.popleft()
+        if not isinstance(source, TcpEnd):
+            self.inner.receive(message, source, to, self.clock.read(now))
+        elif source.wants_next():
+            self.inner.receive(message, source, to, self.clock.read(now))
+            source.was_read(now)

@@ -124,6 +124,8 @@ class Faults:
         self.counts["crash"] += 1
         self._crashed[host.place] = shim.inner
         shim.empty()
+        # The kernel of the host goes on without the process, and says so to its peers.
+        self.network.fabric.tcp.crash(host)
         host.machine = IDLE
         host.events = None
 

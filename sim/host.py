@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mypy_extensions import mypyc_attr
 
-from protocols.errors import UsageError
+from protocols.connection import Connection
+from protocols.errors import ContractError, UsageError
 from protocols.events import Event
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
@@ -15,6 +16,8 @@ from sim.addresses import address_at, name_and_port
 from sim.fault_shim import FaultShim
 from sim.flight import Flight
 from sim.idle import IDLE
+from sim.tcp.end import TcpEnd
+from sim.tcp.segment import Segment
 from sim.timers import KernelHost
 
 if TYPE_CHECKING:
@@ -112,6 +115,7 @@ class SimHost(KernelHost):
         endpoint.fabric.ports.close(self.place)
         self.machine = IDLE
         self.armed = inf
+        endpoint.fabric.tcp.stop(self)
 
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` (seconds), or now if that is past."""
@@ -187,11 +191,21 @@ class SimHost(KernelHost):
         del lost_by
         if self.listens_to(flight):
             fabric = self.endpoint.fabric
+            if isinstance(flight.message, Segment):
+                self._arrive_segment(flight, now)
+                return
             fabric.delivered += 1
             if fabric.on_delivery is not None:
                 fabric.on_delivery(now, self.name, flight.message)
             fabric.accelerator.before_receive(self.machine)
             self.machine.receive(flight.message, flight.source, flight.route.to, now)
+
+    def _arrive_segment(self, flight: Flight, now: float) -> None:
+        """Take a segment of a connection, unless a fault shuts out the host that sent it."""
+        shim = self._fault_shim()
+        fabric = self.endpoint.fabric
+        if shim is None or not shim.shuts_out(flight, lambda later: fabric.tcp.arrive(self, flight, later)):
+            fabric.tcp.arrive(self, flight, now)
 
     def listens_to(self, flight: Flight) -> bool:
         """Whether the packet is for this host, or for a group it listens to."""
@@ -201,7 +215,13 @@ class SimHost(KernelHost):
     # Ports
 
     def send(self, packet: Packet, port: int = 0) -> bool:
-        """Put a packet on the host's link now. Never full: the queue of the link is the limit."""
+        """Put a packet on the host's link now, or on a connection.
+
+        A link is never full, since its queue is the limit; a connection is full when its buffer is.
+        """
+        to = packet.to
+        if isinstance(to, Connection):
+            return self._write(to, packet)
         self.endpoint.transmit(self, packet, port)
         return False
 
@@ -227,6 +247,27 @@ class SimHost(KernelHost):
                 self.parked = self.armed
             self.armed = when
             self.endpoint.fabric.timers.requests.append((when, self.place))
+
+    def _write(self, connection: Connection, packet: Packet) -> bool:
+        if not isinstance(connection, TcpEnd):
+            raise ContractError(f"{self.name} sends to a connection of another world: {connection!r}")
+        return connection.write(packet.message, packet.size, self.now)
+
+    def listen(self, port: int = 0) -> None:
+        """Accept connections for the machine at a port of the host; UsageError when another machine listens there."""
+        self.endpoint.fabric.tcp.listen(self, port)
+
+    def connect(self, peer: object, port: int = 0) -> Connection:
+        """Begin a connection of the machine at a port of the host with the machine that listens at `peer`."""
+        return self.endpoint.fabric.tcp.connect(self, peer, port)
+
+    def hang_up(self, connection: Connection) -> None:
+        """Close a connection when all that was sent on it has arrived."""
+        assert isinstance(connection, TcpEnd), "a connection is that of a host of this network"
+        connection.hang_up(self.now)
+
+    def segment_sent(self, packet: Packet) -> None:
+        """Note that a segment of one of the host's connections is put on the network; only watched hosts do."""
 
     def join(self, group: Group, port: int = 0) -> None:
         """Receive what is sent to the group, from the next packet that arrives."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from experiments.scenario.connections import Connections
 from experiments.scenario.cross_traffic import AnyTraffic
 from experiments.scenario.emulation_options import EmulationChoice
 from experiments.scenario.fault_schedule import Fault
@@ -68,6 +69,7 @@ class Scenario(BaseModel):
     wire: Literal["objects", "bytes"] = Field(
         default="objects", description="simulator: pass messages as objects, or encode and decode them on the way"
     )
+    connections: Connections = Field(default_factory=Connections, description="TCP of protocols that use connections")
     emu: EmulationChoice = Field(default_factory=EmulationChoice, description="options of runs in Mininet")
     engine: Literal["auto", "strict", "fast"] = Field(
         default="auto",
@@ -231,6 +233,8 @@ class Scenario(BaseModel):
             meaning["protocol"] = rest | {"key_file": True} if meaning["protocol"]["key_file"] else rest
         if not any(choice.foreign or choice.role for choice in self.nodes.values()):
             del meaning["nodes"]
+        if self.connections == Connections():
+            del meaning["connections"]
         if self.emu.trunk == "any":
             del meaning["emu"]["trunk"]
         text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
