@@ -5,8 +5,6 @@ is raised by `Loop.run`.
 """
 
 import asyncio
-import ctypes
-import selectors
 import socket
 import time
 from collections import deque
@@ -19,22 +17,26 @@ from typing import Any, TypeAlias, TypeVar
 from emu.fair_queue import FairQueue
 from emu.ports import UdpPort, UdpPorts, open_port
 from emu.slow_reader import SlowReader
+from emu.tcp import Inputs, TcpConnections
+from emu.tcp_connection import TcpConnection
 from emu.udp import SEGMENTS, SocketAddress, address_of, open_receiver, receive_coalesced, socket_address_of
 from protocols.batches import Assisted, RunReceiver
+from protocols.connection import Connection
 from protocols.errors import LivelockError, UsageError, WireError
+from protocols.framing import Framing, LengthPrefixed
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
+from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
 
-__all__ = ["Loop", "UdpHost", "new_loop"]
+__all__ = ["UdpHost"]
 
 T = TypeVar("T")
 Arrived: TypeAlias = tuple[bytes, int, int, SocketAddress, Address]
 """A batch of packets, the offset of the next one, their length, their source, and the address they came to."""
 
-_PR_SET_TIMERSLACK = 29
 _MAX_BATCH = 100
 """Most packets received from one socket before other sockets and timers are served."""
 _LONGEST_BATCH = 0.005
@@ -47,44 +49,6 @@ _TIMER_QUANTUM = 0.0005
 """Seconds: wake-ups closer than this are merged, so that a fast sender fills its batches."""
 
 
-class Loop(asyncio.SelectorEventLoop):
-    """An asyncio event loop with exact timers that stops at the first exception of a callback.
-
-    `select` waits with microsecond resolution where `epoll` rounds to milliseconds; the timer slack of the kernel is set to
-    its minimum for the same reason (prctl(2), PR_SET_TIMERSLACK).
-    """
-
-    def __init__(self) -> None:
-        super().__init__(selectors.SelectSelector())
-        self._failure: BaseException | None = None
-        self.set_exception_handler(Loop._failed)
-        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
-
-    @staticmethod
-    def _failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        assert isinstance(loop, Loop)
-        if loop._failure is None:
-            loop._failure = context.get("exception") or RuntimeError(context["message"])
-        loop.stop()
-
-    def run(self, duration: float = inf) -> None:
-        """Run until `stop()` or for `duration` seconds; raise the first exception of a callback."""
-        limit = None if duration == inf else self.call_later(duration, self.stop)
-        try:
-            self.run_forever()
-        finally:
-            if limit is not None:
-                limit.cancel()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-
-
-def new_loop() -> Loop:
-    """Return a new loop for one or several hosts."""
-    return Loop()
-
-
 class UdpHost:
     """A node on a real network: sockets, clock, and the ports of its machine.
 
@@ -95,8 +59,9 @@ class UdpHost:
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
     that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. `names` has
-    the addresses of hosts, with their ports for unicast, for programs that name hosts. `traffic` counts packets sent, `faults`
-    what went wrong.
+    the addresses of hosts, with their ports for unicast, for programs that name hosts. `framing` makes what cuts the stream of
+    a connection into messages; `tcp` has the options of connections, None leaves them to the kernel. `traffic` counts packets
+    sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
@@ -116,6 +81,8 @@ class UdpHost:
         held: bool = False,
         joining: float = 0.0,
         names: Mapping[str, SocketAddress] | None = None,
+        framing: Callable[[], Framing] = LengthPrefixed,
+        tcp: TcpOptions | None = None,
     ) -> None:
         self.rng = rng
         self.traffic = Traffic()
@@ -143,6 +110,10 @@ class UdpHost:
         self._is_queueing = False
         self._full_since = inf
         self._refused = {WireError.reason: 0}
+        inputs = Inputs(lambda: self._machine, self._input, self._input_packets, self._flush)
+        self._tcp = TcpConnections(loop, self._first.where, codec, framing, tcp, inputs, self._refused)
+        if not held:
+            self._tcp.begin()
         self._events: deque[Event] = deque()
         self._machine: Machine | None = None
         self._reader: SlowReader | None = None
@@ -173,7 +144,7 @@ class UdpHost:
 
     @property
     def faults(self) -> dict[str, int]:
-        """Datagrams by what went wrong with them.
+        """Datagrams by what went wrong with them, and connections that were reset for it.
 
         `malformed`: not decodable, or too long for what they are; where the codec authenticates, `unauthenticated`, `replayed`
         and `stale`; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a
@@ -228,10 +199,13 @@ class UdpHost:
 
     def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
         """Use a port: UDP port `port` above the first one. Its datagrams have a source of their own."""
-        self._ports.open(port, self._codec if codec is None else codec(), held=self._epoch == inf)
+        own = self._codec if codec is None else codec()
+        self._ports.open(port, own, held=self._epoch == inf)
+        self._tcp.open_port(port, own)
 
     def close_port(self, port: int) -> None:
-        """Stop using a port: its groups are left, and its sockets closed, but those of port 0."""
+        """Stop using a port: its groups are left, its connections reset, and its sockets closed, but those of port 0."""
+        self._tcp.close_port(port)
         for group in self._ports.groups_of(port):
             self.leave(group, port)
         self._ports.close_port(port)
@@ -251,8 +225,9 @@ class UdpHost:
         self._input(self._reader.read_at, service_time, capacity)
 
     def stop(self) -> None:
-        """Stop the machine and leave its groups."""
+        """Stop the machine, leave its groups and reset its connections."""
         self._machine = None
+        self._tcp.stop()
         self._arm(inf)
         for port in self._ports.numbers():
             self.close_port(port)
@@ -275,6 +250,7 @@ class UdpHost:
         self._scheduled.clear()
         for number in self._ports.numbers():
             self._loop.call_at(epoch, self._on_writable, self._ports[number])
+        self._loop.call_at(epoch, self._tcp.begin)
 
     def close(self) -> None:
         """Close the sockets and cancel the timer; packets the kernel has not taken are lost."""
@@ -282,13 +258,18 @@ class UdpHost:
             self._timer.cancel()
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
+        self._tcp.stop()
         self._ports.close()
 
     # The ports of the machine ----------------------------------------------------------------------------------------
 
     def send(self, packet: Packet, port: int = 0) -> bool:
-        """Queue a packet. Returns True while the kernel's socket buffer is full."""
+        """Queue a packet. Returns True while the kernel's socket buffer is full, or the connection that it is sent on."""
         message, to, at = packet.message, packet.to, self._ports[port]
+        if type(to) is TcpConnection:
+            data = to.codec.encode(message)
+            self.traffic.count(message, len(data))
+            return self._tcp.send(to, data)
         address: SocketAddress = socket_address_of(to.name) if type(to) is Group else to  # type: ignore[assignment]
         if isinstance(message, Run):
             assert at.run_codec is not None
@@ -301,6 +282,29 @@ class UdpHost:
             self.traffic.count(message, len(data))
             at.queue.push(data, address)
         return at.queue.blocked
+
+    def listen(self, port: int = 0) -> None:
+        """Accept connections at a port of this node. Raises UsageError if another program listens there."""
+        self._tcp.listen(port)
+
+    def connect(self, peer: object, port: int = 0) -> TcpConnection:
+        """Begin a connection with the machine that listens at `peer`, an IPv4 address and a port."""
+        return self._tcp.connect(peer, port)
+
+    def hang_up(self, connection: Connection) -> None:
+        """Close a connection when what was sent has arrived."""
+        assert isinstance(connection, TcpConnection)
+        self._tcp.hang_up(connection)
+
+    def hold(self, connection: Connection) -> None:
+        """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""
+        assert isinstance(connection, TcpConnection)
+        self._tcp.hold(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Deliver the messages of a connection again."""
+        assert isinstance(connection, TcpConnection)
+        self._tcp.release(connection)
 
     def notify(self, event: Event) -> None:
         """Queue an event for the application."""
@@ -363,6 +367,7 @@ class UdpHost:
             self._on_event(events.popleft())
 
     def _flush(self) -> None:
+        self._tcp.flush()
         for port in self._ports.flush():
             port.is_writing = True
             self._loop.add_writer(port.transmitter, self._on_writable, port)

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from emu.foreign_program import ForeignContext, ForeignProgram
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace
 from protocols.errors import McastlabError
 from protocols.hosting import PortsHost

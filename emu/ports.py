@@ -97,7 +97,10 @@ class UdpPorts:
         port = self._ports.get(number)
         if port is None:
             ip, first = self._where
-            port = self._ports[number] = self._make(number, (ip, first + number if first else 0))
+            port = self._ports[number] = self._make(number, (ip, first + number))
+            if not first:
+                # The kernel chose it.
+                self._where = port.where
             port.queue.blocked = port.is_writing = held
             for sock in (port.transmitter, port.receiver):
                 self._readers[sock.getsockname()] = port

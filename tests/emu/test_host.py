@@ -7,7 +7,8 @@ from math import inf
 
 import pytest
 
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace, run_isolated
 from emu.network import EmulatedNetwork
 from emu.plan import plan_emulation

@@ -1,0 +1,1 @@
+"""What TCP has in every world: the options of its connections."""
