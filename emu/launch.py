@@ -226,9 +226,8 @@ class _IsolatedEmulation:
             # Captures, the meters of foreign programs and fault filters must see single packets, not batches.
             burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
             address, ttl, key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
-            processes.fork(
-                NodeConfig(name, network.pid(name), address, self.node_codec, self.port, ttl, burst, key, joining=joining)
-            )
+            common = self.node_codec, self.port, ttl, burst, key, joining
+            processes.fork(NodeConfig(name, network.pid(name), address, *common, names=plan.addresses))
 
 
 def _name_hosts(addresses: Mapping[str, str]) -> None:

@@ -15,14 +15,15 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
 from emu.foreign_program import ForeignContext, ForeignProgram
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace
 from protocols.errors import McastlabError
 from protocols.hosting import PortsHost
@@ -67,6 +68,8 @@ class NodeConfig:
     """Seconds from joining a group until its packets arrive."""
     epoch: float = inf
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The addresses of all hosts, for programs that name one."""
 
 
 def fork_node(node: NodeConfig, program: Program | ForeignProgram, control: socket.socket) -> int:
@@ -117,6 +120,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         loopback=False,
         held=True,
         joining=node.joining,
+        names={name: (address, node.port) for name, address in node.names.items()},
     )
     try:
         report_counters = partial(_report_counters, loop, control, host.counters, lambda: host.now)

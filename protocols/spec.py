@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
 from protocols.errors import UsageError
+from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec, Group, Machine, Ports, Sender
 from protocols.messaging import Guarantees
 from protocols.roles import Role
@@ -58,6 +59,9 @@ class ProtocolSpec:
 
     It is imported only when `makers` is asked for it. None: there is none.
     """
+
+    framing: Callable[[], Framing] = LengthPrefixed
+    """Makes what joins messages to the stream of a connection; each end of each connection has its own."""
 
     authenticated: MakeAuthenticated | None = None
     """Makes the codec of a node that authenticates messages. None: the protocol can't; its config has no `key_file`."""

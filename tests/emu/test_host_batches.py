@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from experiments.contract.content import Bytes, pattern
 from experiments.running.content import MemorySink
 from protocols.composite import CompositeMachine
