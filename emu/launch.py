@@ -21,10 +21,13 @@ from emu.packet_capture import CapturePoint, PacketCapture
 from emu.plan import EmulationPlan, plan_emulation
 from emu.requirements import check_kernel, check_tools, run
 from emu.tap import check_tap
+from emu.tcp_sockets import check_options
 from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
 from protocols.errors import UnsupportedError, UsageError
+from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec
+from protocols.tcp.options import TcpOptions
 from topologies.keys import stream_key
 from topologies.spec import Topology
 
@@ -79,6 +82,8 @@ def emulate(
     title: str = "emulation",
     hold: Hold | None = None,
     node_codec: Callable[[], Codec] | None = None,
+    framing: Callable[[], Framing] = LengthPrefixed,
+    tcp: TcpOptions | None = None,
 ) -> Emulation:
     """Run a program on each named host until `over(names of finished hosts)` is true, or for `duration` seconds.
 
@@ -87,13 +92,16 @@ def emulate(
     restarts. `progress` is called every second with the counters of all nodes, in the process that runs the emulation. `trunk`
     is the encapsulation on the cable of routers with `mac: single`. With `keyed` all losses are the simulator's for this
     `seed`, packet by packet. Links read packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` names
-    the emulation to who attaches to it. `hold` holds the network before and after the run.
+    the emulation to who attaches to it. `hold` holds the network before and after the run. `framing` makes what cuts the stream
+    of a connection into messages, `tcp` has the options of connections; None leaves them to the kernel.
 
     NotStartedError if `hold` ends it before the run. UnsupportedError, before anything starts, if this machine can't run it.
     A node that dies does not end the run; its report says how it died.
     """
     _check_programs(topology, programs)
     check_tools()
+    if tcp is not None:
+        check_options(tcp)
     kind = choose_trunk(topology, trunk)
     plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=kind)
     if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
@@ -117,6 +125,8 @@ def emulate(
         progress,
         server,
         held,
+        framing,
+        tcp,
     )
     with server.socket:
         return emulation.run(talk)
@@ -141,6 +151,8 @@ class _IsolatedEmulation:
     progress: ProgressCallback | None
     server: NamespaceServer
     held: HeldSession | None
+    framing: Callable[[], Framing]
+    tcp: TcpOptions | None
 
     def run(self, meanwhile: Callable[[], None] | None) -> Emulation:
         """Run it in isolated namespaces, and `meanwhile()` in this process."""
@@ -226,8 +238,9 @@ class _IsolatedEmulation:
             # Captures, the meters of foreign programs and fault filters must see single packets, not batches.
             burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
             address, ttl, key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
-            common = self.node_codec, self.port, ttl, burst, key, joining
-            processes.fork(NodeConfig(name, network.pid(name), address, *common, names=plan.addresses))
+            pid, codec, port = network.pid(name), self.node_codec, self.port
+            common = codec, port, ttl, burst, key, self.framing, self.tcp, joining
+            processes.fork(NodeConfig(name, pid, address, *common, names=plan.addresses))
 
 
 def _name_hosts(addresses: Mapping[str, str]) -> None:
