@@ -18,7 +18,7 @@ from experiments.workload.ledger import Ledger
 from protocols.events import ObjectReceived
 from protocols.machine import Content, Machine, Source
 
-__all__ = ["RULES", "Invariants", "Violation"]
+__all__ = ["RULES", "Invariants", "Violation", "check_messages"]
 
 RULES = ("once", "intact", "order", "sent", "memory", "quiescence")
 MESSAGE_RULES = ("matches", "promised", "fifo")
@@ -34,6 +34,18 @@ class Violation:
     host: str
     rule: str
     what: str
+
+
+def message_rules(ledger: Ledger) -> list[str]:
+    """Return the rules of messages that are checked in a run."""
+    return [rule for rule in MESSAGE_RULES if rule == "matches" or getattr(ledger.guarantees, rule)]
+
+
+def check_messages(ledger: Ledger) -> dict[str, Any]:
+    """Return plain values as `Invariants.plain`, of a run in which only the messages are checked."""
+    checked = [*(["once"] if ledger.guarantees.once else []), *message_rules(ledger)]
+    violations = [asdict(Violation(*broken)) for broken in ledger.broken[:KEPT]]
+    return {"checked": checked, "broken": len(ledger.broken), "violations": violations}
 
 
 class Invariants:
@@ -115,7 +127,7 @@ class Invariants:
 
     def add_ledger(self, ledger: Ledger) -> None:
         """Add what broke the rules of messages in a run."""
-        self._rules = [rule for rule in MESSAGE_RULES if rule == "matches" or getattr(ledger.guarantees, rule)]
+        self._rules = message_rules(ledger)
         for broken in ledger.broken:
             self._broken(*broken)
 

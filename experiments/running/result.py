@@ -66,7 +66,7 @@ class Result:
 
     @property
     def violations(self) -> list[dict[str, Any]]:
-        """The first violations of invariants; empty where none were checked (Mininet)."""
+        """The first violations of invariants; empty where none were checked (files in Mininet)."""
         found: list[dict[str, Any]] = self.metrics.get("invariants", {}).get("violations", [])
         return found
 

@@ -165,6 +165,7 @@ class Ledger:
         spans: list[tuple[float, float | None]] = [(begin, end) for begin, end, _ in entry["spans"]]
         tally = self._deliveries(name, subscription, entry["delivered"], spans)
         due = promised = lost = missing = gone = 0
+        first_due = inf
         begin, end = entry["wanted"]
         steady = spans[-1][0] if spans and spans[-1][1] is None else inf
         latest = self._latest(tally)
@@ -176,6 +177,7 @@ class Ledger:
                 came, over = key in tally.first, key in expired or published.is_expired(number)
                 answered = published.is_promised(number, self.guarantees.survives_publisher)
                 due += 1
+                first_due = min(first_due, at)
                 gone += over and not came
                 lost += not came and not over
                 if answered and (came or (at >= steady and not over)):
@@ -197,7 +199,7 @@ class Ledger:
             missing=missing,
             in_order=tally.in_order,
             interruptions=len(reasons),
-            **self._times(subscription, tally),
+            **self._times(tally, first_due),
         )
 
     def _is_match(self, subscription: Subscription, published: _Published, number: int) -> bool:
@@ -257,16 +259,11 @@ class Ledger:
         if not any(other == publisher and first <= number <= last for other, first, last in told):
             self._break(at, name, "promised", f"message {number} of publisher {publisher} was skipped, and nobody told")
 
-    def _times(self, subscription: Subscription, tally: _Tally) -> dict[str, float | None]:
-        """Return latencies and goodput; the time of the goodput begins with the first message published."""
+    @staticmethod
+    def _times(tally: _Tally, first_due: float) -> dict[str, float | None]:
+        """Return latencies and goodput; the time of the goodput begins with the first message that was due."""
         delays, times = sorted(tally.latencies), list(tally.first.values())
-        begins = [
-            at
-            for published in self._published.values()
-            if published.plan.work.to == subscription.destination or subscription.selector
-            for _, at in published.times()
-        ]
-        span = max(times) - min(begins) if times and begins else 0.0
+        span = max(times) - first_due if times else 0.0
         return {
             "latency_p50": delays[len(delays) // 2] if delays else None,
             "latency_p99": delays[min(len(delays) - 1, len(delays) * 99 // 100)] if delays else None,
