@@ -187,6 +187,17 @@ class Scenario(BaseModel):
         named = [host for work in self.publications for name in work.hosts for host in self._hosts_of(name)]
         return list(dict.fromkeys([*(work.sender for work in self.files), *named]))
 
+    def under(self, choice: ProtocolChoice) -> "Scenario":
+        """Return the scenario with another protocol, without the roles of nodes that it does not have.
+
+        ConfigError if a role it needs is not taken.
+        """
+        roles = roles_of(choice.spec)
+        nodes = {name: node for name, node in self.nodes.items() if node.role is None or node.role in roles}
+        other = self.model_copy(update={"protocol": choice, "nodes": nodes})
+        other._check_roles()
+        return other
+
     @property
     def segment(self) -> int:
         """Bytes of content in a packet."""
