@@ -283,6 +283,7 @@ class _IsolatedEmulation:
                     self.framing,
                     self.tcp,
                     joining=joining,
+                    names=plan.addresses,
                     open_disk=disk_opener(self.disk / name / "store.sqlite", name, model),
                 )
             )

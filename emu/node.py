@@ -15,7 +15,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -77,6 +77,8 @@ class NodeConfig:
     """Opens its stable storage, which outlives its processes."""
     epoch: float = inf
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The addresses of all hosts, for programs that name one."""
 
 
 def fork_node(node: NodeConfig, program: Program | ForeignProgram, control: socket.socket) -> int:
@@ -128,6 +130,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         held=True,
         joining=node.joining,
         open_disk=node.open_disk,
+        names={name: (address, node.port) for name, address in node.names.items()},
         framing=node.framing,
         tcp=node.tcp,
     )

@@ -76,10 +76,11 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
         engine=scenario.engine,
         connections=scenario.connections.options(),
     )
-    for work in scenario.workload:
-        if work.ttl is not None:
-            network.limit_scope(work.sender, work.ttl)
-    monitor = RunMonitor(scenario, network, dict(participants.programs()), participants.machine_programs())
+    for host, ttl in scenario.scopes.items():
+        network.limit_scope(host, ttl)
+    monitor = RunMonitor(
+        scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties
+    )
     for name, program in participants.programs():
         program.start(network.host(name))
     if progress is not None:
@@ -103,7 +104,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
             _measured(network, used) | monitor.metrics(parts),
         ),
     )
-    return monitor.conclude(result, parts, finished=participants.over())
+    return monitor.conclude(result, parts, participants.ledger, finished=participants.over())
 
 
 def _check_programs(scenario: Scenario) -> None:
