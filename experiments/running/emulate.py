@@ -13,6 +13,7 @@ from experiments.running.authentication import node_codec
 from experiments.running.emulated_faults import emulated
 from experiments.running.foreign_programs import check_programs
 from experiments.running.invariants import check_messages
+from experiments.running.lives import join_lives
 from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import OnDisk
 from experiments.running.recording import Recording
@@ -83,7 +84,8 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         ttls=scenario.scopes,
     )
     results = {
-        name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()
+        name: join_lives([*node.earlier, node.result]) if node.result is not None else {"fault": node.error}
+        for name, node in emulation.nodes.items()
     }
     packets, octets = Counter[str](), Counter[str]()
     for node in emulation.nodes.values():
