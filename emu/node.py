@@ -21,6 +21,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
+from emu.disk import OpenDisk
 from emu.foreign_program import ForeignContext, ForeignProgram
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
@@ -66,6 +67,8 @@ class NodeConfig:
     """Key of its random numbers, the same as in the simulator (`topologies.keys.stream_key`)."""
     joining: float = 0.0
     """Seconds from joining a group until its packets arrive."""
+    open_disk: OpenDisk | None = None
+    """Opens its stable storage, which outlives its processes."""
     epoch: float = inf
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -121,6 +124,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         held=True,
         joining=node.joining,
         names={name: (address, node.port) for name, address in node.names.items()},
+        open_disk=node.open_disk,
     )
     try:
         report_counters = partial(_report_counters, loop, control, host.counters, lambda: host.now)
@@ -137,6 +141,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         used = _cpu() - before
         traffic = {"packets": host.traffic.packets, "octets": host.traffic.octets}
         report = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
+        report["worked"] = host.worked
         return report | {"killed": connection.killed}
     finally:
         host.close()

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
         SenderReset,
         SenderSilent,
     )
+    from protocols.hosting import Host
     from protocols.machine import (
         Address,
         Codec,
         Content,
         Group,
-        Host,
         Machine,
         Message,
         Offer,

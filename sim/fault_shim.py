@@ -5,10 +5,12 @@ Hosts without faults have none.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
 from protocols.machine import Address, Machine, Message, Ports
+from protocols.storage import Record
 from sim.addresses import name_and_port
 from sim.clock import Clock
 from sim.idle import IDLE
@@ -91,6 +93,14 @@ class FaultShim(Machine):
         inner = self.inner
         if self.clock.when(inner.deadline) <= now:
             inner.wake(self.clock.read(now, inner.deadline))
+
+    def stored(self, ticket: int, now: float) -> None:
+        """Pass it on: a slow application is slow to read packets only."""
+        self.inner.stored(ticket, now)
+
+    def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
+        """Pass it on."""
+        self.inner.fetched(ticket, records, now)
 
     def counts(self) -> dict[str, int]:
         """Return the counters of the inner machine."""

@@ -1,6 +1,7 @@
 """A simulated host: runs one machine, and is its ports."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,10 +12,13 @@ from protocols.events import Event
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng, extend
+from protocols.storage import Change
 from sim.addresses import address_at, name_and_port
+from sim.disk import Disk
 from sim.fault_shim import FaultShim
 from sim.flight import Flight
 from sim.idle import IDLE
+from sim.processor import HostProcessor
 from sim.timers import KernelHost
 
 if TYPE_CHECKING:
@@ -110,6 +114,9 @@ class SimHost(KernelHost):
         for group in endpoint.groups_of(self.member):
             endpoint.leave(self.member, group)
         endpoint.fabric.ports.close(self.place)
+        disk = endpoint.fabric.disks.get(self.place)
+        if disk is not None:
+            disk.forget_requests()
         self.machine = IDLE
         self.armed = inf
 
@@ -202,8 +209,38 @@ class SimHost(KernelHost):
 
     def send(self, packet: Packet, port: int = 0) -> bool:
         """Put a packet on the host's link now. Never full: the queue of the link is the limit."""
-        self.endpoint.transmit(self, packet, port)
+        endpoint = self.endpoint
+        processors = endpoint.processors
+        if processors is not None and self.place in processors:
+            sending = partial(endpoint.transmit, self, packet, port)
+            if processors[self.place].delay(sending, endpoint.fabric.kernel.env._now):
+                return False
+        endpoint.transmit(self, packet, port)
         return False
+
+    def work(self, seconds: float) -> None:
+        """See `Ports.work`."""
+        self.processor.work(seconds, self.endpoint.fabric.kernel.env._now)
+
+    @property
+    def processor(self) -> HostProcessor:
+        """The host's processor, made when first asked for."""
+        endpoint = self.endpoint
+        processors = endpoint.processors
+        if processors is None:
+            processors = endpoint.processors = {}
+        processor = processors.get(self.place)
+        if processor is None:
+            processor = processors[self.place] = HostProcessor(endpoint.fabric.kernel, self, self._replace_machine)
+        return processor
+
+    def _replace_machine(self, machine: Machine) -> None:
+        """Run `machine`, which stands for the one that runs now and gets all its inputs."""
+        endpoint = self.endpoint
+        endpoint.fabric.accelerator.before_input(self.machine)
+        self.machine = machine
+        for group in endpoint.groups_of(self.member):
+            endpoint.begin(self.member, group)
 
     def notify(self, event: Event) -> None:
         """Keep an event for the application until this input is over."""
@@ -227,6 +264,19 @@ class SimHost(KernelHost):
                 self.parked = self.armed
             self.armed = when
             self.endpoint.fabric.timers.requests.append((when, self.place))
+
+    def store(self, changes: Sequence[Change]) -> int:
+        """See `StoragePorts.store`."""
+        return self.disk.store(self, changes)
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
+        """See `StoragePorts.fetch`."""
+        return self.disk.fetch(self, first, last, most)
+
+    @property
+    def disk(self) -> Disk:
+        """The host's disk, made when first asked for."""
+        return self.endpoint.fabric.disk(self.place, self.endpoint.name, self.name)
 
     def join(self, group: Group, port: int = 0) -> None:
         """Receive what is sent to the group, from the next packet that arrives."""

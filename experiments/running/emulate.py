@@ -23,6 +23,8 @@ from topologies.addressing import endpoint_of_group
 __all__ = ["emulate_scenario"]
 
 PORT = 6003
+CPU_BOUND = 0.9
+"""Share of a core above which a node's result is marked."""
 _SLOW = "slow_drops"
 
 
@@ -68,6 +70,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         seed=scenario.seed,
         keyed=keyed,
         trunk=scenario.emu.trunk,
+        disk=scenario.emu.disk,
         faults=faults,
         respawn=participants.restarted,
         captures=points,
@@ -102,10 +105,19 @@ def _measured(emulation: Emulation) -> dict[str, Any]:
         "peak_memory": max(node.memory for node in nodes.values()),
         "impairments": emulation.impairments,
         "health": emulation.health,
+        **_processors(emulation),
         "injected": emulation.injected | _slow_drops(nodes.values()),
         "fault_log": emulation.fault_log,
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
+
+
+def _processors(emulation: Emulation) -> dict[str, Any]:
+    """Return the work that machines stated, and the nodes whose results a busy core of this machine may have limited."""
+    nodes, elapsed = emulation.nodes, emulation.elapsed
+    worked = [{"host": name, "busy": node.worked} for name, node in nodes.items() if node.worked]
+    bound = [name for name, node in nodes.items() if node.cpu > CPU_BOUND * elapsed]
+    return ({"processors": worked} if worked else {}) | ({"cpu_bound": bound} if bound else {})
 
 
 def _slow_drops(nodes: Iterable[NodeReport]) -> dict[str, int]:

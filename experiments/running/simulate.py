@@ -117,7 +117,15 @@ def _measured(network: Network, cpu: float) -> dict[str, Any]:
         "impairments": _simulated(network),
         "nodes": [asdict(counts) for counts in network.nodes()],
         "faults": {},
+        **_processors(network),
     }
+
+
+def _processors(network: Network) -> dict[str, Any]:
+    """Return what the processors did of hosts whose machines stated work."""
+    now = network.env.now
+    rows = [asdict(counts) | {"utilisation": counts.busy / now if now else 0.0} for counts in network.processors()]
+    return {"processors": rows} if rows else {}
 
 
 _COUNTS = ("offered", "dropped", "lost")

@@ -167,6 +167,8 @@ class Scenario(BaseModel):
             meaning["protocol"] = rest | {"key_file": True} if meaning["protocol"]["key_file"] else rest
         if not self.foreign:
             del meaning["nodes"]
+        # Where stores are kept; a digest can't know what is in them.
+        del meaning["emu"]["disk"]
         if self.emu.trunk == "any":
             del meaning["emu"]["trunk"]
         text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
