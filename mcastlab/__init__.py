@@ -168,12 +168,12 @@ _HOMES = {
         "SenderReset",
         "SenderSilent",
     ),
+    "protocols.hosting": ("Host",),
     "protocols.machine": (
         "Address",
         "Codec",
         "Content",
         "Group",
-        "Host",
         "Machine",
         "Message",
         "Offer",

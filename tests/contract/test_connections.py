@@ -52,7 +52,7 @@ def test_a_slow_connection_does_not_hold_up_another() -> None:
     bench["b"].hold(slow)
     bench.run(2.0)
     assert (callers[0].reason, callers[1].reason) == (None, "ended")
-    assert bench["a"].states[callers[0].connection] == "full"  # type: ignore[index]
+    assert bench["a"].rules.states[callers[0].connection] == "full"  # type: ignore[index]
     bench["b"].release(slow)
     bench.run()
     assert callers[0].reason == "ended"
