@@ -178,6 +178,10 @@ class Watch(Sender):
         assert isinstance(inner, Sender)
         return self._input(lambda now: inner.submit(content, now), now)
 
+    def act(self, action: Callable[[], T], now: float) -> T:
+        """Call `action()`, which uses the inner machine, as an input. Call through `Host.call`."""
+        return self._input(lambda now: action(), now)
+
     def counts(self) -> dict[str, int]:
         """Return the counters of the inner machine."""
         return self.inner.counts()
