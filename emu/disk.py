@@ -24,12 +24,16 @@ VERSION = 1
 """Of the table's layout; a file of another version is refused."""
 _APPLICATION = 0x6D63_6173
 _PAGE = 4096
+_KEY_ONLY = 2
+"""Length of a row that deletes: port and key."""
 _MOST_BATCHES = 10_000
 """Most batches of one commit."""
-_TABLE = "CREATE TABLE records (key BLOB PRIMARY KEY, value BLOB, extra INTEGER, filler BLOB) WITHOUT ROWID"
-_PUT = "REPLACE INTO records VALUES (?1, ?2, ?3, zeroblob(?3))"
-_DELETE = "DELETE FROM records WHERE key = ?"
-_READ = "SELECT key, value, extra FROM records WHERE key >= ? AND (?2 IS NULL OR key < ?2) ORDER BY key LIMIT ?"
+_TABLE = """CREATE TABLE records
+    (port INTEGER, key BLOB, value BLOB, extra INTEGER, filler BLOB, PRIMARY KEY (port, key)) WITHOUT ROWID"""
+_PUT = "REPLACE INTO records VALUES (?1, ?2, ?3, ?4, zeroblob(?4))"
+_DELETE = "DELETE FROM records WHERE port = ? AND key = ?"
+_READ = """SELECT key, value, extra FROM records
+    WHERE port = ?1 AND key >= ?2 AND (?3 IS NULL OR key < ?3) ORDER BY key LIMIT ?4"""
 
 Answer: TypeAlias = Callable[[int, Sequence[Record] | None], None]
 """Takes a ticket, and the records of a read or None for a batch that is durable."""
@@ -50,11 +54,13 @@ class Store(Protocol):
 
 class _Batch(NamedTuple):
     ticket: int
+    port: int
     changes: Sequence[Change]
 
 
 class _Read(NamedTuple):
     ticket: int
+    port: int
     first: bytes
     last: bytes | None
     most: int | None
@@ -144,16 +150,16 @@ class Disk:
         self._thread = Thread(target=self._run, name="disk", daemon=True)
         self._thread.start()
 
-    def store(self, changes: Sequence[Change]) -> int:
-        """See `StoragePorts.store`."""
+    def store(self, changes: Sequence[Change], port: int = 0) -> int:
+        """See `StoragePorts.store`; every port has records of its own."""
         self._tickets += 1
-        self._requests.put(_Batch(self._tickets, tuple(changes)))
+        self._requests.put(_Batch(self._tickets, port, tuple(changes)))
         return self._tickets
 
-    def fetch(self, first: bytes, last: bytes | None, most: int | None) -> int:
+    def fetch(self, first: bytes, last: bytes | None, most: int | None, port: int = 0) -> int:
         """See `StoragePorts.fetch`."""
         self._tickets += 1
-        self._requests.put(_Read(self._tickets, first, last, most))
+        self._requests.put(_Read(self._tickets, port, first, last, most))
         return self._tickets
 
     def close(self) -> None:
@@ -200,8 +206,9 @@ class Disk:
         """Make batches durable by one commit and answer them."""
         store = self._store
         store.execute("BEGIN")
-        for is_put, changes in groupby((change for batch in batches for change in batch.changes), _is_put):
-            store.executemany(_PUT if is_put else _DELETE, changes)
+        rows = ((batch.port, *change) for batch in batches for change in batch.changes)
+        for is_put, some in groupby(rows, _is_put):
+            store.executemany(_PUT if is_put else _DELETE, some)
         store.execute("COMMIT")
         self.commits += 1
         self._wait(commit=True)
@@ -210,7 +217,7 @@ class Disk:
 
     def _read(self, read: _Read) -> list[Record]:
         rows: Iterator[tuple[bytes, bytes, int]] = self._store.execute(
-            _READ, (read.first, read.last, -1 if read.most is None else read.most)
+            _READ, (read.port, read.first, read.last, -1 if read.most is None else read.most)
         )
         records = [Put(*row) for row in rows]
         self._wait(commit=False)
@@ -239,5 +246,6 @@ def disk_opener(file: Path, name: str, model: DiskModel) -> OpenDisk:
     return open_disk
 
 
-def _is_put(change: Change) -> bool:
-    return isinstance(change, Put)
+def _is_put(row: tuple[object, ...]) -> bool:
+    """Whether a row of port and change is one to be put, not one to be deleted."""
+    return len(row) > _KEY_ONLY

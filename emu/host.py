@@ -364,13 +364,13 @@ class UdpHost:
 
     # Stable storage --------------------------------------------------------------------------------------------------
 
-    def store(self, changes: Sequence[Change]) -> int:
-        """See `StoragePorts.store`."""
-        return self._opened_disk().store(changes)
+    def store(self, changes: Sequence[Change], port: int = 0) -> int:
+        """See `StoragePorts.store`; every port has records of its own."""
+        return self._opened_disk().store(changes, port)
 
-    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
         """See `StoragePorts.fetch`."""
-        return self._opened_disk().fetch(first, last, most)
+        return self._opened_disk().fetch(first, last, most, port)
 
     def _opened_disk(self) -> Disk:
         """Return the disk, opened when first used. StorageError if this host has none or its store can't be opened."""

@@ -24,10 +24,13 @@ from emu.packet_capture import CapturePoint, PacketCapture
 from emu.plan import EmulationPlan, plan_emulation
 from emu.requirements import check_kernel, check_tools, run
 from emu.tap import check_tap
+from emu.tcp_sockets import check_options
 from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
 from protocols.errors import UnsupportedError, UsageError
+from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec
+from protocols.tcp.options import TcpOptions
 from topologies.disk_model import DiskModel
 from topologies.keys import stream_key
 from topologies.node_models import HostModel
@@ -86,6 +89,8 @@ def emulate(
     hold: Hold | None = None,
     node_codec: Callable[[], Codec] | None = None,
     disk: Path | None = None,
+    framing: Callable[[], Framing] = LengthPrefixed,
+    tcp: TcpOptions | None = None,
 ) -> Emulation:
     """Run a program on each named host until `over(names of finished hosts)` is true, or for `duration` seconds.
 
@@ -95,13 +100,16 @@ def emulate(
     is the encapsulation on the cable of routers with `mac: single`. With `keyed` all losses are the simulator's for this
     `seed`, packet by packet. Links read packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` names
     the emulation to who attaches to it. `hold` holds the network before and after the run. `disk` is the folder of the
-    hosts' stores, a folder for each; None: a folder in memory, which vanishes with the run.
+    hosts' stores, a folder for each; None: a folder in memory, which vanishes with the run. `framing` makes what cuts the
+    stream of a connection into messages, `tcp` has the options of connections; None leaves them to the kernel.
 
     NotStartedError if `hold` ends it before the run. UnsupportedError, before anything starts, if this machine can't run it.
     A node that dies does not end the run; its report says how it died.
     """
     _check_programs(topology, programs)
     check_tools()
+    if tcp is not None:
+        check_options(tcp)
     kind = choose_trunk(topology, trunk)
     plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=kind)
     if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
@@ -126,6 +134,8 @@ def emulate(
         server,
         held,
         disk or Path(_DISKS),
+        framing,
+        tcp,
     )
     with server.socket:
         return emulation.run(talk)
@@ -151,6 +161,8 @@ class _IsolatedEmulation:
     server: NamespaceServer
     held: HeldSession | None
     disk: Path
+    framing: Callable[[], Framing]
+    tcp: TcpOptions | None
 
     def run(self, meanwhile: Callable[[], None] | None) -> Emulation:
         """Run it in isolated namespaces, and `meanwhile()` in this process."""
@@ -268,6 +280,8 @@ class _IsolatedEmulation:
                     ttl,
                     burst,
                     key,
+                    self.framing,
+                    self.tcp,
                     joining=joining,
                     open_disk=disk_opener(self.disk / name / "store.sqlite", name, model),
                     names=plan.addresses,

@@ -27,9 +27,11 @@ from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace
 from protocols.errors import McastlabError
+from protocols.framing import Framing
 from protocols.hosting import PortsHost
 from protocols.machine import Codec
 from protocols.rng import Rng
+from protocols.tcp.options import TcpOptions
 
 __all__ = ["NodeConfig", "Program", "fork_node", "raise_priority"]
 
@@ -65,6 +67,10 @@ class NodeConfig:
     burst: int
     stream_key: int
     """Key of its random numbers, the same as in the simulator (`topologies.keys.stream_key`)."""
+    framing: Callable[[], Framing]
+    """Makes what cuts the stream of a connection into messages."""
+    tcp: TcpOptions | None
+    """Options of its connections; None leaves them to the kernel."""
     joining: float = 0.0
     """Seconds from joining a group until its packets arrive."""
     open_disk: OpenDisk | None = None
@@ -125,6 +131,8 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         joining=node.joining,
         names={name: (address, node.port) for name, address in node.names.items()},
         open_disk=node.open_disk,
+        framing=node.framing,
+        tcp=node.tcp,
     )
     try:
         report_counters = partial(_report_counters, loop, control, host.counters, lambda: host.now)

@@ -69,17 +69,17 @@ class _AtPort:
         self._host.hang_up(connection)
 
     def store(self, changes: Sequence[Change]) -> int:
-        return self._host.store(changes)
+        return self._host.store(changes, self._port)
 
     def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
-        return self._host.fetch(first, last, most)
+        return self._host.fetch(first, last, most, self._port)
 
 
 class ComponentHost(InnerPorts):
     """The host and the ports of one of several machines."""
 
     def __init__(self, composite: "CompositeMachine", name: str, port: int) -> None:
-        super().__init__(composite, name, _AtPort(composite.host, port), b"%d\0" % port, port)
+        super().__init__(composite, name, _AtPort(composite.host, port), port=port)
         self._composite = composite
         self.on_event: Callable[[Event], None] | None = None
 

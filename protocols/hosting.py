@@ -1,11 +1,12 @@
 """What runs machines: hosts, which are also the ports of their machine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from protocols.connection import Connection
 from protocols.events import Event
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Ports, Sink
+from protocols.storage import Change
 
 __all__ = ["Host", "PortsHost", "SeveralPortsHost"]
 
@@ -71,6 +72,12 @@ class SeveralPortsHost(PortsHost, Protocol):
 
     def connect(self, peer: object, port: int = 0) -> Connection:
         """See `ConnectionPorts.connect`."""
+
+    def store(self, changes: Sequence[Change], port: int = 0) -> int:
+        """See `StoragePorts.store`; every port has records of its own."""
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
+        """See `StoragePorts.fetch`."""
 
     def hold(self, connection: Connection) -> None:
         """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""

@@ -31,10 +31,10 @@ class InnerPorts:
     """The ports of an inner machine, which use the ports `out`. What they say beside that is kept by the `owner`.
 
     `name` selects the machine's random stream; the one without a name has that of the owner. The keys of its records begin with
-    `prefix`, which ends with a zero. `port` is the number of the port that `out` sends from.
+    `prefix`, which is empty or ends with a zero. `port` is the number of the port that `out` sends from.
     """
 
-    def __init__(self, owner: "Layer", name: str, out: Ports, prefix: bytes, port: int = 0) -> None:
+    def __init__(self, owner: "Layer", name: str, out: Ports, prefix: bytes = b"", port: int = 0) -> None:
         self._owner = owner
         self._out = out
         self._prefix = prefix
@@ -117,8 +117,11 @@ class InnerPorts:
 
     def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
         """See `StoragePorts.fetch`."""
-        end = self._prefix[:-1] + b"\1" if last is None else self._prefix + last
-        ticket = self._out.fetch(self._prefix + first, end, most)
+        if last is not None:
+            last = self._prefix + last
+        elif self._prefix:
+            last = self._prefix[:-1] + b"\1"
+        ticket = self._out.fetch(self._prefix + first, last, most)
         self._owner.tickets[ticket] = self
         return ticket
 

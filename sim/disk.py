@@ -23,11 +23,12 @@ _INSTANT: Final = DiskModel()
 class _Request:
     """What a machine asked of the disk; `machine` is the one that ran then."""
 
-    __slots__ = ("host", "machine", "ticket")
+    __slots__ = ("host", "machine", "port", "ticket")
 
-    def __init__(self, host: "SimHost", ticket: int) -> None:
+    def __init__(self, host: "SimHost", port: int, ticket: int) -> None:
         self.host = host
         self.machine: Any = host.machine
+        self.port = port
         self.ticket = ticket
 
     def is_answered(self) -> bool:
@@ -40,8 +41,8 @@ class _Batch(_Request):
 
     __slots__ = ("changes", "size")
 
-    def __init__(self, host: "SimHost", ticket: int, changes: Sequence[Change]) -> None:
-        super().__init__(host, ticket)
+    def __init__(self, host: "SimHost", port: int, ticket: int, changes: Sequence[Change]) -> None:
+        super().__init__(host, port, ticket)
         self.changes = tuple(changes)
         self.size = sum(map(size_of, changes))
 
@@ -51,9 +52,41 @@ class _Read(_Request):
 
     __slots__ = ("first", "last", "most")
 
-    def __init__(self, host: "SimHost", ticket: int, first: bytes, last: bytes | None, most: int | None) -> None:
-        super().__init__(host, ticket)
+    def __init__(self, host: "SimHost", port: int, ticket: int, first: bytes, last: bytes | None, most: int | None) -> None:
+        super().__init__(host, port, ticket)
         self.first, self.last, self.most = first, last, most
+
+
+class _Table:
+    """The records of one port of a host."""
+
+    __slots__ = ("keys", "records")
+
+    def __init__(self) -> None:
+        self.records: dict[bytes, Put] = {}
+        self.keys: list[bytes] = []
+        """The keys of `records`, sorted."""
+
+    def apply(self, change: Change) -> int:
+        """Make a change; returns by how many bytes the records grew."""
+        old = self.records.pop(change.key, None)
+        grown = 0 if old is None else -size_of(old)
+        if isinstance(change, Delete):
+            if old is not None:
+                del self.keys[bisect_left(self.keys, change.key)]
+            return grown
+        self.records[change.key] = change
+        if old is None:
+            insort(self.keys, change.key)
+        return grown + size_of(change)
+
+    def range(self, first: bytes, last: bytes | None, most: int | None) -> list[Record]:
+        """Return the records of a range, in the order of their keys."""
+        begin = bisect_left(self.keys, first)
+        end = len(self.keys) if last is None else bisect_left(self.keys, last)
+        if most is not None:
+            end = min(end, begin + most)
+        return [self.records[key] for key in self.keys[begin:end]]
 
 
 class Disk:
@@ -65,16 +98,15 @@ class Disk:
 
     __slots__ = (
         "_kernel",
-        "_keys",
         "_lives",
         "_model",
         "_name",
         "_pending_size",
         "_queue",
-        "_records",
         "_rng",
         "_serving",
         "_size",
+        "_tables",
         "_tickets",
         "busy",
         "commits",
@@ -86,9 +118,8 @@ class Disk:
         self._name = name
         self._model = _INSTANT if model is None else model
         self._rng = rng
-        self._records: dict[bytes, Put] = {}
-        self._keys: list[bytes] = []
-        """The keys of `_records`, sorted."""
+        self._tables: dict[int, _Table] = {}
+        """The records, by port."""
         self._size = self._pending_size = 0
         self._queue: deque[_Batch | _Read] = deque()
         self._serving: list[_Batch] | _Read | None = None
@@ -100,9 +131,9 @@ class Disk:
         self.torn = 0
         """Batches found incomplete after a crash, and dropped as a whole."""
 
-    def store(self, host: "SimHost", changes: Sequence[Change]) -> int:
+    def store(self, host: "SimHost", changes: Sequence[Change], port: int) -> int:
         """See `StoragePorts.store`. StorageError when the records would not fit."""
-        batch = _Batch(host, self._next_ticket(), changes)
+        batch = _Batch(host, port, self._next_ticket(), changes)
         self._pending_size += batch.size
         room = self._model.size
         if room is not None and self._size + self._pending_size > room:
@@ -110,9 +141,9 @@ class Disk:
         self._enqueue(batch)
         return batch.ticket
 
-    def fetch(self, host: "SimHost", first: bytes, last: bytes | None, most: int | None) -> int:
+    def fetch(self, host: "SimHost", first: bytes, last: bytes | None, most: int | None, port: int) -> int:
         """See `StoragePorts.fetch`."""
-        read = _Read(host, self._next_ticket(), first, last, most)
+        read = _Read(host, port, self._next_ticket(), first, last, most)
         self._enqueue(read)
         return read.ticket
 
@@ -136,14 +167,13 @@ class Disk:
     def lose(self) -> None:
         """Lose all records and requests, as a disk that was replaced."""
         self._drop_requests()
-        self._records.clear()
-        self._keys.clear()
+        self._tables.clear()
         self._size = 0
 
     def counts(self) -> dict[str, float]:
         """Return the number of records, their bytes, commits, torn batches and the busy time in seconds."""
         return {
-            "records": len(self._records),
+            "records": sum(len(table.records) for table in self._tables.values()),
             "octets": self._size,
             "commits": self.commits,
             "torn": self.torn,
@@ -218,25 +248,13 @@ class Disk:
 
     def _apply(self, batch: _Batch) -> None:
         """Make the changes of a batch part of the records."""
-        records = self._records
         self._pending_size = max(self._pending_size - batch.size, 0)
-        for change in batch.changes:
-            old = records.pop(change.key, None)
-            if old is not None:
-                self._size -= size_of(old)
-            if isinstance(change, Delete):
-                if old is not None:
-                    del self._keys[bisect_left(self._keys, change.key)]
-                continue
-            records[change.key] = change
-            self._size += size_of(change)
-            if old is None:
-                insort(self._keys, change.key)
+        table = self._table(batch)
+        self._size += sum(map(table.apply, batch.changes))
 
     def _range(self, read: _Read) -> list[Record]:
-        """Return the records of a range, in the order of their keys."""
-        begin = bisect_left(self._keys, read.first)
-        end = len(self._keys) if read.last is None else bisect_left(self._keys, read.last)
-        if read.most is not None:
-            end = min(end, begin + read.most)
-        return [self._records[key] for key in self._keys[begin:end]]
+        return self._table(read).range(read.first, read.last, read.most)
+
+    def _table(self, request: _Request) -> _Table:
+        """Return the records of the port of a request."""
+        return self._tables.setdefault(request.port, _Table())

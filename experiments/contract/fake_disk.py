@@ -3,33 +3,37 @@
 from collections import deque
 from collections.abc import Sequence
 
-from protocols.storage import Change, Put, Record
+from protocols.storage import Change, Delete, Put, Record
 
 __all__ = ["FakeDisk"]
 
+Batch = tuple[int, Sequence[Change]]
+
 
 class FakeDisk:
-    """The records of one host."""
+    """Records by port and key."""
 
     def __init__(self) -> None:
-        self.durable: dict[bytes, Record] = {}
-        """What is durable, by key."""
-        self.pending: deque[Sequence[Change]] = deque()
-        """The batches that are not durable, in order."""
+        self.durable: dict[int, dict[bytes, Record]] = {}
+        """What is durable, by port and key."""
+        self.pending: deque[Batch] = deque()
+        """The port and the changes of the batches that are not durable, in order."""
 
-    def store(self, changes: Sequence[Change]) -> None:
+    def store(self, port: int, changes: Sequence[Change]) -> None:
         """Take a batch."""
-        self.pending.append(tuple(changes))
+        self.pending.append((port, tuple(changes)))
 
     def sync(self) -> None:
         """Make the first batch that is not durable so."""
-        _apply(self.durable, self.pending.popleft())
+        port, changes = self.pending.popleft()
+        _apply(self.durable.setdefault(port, {}), changes)
 
-    def read(self, first: bytes, last: bytes | None, most: int | None) -> list[Record]:
+    def read(self, port: int, first: bytes, last: bytes | None, most: int | None) -> list[Record]:
         """Return records in the order of keys, as of all batches that were taken."""
-        records = dict(self.durable)
-        for changes in self.pending:
-            _apply(records, changes)
+        records = dict(self.durable.get(port, {}))
+        for at, changes in self.pending:
+            if at == port:
+                _apply(records, changes)
         keys = sorted(key for key in records if key >= first and (last is None or key < last))
         return [records[key] for key in keys[:most]]
 
@@ -50,4 +54,5 @@ def _apply(records: dict[bytes, Record], changes: Sequence[Change]) -> None:
         if isinstance(change, Put):
             records[change.key] = change
         else:
+            assert isinstance(change, Delete)
             records.pop(change.key, None)

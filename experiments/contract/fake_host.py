@@ -187,17 +187,17 @@ class FakeHost(Recorder):
         super().hang_up(connection)
         self.on_hang_up(connection)
 
-    def store(self, changes: Sequence[Change]) -> int:
+    def store(self, changes: Sequence[Change], port: int = 0) -> int:
         """Make a batch durable, which takes `sync` seconds."""
-        ticket = super().store(changes)
-        self.disk.store(changes)
+        ticket = super().store(changes, port)
+        self.disk.store(port, changes)
         self.later(self.now + self.sync, partial(self._durable, self._life, ticket))
         return ticket
 
-    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
         """Read records, which takes `sync` seconds; what is stored meanwhile is not among them."""
-        ticket = super().fetch(first, last, most)
-        records = self.disk.read(first, last, most)
+        ticket = super().fetch(first, last, most, port)
+        records = self.disk.read(port, first, last, most)
         self.later(self.now + self.sync, partial(self._fetched, self._life, ticket, records))
         return ticket
 

@@ -98,14 +98,16 @@ class Recorder:
         """Record the connection."""
         self.hung_up.append(connection)
 
-    def store(self, changes: Sequence[Change]) -> int:
+    def store(self, changes: Sequence[Change], port: int = 0) -> int:
         """Record the batch and return its ticket, from 1."""
+        del port
         self._tickets += 1
         self.stores.append((self._tickets, tuple(changes)))
         return self._tickets
 
-    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
         """Record the request and return its ticket."""
+        del port
         self._tickets += 1
         self.fetches.append((self._tickets, first, last, most))
         return self._tickets

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Protocol
 
 from emu.host import UdpHost
@@ -104,8 +105,10 @@ class SimWorld:
         return self.network.now
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
-        """Run until `over()` is true or the clock reaches `until` seconds."""
-        self.network.run(until, over)
+        """Run until `over()` is true, which is checked every 5 ms and after events, or until `until` seconds."""
+        network = self.network
+        while not over() and network.now < until and network.next_at < inf:
+            network.run(min(until, network.next_at + 0.005), over)
 
     def close(self) -> None:
         """Do nothing: this world holds no resources."""

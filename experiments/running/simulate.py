@@ -69,7 +69,13 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
     )
     began = time.process_time()
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
-    network = make(topology, seed=scenario.seed, codec=codec if real else None, engine=scenario.engine)
+    network = make(
+        topology,
+        seed=scenario.seed,
+        codec=codec if real else None,
+        engine=scenario.engine,
+        connections=scenario.connections.options(),
+    )
     for work in scenario.workload:
         if work.ttl is not None:
             network.limit_scope(work.sender, work.ttl)

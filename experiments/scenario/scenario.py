@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from experiments.scenario.connections import Connections
 from experiments.scenario.cross_traffic import AnyTraffic
 from experiments.scenario.emulation_options import EmulationChoice
 from experiments.scenario.fault_schedule import Fault
@@ -61,6 +62,7 @@ class Scenario(BaseModel):
     wire: Literal["objects", "bytes"] = Field(
         default="objects", description="simulator: pass messages as objects, or encode and decode them on the way"
     )
+    connections: Connections = Field(default_factory=Connections, description="TCP of protocols that use connections")
     emu: EmulationChoice = Field(default_factory=EmulationChoice, description="options of runs in Mininet")
     engine: Literal["auto", "strict", "fast"] = Field(
         default="auto",
@@ -169,6 +171,8 @@ class Scenario(BaseModel):
             del meaning["nodes"]
         # Where stores are kept; a digest can't know what is in them.
         del meaning["emu"]["disk"]
+        if self.connections == Connections():
+            del meaning["connections"]
         if self.emu.trunk == "any":
             del meaning["emu"]["trunk"]
         text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

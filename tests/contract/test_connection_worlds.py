@@ -35,7 +35,7 @@ def bench_of_bytes(case: Coded, count: int, loss: float) -> ContractWorld:
 
 
 PLACES: dict[str, Callable[[Coded, int, float], ContractWorld]] = {**WORLDS, "fake": bench, "fake-bytes": bench_of_bytes}
-worlds = pytest.mark.parametrize("world", ["fake", "fake-bytes", "udp"])
+worlds = pytest.mark.parametrize("world", WORLDS)
 
 
 @worlds

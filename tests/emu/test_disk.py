@@ -201,3 +201,12 @@ def test_a_host_that_is_killed_finds_what_was_durable_when_it_starts_again(tmp_p
     assert found == list(range(len(found)))
     assert durable[:3] == [len(found), len(found) + 1, len(found) + 2]
     assert sorted(path.name for path in tmp_path.iterdir()) == (["r1", "sender"] if kept else [])
+
+
+def test_each_port_of_a_host_has_records_of_its_own(tmp_path: Path) -> None:
+    with disk_in(tmp_path) as (disk, answers):
+        disk.store([Put(b"k", b"0")])
+        disk.store([Put(b"k", b"1"), Put(b"l", b"2"), Delete(b"l")], 1)
+        disk.fetch(b"", None, None, 1)
+        disk.fetch(b"", None, None)
+        assert [answers.next()[1] for _ in range(4)] == [None, None, [Put(b"k", b"1")], [Put(b"k", b"0")]]

@@ -173,3 +173,14 @@ def test_a_replaced_value_takes_its_place_once() -> None:
         host.call(clerk.store, [Put(b"k", bytes(9), extra=10)])
         network.run()
     assert host.disk.counts()["octets"] == 20
+
+
+def test_each_port_of_a_host_has_records_of_its_own() -> None:
+    network = network_with(None)
+    host, clerk = clerk_on(network)
+    host.store([Put(b"k", b"0")])
+    host.store([Put(b"k", b"1")], 1)
+    host.fetch(port=1)
+    host.fetch()
+    network.run()
+    assert [records for _, _, records in clerk.answers if records is not None] == [[Put(b"k", b"1")], [Put(b"k", b"0")]]
