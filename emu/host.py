@@ -93,10 +93,10 @@ class UdpHost:
         loopback: bool = True,
         held: bool = False,
         joining: float = 0.0,
-        open_disk: OpenDisk | None = None,
         names: Mapping[str, SocketAddress] | None = None,
         framing: Callable[[], Framing] = LengthPrefixed,
         tcp: TcpOptions | None = None,
+        open_disk: OpenDisk | None = None,
     ) -> None:
         self.rng = rng
         self.traffic = Traffic()

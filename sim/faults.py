@@ -226,16 +226,7 @@ class Faults:
 
     def _shim(self, name: str) -> FaultShim:
         """The fault shim of a host, put before its machine if there is none yet."""
-        host, shims = self.network.host(name), self.network.fabric.fault_shims
-        shim = shims.get(host.place)
-        if shim is None:
-            shim = shims[host.place] = FaultShim(host, host)
-            if host.machine is not IDLE:
-                shim.inner, host.machine = host.machine, shim
-                for members in host.endpoint.groups.values():
-                    if members.listens(host.member):
-                        members.put(host.member, shim)
-        return shim
+        return self.network.host(name).put_fault_shim()
 
     def _settle(self) -> None:
         kernel = self.network.fabric.kernel

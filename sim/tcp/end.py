@@ -138,7 +138,7 @@ class TcpEnd(Connection):
         self._inside = False
         """Whether the machine is being told something, so that what it writes is sent afterwards."""
         # Sending.
-        self._writer = stack.writer()
+        self._writer = stack.writer(host.place, port)
         self._score = Scoreboard()
         self._control = CONTROLS[options.control](FIRST_WINDOW)
         self._rtt = RttEstimator(LEAST)
@@ -153,7 +153,7 @@ class TcpEnd(Connection):
         self._probe_end, self._probe_again = 0, False
         self._sent_at = self._progress_at = now
         # Receiving.
-        self._reader = stack.reader()
+        self._reader = stack.reader(host.place, port)
         self._reassembly = Reassembly()
         # The number of the first byte that has not arrived, what was acknowledged last, the time stamp to be echoed.
         self._expected = self._acked = self._echo = 0
@@ -218,11 +218,6 @@ class TcpEnd(Connection):
             self._reason = "ended"
             # Later, because a port does not re-enter the machine.
             self._stack.tell_later(self, now)
-
-    def abandon(self, now: float) -> None:
-        """Go on without the machine, which has ended: send what was written, and then a FIN."""
-        self._told = True
-        self.hang_up(now)
 
     def abort(self, now: float) -> None:
         """Reset the connection, because the process of the machine is gone."""
