@@ -16,7 +16,8 @@ from functools import partial
 from mmap import mmap
 from typing import Any
 
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from emu.peers.nrl_norm import content
 from protocols.events import FlushCompleted, ObjectOpened, ObjectReceived
 from protocols.machine import Content, Event, Group, Offer, Sink

@@ -5,9 +5,12 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from emu.attachment import NamespaceServer
+from emu.cpu_quota import CpuQuotas
+from emu.disk import disk_opener
 from emu.fault_injection import FaultInjector, InjectedFault
 from emu.foreign_program import ForeignProgram
 from emu.health import assess, kernel_drops
@@ -21,16 +24,22 @@ from emu.packet_capture import CapturePoint, PacketCapture
 from emu.plan import EmulationPlan, plan_emulation
 from emu.requirements import check_kernel, check_tools, run
 from emu.tap import check_tap
+from emu.tcp_sockets import check_options
 from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
 from protocols.errors import UnsupportedError, UsageError
+from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec
+from protocols.tcp.options import TcpOptions
+from topologies.disk_model import DiskModel
 from topologies.keys import stream_key
+from topologies.node_models import HostModel
 from topologies.spec import Topology
 
 __all__ = ["Emulation", "NodeReport", "emulate"]
 
 _HOSTS, _OWN_HOSTS = "/etc/hosts", "/run/hosts"
+_DISKS = "/run/disks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,9 @@ def emulate(
     title: str = "emulation",
     hold: Hold | None = None,
     node_codec: Callable[[], Codec] | None = None,
+    disk: Path | None = None,
+    framing: Callable[[], Framing] = LengthPrefixed,
+    tcp: TcpOptions | None = None,
 ) -> Emulation:
     """Run a program on each named host until `over(names of finished hosts)` is true, or for `duration` seconds.
 
@@ -87,13 +99,17 @@ def emulate(
     restarts. `progress` is called every second with the counters of all nodes, in the process that runs the emulation. `trunk`
     is the encapsulation on the cable of routers with `mac: single`. With `keyed` all losses are the simulator's for this
     `seed`, packet by packet. Links read packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` names
-    the emulation to who attaches to it. `hold` holds the network before and after the run.
+    the emulation to who attaches to it. `hold` holds the network before and after the run. `disk` is the folder of the
+    hosts' stores, a folder for each; None: a folder in memory, which vanishes with the run. `framing` makes what cuts the
+    stream of a connection into messages, `tcp` has the options of connections; None leaves them to the kernel.
 
     NotStartedError if `hold` ends it before the run. UnsupportedError, before anything starts, if this machine can't run it.
     A node that dies does not end the run; its report says how it died.
     """
     _check_programs(topology, programs)
     check_tools()
+    if tcp is not None:
+        check_options(tcp)
     kind = choose_trunk(topology, trunk)
     plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=kind)
     if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
@@ -117,6 +133,9 @@ def emulate(
         progress,
         server,
         held,
+        disk or Path(_DISKS),
+        framing,
+        tcp,
     )
     with server.socket:
         return emulation.run(talk)
@@ -141,6 +160,9 @@ class _IsolatedEmulation:
     progress: ProgressCallback | None
     server: NamespaceServer
     held: HeldSession | None
+    disk: Path
+    framing: Callable[[], Framing]
+    tcp: TcpOptions | None
 
     def run(self, meanwhile: Callable[[], None] | None) -> Emulation:
         """Run it in isolated namespaces, and `meanwhile()` in this process."""
@@ -158,6 +180,22 @@ class _IsolatedEmulation:
         network = EmulatedNetwork(self.plan, self.codec)
         processes = NodeProcesses(self.programs, self.respawn)
         capture = _open_capture(self.captures, network, self.programs)
+        quotas = CpuQuotas(self._quotas())
+        try:
+            return self._run_nodes(processes, network, capture, quotas, began)
+        finally:
+            quotas.close()
+
+    def _run_nodes(
+        self,
+        processes: NodeProcesses,
+        network: EmulatedNetwork,
+        capture: PacketCapture | None,
+        quotas: CpuQuotas,
+        began: float,
+    ) -> dict[str, Any] | None:
+        """Fork the nodes, run them, and return the fields of an Emulation; None if the session was not started."""
+        processes.on_start = quotas.admit
         self._fork(processes, network)
         # Faults must begin on time, too.
         raise_priority()
@@ -181,6 +219,11 @@ class _IsolatedEmulation:
                 processes.reports, impairments, setup, elapsed, ended, *outcome, dict(injector.counts), injector.log, captured
             )
         )
+
+    def _quotas(self) -> dict[str, float]:
+        """Return the CPU quotas of hosts that have one, in cores."""
+        models = {name: self.topology.node(self.topology.member(name).node).model for name in self.programs}
+        return {name: model.quota for name, model in models.items() if isinstance(model, HostModel) and model.quota is not None}
 
     def _open(self, processes: NodeProcesses, network: EmulatedNetwork) -> bool:
         """Let others in, and wait until the session is started; returns whether it is."""
@@ -226,8 +269,23 @@ class _IsolatedEmulation:
             # Captures, the meters of foreign programs and fault filters must see single packets, not batches.
             burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
             address, ttl, key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
+            model = self.topology.node(self.topology.member(name).node).disk or DiskModel()
             processes.fork(
-                NodeConfig(name, network.pid(name), address, self.node_codec, self.port, ttl, burst, key, joining=joining)
+                NodeConfig(
+                    name,
+                    network.pid(name),
+                    address,
+                    self.node_codec,
+                    self.port,
+                    ttl,
+                    burst,
+                    key,
+                    self.framing,
+                    self.tcp,
+                    joining=joining,
+                    names=plan.addresses,
+                    open_disk=disk_opener(self.disk / name / "store.sqlite", name, model),
+                )
             )
 
 

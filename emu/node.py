@@ -15,19 +15,23 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
+from emu.disk import OpenDisk
 from emu.foreign_program import ForeignContext, ForeignProgram
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace
 from protocols.errors import McastlabError
+from protocols.framing import Framing
 from protocols.hosting import PortsHost
 from protocols.machine import Codec
 from protocols.rng import Rng
+from protocols.tcp.options import TcpOptions
 
 __all__ = ["NodeConfig", "Program", "fork_node", "raise_priority"]
 
@@ -63,10 +67,18 @@ class NodeConfig:
     burst: int
     stream_key: int
     """Key of its random numbers, the same as in the simulator (`topologies.keys.stream_key`)."""
+    framing: Callable[[], Framing]
+    """Makes what cuts the stream of a connection into messages."""
+    tcp: TcpOptions | None
+    """Options of its connections; None leaves them to the kernel."""
     joining: float = 0.0
     """Seconds from joining a group until its packets arrive."""
+    open_disk: OpenDisk | None = None
+    """Opens its stable storage, which outlives its processes."""
     epoch: float = inf
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The addresses of all hosts, for programs that name one."""
 
 
 def fork_node(node: NodeConfig, program: Program | ForeignProgram, control: socket.socket) -> int:
@@ -117,6 +129,10 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         loopback=False,
         held=True,
         joining=node.joining,
+        open_disk=node.open_disk,
+        names={name: (address, node.port) for name, address in node.names.items()},
+        framing=node.framing,
+        tcp=node.tcp,
     )
     try:
         report_counters = partial(_report_counters, loop, control, host.counters, lambda: host.now)
@@ -133,6 +149,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         used = _cpu() - before
         traffic = {"packets": host.traffic.packets, "octets": host.traffic.octets}
         report = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
+        report["worked"] = host.worked
         return report | {"killed": connection.killed}
     finally:
         host.close()

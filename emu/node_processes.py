@@ -32,8 +32,8 @@ class NodeReport:
     """Report of one node.
 
     `result` is that of its program, `packets` and `octets` were sent by kind of message, `faults` are those of
-    `UdpHost.faults`, `cpu` is in seconds, `memory` the largest resident set in bytes. Without a result `error` says how the
-    node died.
+    `UdpHost.faults`, `cpu` is in seconds, `worked` the seconds of work its machine stated, `memory` the largest resident set in
+    bytes. Without a result `error` says how the node died.
     """
 
     result: dict[str, Any] | None = None
@@ -41,6 +41,7 @@ class NodeReport:
     octets: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
     cpu: float = 0.0
+    worked: float = 0.0
     memory: int = 0
     error: str | None = None
 
@@ -48,6 +49,7 @@ class NodeReport:
         """Add the final report of a process: counts sum over all restarts of the node, the result is that of the last."""
         self.result, self.error = message.get("result"), message.get("error")
         self.cpu += message.get("cpu", 0.0)
+        self.worked += message.get("worked", 0.0)
         self.memory = max(self.memory, message.get("memory", 0))
         traffic = message.get("traffic", {})
         for mine, more in (
@@ -88,6 +90,8 @@ class NodeProcesses:
         self._programs = programs
         self._respawn = respawn
         self._nodes: dict[str, NodeConfig] = {}
+        self.on_start: Callable[[str, int], None] = lambda name, pid: None
+        """Called with the name and the process id of each process that starts."""
         self._crashes: Counter[str] = Counter()
         self._processes: dict[str, _NodeProcess] = {}
         self.reports = {name: NodeReport() for name in programs}
@@ -107,6 +111,7 @@ class NodeProcesses:
         local, remote = socket.socketpair()
         pid = fork_node(node, program, remote)
         remote.close()
+        self.on_start(node.name, pid)
         self._processes[node.name] = _NodeProcess(pid, local, state=state)
         self.attend(local, partial(self._on_readable, node.name))
 

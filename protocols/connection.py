@@ -6,7 +6,8 @@ Rules, for machines and for hosts:
    `Reason`. One that is never established is closed without having been opened.
 2. Between the two, messages arrive whole, in the order they were sent, each once: `receive(message, connection, connection,
    now)`. What was sent before `hang_up` arrives before the other end is told "ended".
-3. A machine sends only between `opened` and the earlier of its `hang_up` and `closed`. After `hang_up` it receives no more.
+3. A machine sends only between `opened` and the earlier of its `hang_up` and `closed`. After `hang_up` it receives no more,
+   and hears "ended" when all it sent has arrived. To hang up before `opened` is to give up.
 4. A true result of `send` means "full" for this connection alone: send nothing more on it before `drained`. Other connections
    and datagrams are not affected.
 5. A machine may connect to its own host, and to itself when it listens; the two ends are two connections.
@@ -28,11 +29,13 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 class Connection:
     """One end of a connection: an opaque address, made by a host and compared by identity."""
 
-    __slots__ = ("peer",)
+    __slots__ = ("peer", "port")
 
-    def __init__(self, peer: object) -> None:
+    def __init__(self, peer: object, port: int = 0) -> None:
         self.peer = peer
         """Address of the other end, for people who look at a run."""
+        self.port = port
+        """Number of the port of this end's host, by which a host of several machines finds the one it belongs to."""
 
     def __repr__(self) -> str:
         return f"<connection with {self.peer}>"

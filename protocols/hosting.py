@@ -1,12 +1,14 @@
 """What runs machines: hosts, which are also the ports of their machine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+from protocols.connection import Connection
 from protocols.events import Event
-from protocols.machine import Address, Machine, Offer, Ports, Sink
+from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Ports, Sink
+from protocols.storage import Change
 
-__all__ = ["Host", "PortsHost"]
+__all__ = ["Host", "PortsHost", "SeveralPortsHost"]
 
 T = TypeVar("T")
 
@@ -37,4 +39,48 @@ class PortsHost(Host, Ports, Protocol):
     """A host that is also the ports of its machine: `host.run(NormReceiver(host, ...), on_event)`."""
 
     def stop(self) -> None:
-        """Remove the machine: it leaves its groups and gets no further inputs."""
+        """Remove the machine: it leaves its groups, its connections are reset, and it gets no further inputs."""
+
+
+class SeveralPortsHost(PortsHost, Protocol):
+    """A host whose machine consists of several, each with a port of its own (`protocols.composite`): what a real host is.
+
+    Port 0 is that of the host's first machine, and every `port` below is 0 unless it is given. A multicast of one port reaches
+    the other ports of the host that joined the group. `Connection.port` says where a connection belongs.
+    """
+
+    def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
+        """Use a port from now on. `codec` makes the codec of its messages; None: as at port 0."""
+
+    def close_port(self, port: int) -> None:
+        """Stop using a port: its groups are left, its connections reset, and what arrives for it is dropped."""
+
+    def port_of(self, address: Address) -> int | None:
+        """Return which port of this host has an address (`to` or `source` of a datagram), None for those of other hosts."""
+
+    def send(self, packet: Packet, port: int = 0) -> object:
+        """See `Ports.send`."""
+
+    def join(self, group: Group, port: int = 0) -> None:
+        """See `Ports.join`."""
+
+    def leave(self, group: Group, port: int = 0) -> None:
+        """See `Ports.leave`."""
+
+    def listen(self, port: int = 0) -> None:
+        """See `ConnectionPorts.listen`."""
+
+    def connect(self, peer: object, port: int = 0) -> Connection:
+        """See `ConnectionPorts.connect`."""
+
+    def store(self, changes: Sequence[Change], port: int = 0) -> int:
+        """See `StoragePorts.store`; every port has records of its own."""
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
+        """See `StoragePorts.fetch`."""
+
+    def hold(self, connection: Connection) -> None:
+        """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""
+
+    def release(self, connection: Connection) -> None:
+        """Deliver the messages of a connection again."""

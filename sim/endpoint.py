@@ -7,11 +7,13 @@ from mypy_extensions import mypyc_attr
 from protocols.errors import UsageError
 from protocols.machine import Address, Group, Packet
 from protocols.rng import key_of
+from sim.addresses import HostPort
 from sim.fabric import Fabric
-from sim.flight import Flight, Hop, Route, through_wire
+from sim.flight import Flight, Hop, Postponed, Route, through_wire
 from sim.group_members import GroupMembers
 from sim.host import SimHost
 from sim.noise import Noise
+from sim.processor import HostProcessor
 
 __all__ = ["Endpoint"]
 
@@ -34,6 +36,7 @@ class Endpoint:
         "host_class",
         "make_uplink",
         "name",
+        "processors",
         "route",
         "routes",
         "stream_key",
@@ -53,6 +56,8 @@ class Endpoint:
         self.stream_key = key_of(fabric.seed, "node", name)
         """See `topologies.keys.stream_key`, which extends it for a member of a group."""
         self.groups: dict[Address, GroupMembers] = {}
+        self.processors: dict[int, HostProcessor] | None = None
+        """The processors of hosts whose machines stated work, by place; None before the first."""
         # The address and members, and below the route, of the packet before: hashing an address costs more than comparing.
         self._latest: tuple[Address, GroupMembers | None] = (None, None)
         self.route: Route | None = None
@@ -123,8 +128,11 @@ class Endpoint:
             link = self.uplinks[member] = self.make_uplink(member)
         return link
 
-    def transmit(self, host: SimHost, packet: Packet) -> None:
-        """Send a packet of a host onto its first links; UsageError for a packet to itself or to an unknown host."""
+    def transmit(self, host: SimHost, packet: Packet, port: int) -> None:
+        """Send a packet of a host's port onto its first links, and to its other ports that it is for.
+
+        UsageError for a packet to the port itself or to an unknown host.
+        """
         fabric = self.fabric
         if fabric.observers:
             fabric.accelerator.catch_up()
@@ -142,17 +150,27 @@ class Endpoint:
             fabric.fingerprinter.control(now, host.place, kind, size)
         for observer in fabric.observers:
             observer.sent(now, host, message, size)
+        place = host.place
         if fabric.codec is not None and type(message) is not Noise:
-            message = through_wire(fabric.codec, message, size)
+            message = through_wire(fabric.ports.codec(place, port, fabric.codec), message, size)
         route = self.route
         if route is None or route.to is not to:
             route = self.route = self.route_to(to)
-        if route.target is host:
-            raise UsageError(f"{host.name} sends to itself")
+        name = host.name
+        source = name if not port else HostPort(name, port)
         fabric.serial = serial = fabric.serial + 1
-        place = host.place
-        flight = Flight(message, identity, size, place, host.name, route, (place + 1) << 80 | serial << 24)
+        flight = Flight(message, identity, size, place, source, route, (place + 1) << 80 | serial << 24)
+        if route.target is host or (fabric.ports.in_use and fabric.ports.has_neighbours(place, port, to)):
+            self._loop_back(host, flight, now)
+            if route.target is host:
+                return
         fabric.forwarding.forward(flight, (self.member_uplink(place - self.base),) if self.counted else route.first, now)
+
+    def _loop_back(self, host: SimHost, flight: Flight, now: float) -> None:
+        """Deliver a packet to other ports of the host that sent it, without a link, after the present input."""
+        if flight.source == flight.route.to:
+            raise UsageError(f"{flight.source} sends to itself")
+        self.fabric.forwarding.forward(flight, (Postponed(host, now),), now)
 
     def route_to(self, to: Address) -> Route:
         """Return the route to an address; UsageError when there is no such host."""

@@ -5,13 +5,15 @@ Hosts without faults have none.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
 
 from protocols.connection import Connection, Reason
 from protocols.machine import Address, Machine, Message, Ports
+from protocols.storage import Record
+from sim.addresses import name_and_port
 from sim.clock import Clock
 from sim.flight import Flight
 from sim.idle import IDLE
@@ -34,7 +36,7 @@ class Rule:
 
     def matches(self, source: Address) -> bool:
         """Whether packets from this host are shut out."""
-        return (source in self.names) is not self.others
+        return (name_and_port(source)[0] in self.names) is not self.others
 
 
 class FaultShim(Machine):
@@ -120,6 +122,14 @@ class FaultShim(Machine):
         inner = self.inner
         if self.clock.when(inner.deadline) <= now:
             inner.wake(self.clock.read(now, inner.deadline))
+
+    def stored(self, ticket: int, now: float) -> None:
+        """Pass it on: a slow application is slow to read packets only."""
+        self.inner.stored(ticket, now)
+
+    def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
+        """Pass it on."""
+        self.inner.fetched(ticket, records, now)
 
     def counts(self) -> dict[str, int]:
         """Return the counters of the inner machine."""

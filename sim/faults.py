@@ -128,6 +128,12 @@ class Faults:
         self.network.fabric.tcp.crash(host)
         host.machine = IDLE
         host.events = None
+        processors = host.endpoint.processors
+        if processors is not None and host.place in processors:
+            processors[host.place].crash()
+        disk = self.network.fabric.disks.get(host.place)
+        if disk is not None:
+            disk.crash()
 
     def restart(self, name: str, start: Callable[[SimHost], object]) -> None:
         """Bring a crashed host up: `start(host)` runs a new machine on it. No effect on a host that is up."""

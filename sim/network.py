@@ -24,6 +24,7 @@ from sim.kernel import Kernel
 from sim.link import Link, LinkGroup
 from sim.member_uplinks import MemberUplinks
 from sim.pause import PausedLink
+from sim.processor import ProcessorCounts
 from sim.receive_processor import LimitedEndpoint, LimitedHost, find_pausing
 from sim.router import NodeCounts, Router, StormSwitch, make_switch
 from sim.routes import Routes
@@ -287,6 +288,11 @@ class Network:
             parts = list(endpoint.uplinks.values()) if endpoint.counted else [endpoint.uplinks[far]]
         rows = [(0,) * 6, *(part.counts() for part in parts)]
         return LinkCounts(near, far, *map(sum, zip(*rows, strict=True)))
+
+    def processors(self) -> list[ProcessorCounts]:
+        """Return what the processors of hosts did whose machines stated work, in the order of hosts."""
+        endpoints = (endpoint for endpoint in self._endpoints.values() if endpoint.processors)
+        return [processor.counts() for endpoint in endpoints for _, processor in sorted((endpoint.processors or {}).items())]
 
     def nodes(self) -> list[NodeCounts]:
         """Return the counts of every node with a model, in the order of the topology."""

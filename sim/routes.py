@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from protocols.machine import Address, Group
 from sim.acceleration import Accelerator
+from sim.addresses import name_and_port
 from sim.flight import Hop, HostNode, Route
 from topologies.spec import Topology
 from topologies.trees import distribution, forwarding, group_tree
@@ -34,7 +35,7 @@ class Routes:
         first: Sequence[Hop] = () if home.counted else list(home.uplinks.values())
         route = Route(home, to, root, first)
         if not isinstance(to, Group):
-            route.node, route.member = self._topology.member(str(to))
+            route.node, route.member = self._topology.member(name_and_port(to)[0])
             route.target = self._nodes[route.node].host(route.member)
         if len(neighbours) > 1:
             members = self._topology.host_nodes if route.target is None else (route.node,)

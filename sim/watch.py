@@ -116,14 +116,14 @@ class _WatchedHost(SimHost):
         self.watched.arrived(flight, self.name, now)
         super().arrive(flight, lost_by, now)
 
-    def send(self, packet: Packet) -> bool:
+    def send(self, packet: Packet, port: int = 0) -> bool:
         """Report a packet, then send it; a message on a connection is seen by its segments."""
         if isinstance(packet.to, Connection):
-            return super().send(packet)
+            return super().send(packet, port)
         now, number = self.now, self.watched.fabric.serial + 1
         for watcher in self.watched.watchers:
             watcher.sent(now, self.name, packet, number)
-        return super().send(packet)
+        return super().send(packet, port)
 
     def segment_sent(self, packet: Packet) -> None:
         """Report a segment."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from protocols.errors import ConfigError
+from topologies.disk_model import DiskModel
 from topologies.units import Duration, Rate, Size
 
 __all__ = ["HostModel", "Kind", "Model", "NodeAttributes", "RouterModel", "SwitchModel"]
@@ -25,7 +26,9 @@ class _Part(BaseModel):
 
 
 class HostModel(_Part):
-    """Receive processing of a host: a processor that needs time for each packet, with a buffer before it.
+    """The processor of a host, which needs time for each packet, with a buffer before it for those received.
+
+    It is one for all programs of the host, and what they state with `Ports.work` keeps it busy as well.
 
     The network card filters up to `filters` groups in hardware. If the host has joined more, every multicast on its link takes
     processor time, and groups that were not joined are filtered in software.
@@ -33,6 +36,17 @@ class HostModel(_Part):
 
     cpu: Duration = Field(default=0.0, description="Processor time per received packet, in seconds.")
     cpu_byte: Duration = Field(default=0.0, description="Additional processor time per byte of UDP payload, in seconds.")
+    cpu_frame: Duration = Field(
+        default=0.0, description="Additional processor time per Ethernet frame of a packet received or sent, in seconds."
+    )
+    quota: Annotated[float, Field(gt=0.0, le=1.0)] | None = Field(
+        default=None,
+        description="Share of one core that the host may use: costs take so much longer; in Mininet by the kernel, as root.",
+    )
+    cpu_send: Duration = Field(default=0.0, description="Processor time per packet sent, in seconds.")
+    cpu_send_byte: Duration = Field(
+        default=0.0, description="Additional processor time per byte of UDP payload sent, in seconds."
+    )
     buffer: Size | None = Field(
         default=None, description="Bytes of UDP payload that may wait for the processor; none: no limit."
     )
@@ -84,6 +98,9 @@ Model: TypeAlias = HostModel | SwitchModel | RouterModel
 MODELS: dict[str, type[Model]] = {"host": HostModel, "switch": SwitchModel, "router": RouterModel}
 
 
+_OF_ANY_MODEL = ("kind", "count", "bystander", "disk")
+
+
 class NodeAttributes(HostModel, SwitchModel, RouterModel):
     """A node as a user writes it: its kind, and the attributes of this kind."""
 
@@ -97,9 +114,13 @@ class NodeAttributes(HostModel, SwitchModel, RouterModel):
         default=None, description="Whether the host takes part in a session only if a workload or receiver entry names it."
     )
 
+    disk: DiskModel | None = Field(default=None, description="Disk of a host, for programs that store; none: it takes no time.")
+
     def model(self, name: str, kind: str) -> Model | None:
         """Return the model of this kind, None if no attribute was given. ConfigError for an attribute of another kind."""
-        written = {key: getattr(self, key) for key in self.model_fields_set if key not in ("kind", "count", "bystander")}
+        if self.disk is not None and kind != "host":
+            raise ConfigError(f"nodes.{name}.disk: is not allowed; only for a host, this is a {kind}")
+        written = {key: getattr(self, key) for key in self.model_fields_set if key not in _OF_ANY_MODEL}
         for key in sorted(written):
             if key not in MODELS[kind].model_fields:
                 owners = " or ".join(other for other, model in MODELS.items() if key in model.model_fields)

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_serializer
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Channel, Loss, Perfect
 from topologies.delays import AnyDelay, DelayModel
+from topologies.disk_model import DiskModel
 from topologies.ethernet import Framing
 from topologies.multicast import Multicast, check_multicast
 from topologies.node_models import HOST_LIMIT, HostModel, Kind, Model, RouterModel, SwitchModel
@@ -143,13 +144,15 @@ class LinkAttributes(Direction):
 class NodeSpec:
     """A node: a host runs protocols and does not forward, a switch or router forwards. `count` makes it a group of leaf hosts.
 
-    `model` is its processing model, None for none. A `bystander` takes part in a session only if it is named.
+    `model` is its processing model, None for none. A `bystander` takes part in a session only if it is named. `disk` is the
+    disk of a host, None for one that takes no time.
     """
 
     kind: Kind = "host"
     count: int | None = None
     model: Model | None = None
     bystander: bool = False
+    disk: DiskModel | None = None
 
 
 class Member(NamedTuple):

@@ -98,7 +98,7 @@ def compare(
     """
     for seed in range(scenario.seed, scenario.seed + runs):
         for name, choice in protocols.items():
-            wanted = scenario.model_copy(update={"protocol": choice, "seed": seed})
+            wanted = scenario.under(choice).model_copy(update={"seed": seed})
             progress = RunProgress(wanted, f"{scenario.name} under {name}, seed {seed}")
             if begin is not None:
                 begin(progress)

@@ -4,7 +4,8 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from experiments.contract.bench import Bench
 from experiments.contract.case import Case
 from experiments.contract.losses import nothing, randomly

@@ -12,6 +12,7 @@ from emu.packet_capture import CapturePoint
 from experiments.running.authentication import node_codec
 from experiments.running.emulated_faults import emulated
 from experiments.running.foreign_programs import check_programs
+from experiments.running.invariants import check_messages
 from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import OnDisk
 from experiments.running.recording import Recording
@@ -23,6 +24,8 @@ from topologies.addressing import endpoint_of_group
 __all__ = ["emulate_scenario"]
 
 PORT = 6003
+CPU_BOUND = 0.9
+"""Share of a core above which a node's result is marked."""
 _SLOW = "slow_drops"
 
 
@@ -62,12 +65,14 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         participants.all_programs(),
         codec=protocol.spec.codec,
         node_codec=node_codec(protocol.spec, protocol.config),
+        framing=protocol.spec.framing,
         port=PORT,
         duration=scenario.duration,
         over=participants.senders.issubset,
         seed=scenario.seed,
         keyed=keyed,
         trunk=scenario.emu.trunk,
+        disk=scenario.emu.disk,
         faults=faults,
         respawn=participants.restarted,
         captures=points,
@@ -75,7 +80,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         groups=participants.groups(),
         title=scenario.name,
         hold=hold,
-        ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
+        ttls=scenario.scopes,
     )
     results = {
         name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()
@@ -89,7 +94,10 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         metrics["captures"] = emulation.captures
     if keyed:
         metrics |= {"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first}
-    return participants.result("emu", results, WorldCounters(None, packets, octets, metrics))
+    result = participants.result("emu", results, WorldCounters(None, packets, octets, metrics))
+    if participants.ledger is not None:
+        result.metrics["invariants"] = check_messages(participants.ledger)
+    return result
 
 
 def _measured(emulation: Emulation) -> dict[str, Any]:
@@ -102,10 +110,19 @@ def _measured(emulation: Emulation) -> dict[str, Any]:
         "peak_memory": max(node.memory for node in nodes.values()),
         "impairments": emulation.impairments,
         "health": emulation.health,
+        **_processors(emulation),
         "injected": emulation.injected | _slow_drops(nodes.values()),
         "fault_log": emulation.fault_log,
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
+
+
+def _processors(emulation: Emulation) -> dict[str, Any]:
+    """Return the work that machines stated, and the nodes whose results a busy core of this machine may have limited."""
+    nodes, elapsed = emulation.nodes, emulation.elapsed
+    worked = [{"host": name, "busy": node.worked} for name, node in nodes.items() if node.worked]
+    bound = [name for name, node in nodes.items() if node.cpu > CPU_BOUND * elapsed]
+    return ({"processors": worked} if worked else {}) | ({"cpu_bound": bound} if bound else {})
 
 
 def _slow_drops(nodes: Iterable[NodeReport]) -> dict[str, int]:

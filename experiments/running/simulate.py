@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -16,14 +16,12 @@ from experiments.running.recording import Recording
 from experiments.running.result import Result
 from experiments.running.run_progress import RunProgress
 from experiments.scenario.scenario import Scenario
-from protocols.cross import Mixed
 from protocols.errors import UnsupportedError
-from protocols.machine import Codec
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
 from topologies.impairments import impairment
 
-__all__ = ["codec_of", "simulate", "simulate_recorded"]
+__all__ = ["simulate", "simulate_recorded"]
 
 
 FIRST_THRESHOLD, NO_FULL_COLLECTION = 50_000, 1 << 30
@@ -65,7 +63,7 @@ def _without_full_collections() -> Iterator[None]:
 
 def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProgress | None) -> Result:
     topology = scenario.build_topology()
-    real, codec = scenario.wire == "bytes", codec_of(scenario)
+    real, codec = scenario.wire == "bytes", simulated_codec(scenario.protocol.spec, scenario.protocol.config)
     participants = Participants(
         scenario, topology, str, real, in_memory if real else accounted, fast=scenario.engine != "strict"
     )
@@ -78,10 +76,11 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
         engine=scenario.engine,
         connections=scenario.connections.options(),
     )
-    for work in scenario.workload:
-        if work.ttl is not None:
-            network.limit_scope(work.sender, work.ttl)
-    monitor = RunMonitor(scenario, network, dict(participants.programs()), participants.machine_programs())
+    for host, ttl in scenario.scopes.items():
+        network.limit_scope(host, ttl)
+    monitor = RunMonitor(
+        scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties
+    )
     for name, program in participants.programs():
         program.start(network.host(name))
     if progress is not None:
@@ -105,7 +104,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
             _measured(network, used) | monitor.metrics(parts),
         ),
     )
-    return monitor.conclude(result, parts, finished=participants.over())
+    return monitor.conclude(result, parts, participants.ledger, finished=participants.over())
 
 
 def _check_programs(scenario: Scenario) -> None:
@@ -125,17 +124,19 @@ def _measured(network: Network, cpu: float) -> dict[str, Any]:
         "impairments": _simulated(network),
         "nodes": [asdict(counts) for counts in network.nodes()],
         "faults": {},
+        **_processors(network),
     }
+
+
+def _processors(network: Network) -> dict[str, Any]:
+    """Return what the processors did of hosts whose machines stated work."""
+    now = network.env.now
+    rows = [asdict(counts) | {"utilisation": counts.busy / now if now else 0.0} for counts in network.processors()]
+    return {"processors": rows} if rows else {}
 
 
 _COUNTS = ("offered", "dropped", "lost")
 _RARE = ("corrupt", "marked", "duplicated")
-
-
-def codec_of(scenario: Scenario) -> Callable[[], Codec]:
-    """Return a function that makes the codec of the protocol, and of cross traffic if the scenario has any."""
-    codec = simulated_codec(scenario.protocol.spec, scenario.protocol.config)
-    return (lambda: Mixed(codec())) if scenario.traffic else codec
 
 
 def _simulated(network: Network) -> list[dict[str, Any]]:

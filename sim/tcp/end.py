@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sim.host import SimHost
     from sim.tcp.stack import TcpStack
 
-__all__ = ["TcpEnd"]
+__all__ = ["OPEN", "TcpEnd"]
 
 # States.
 CONNECTING: Final = 0
@@ -74,7 +74,6 @@ class TcpEnd(Connection):
         "_idle_at",
         "_inside",
         "_interactive",
-        "_is_full",
         "_is_probe",
         "_limit",
         "_limited",
@@ -105,6 +104,7 @@ class TcpEnd(Connection):
         "hops",
         "host",
         "identity",
+        "is_full",
         "key",
         "name",
         "port",
@@ -146,7 +146,7 @@ class TcpEnd(Connection):
         """Number of the first byte that the peer has no room for."""
         # The numbers of the latest segment and ACK; the end of the latest small segment.
         self._ordinal = self._acks = self._small = 0
-        self._is_full = self._limited = self._fin_acked = False
+        self.is_full = self._limited = self._fin_acked = False
         # The end of what was sent when the latest loss was found; the time-outs since the latest progress.
         self._recovery, self._recover, self._retries = UNDISTURBED, 0, 0
         # The tail loss probe under way: the end of what was sent before (0: none), and whether it was a retransmission.
@@ -202,8 +202,8 @@ class TcpEnd(Connection):
         if not self._inside:
             self._output(now)
             self._arm()
-        self._is_full = writer.behind - score.una >= self._options.buffer
-        return self._is_full
+        self.is_full = writer.behind - score.una >= self._options.buffer
+        return self.is_full
 
     def hang_up(self, now: float) -> None:
         """Close when all that was written has arrived; nothing that arrives is given to the machine any more."""
@@ -381,8 +381,8 @@ class TcpEnd(Connection):
         if self.state == GONE:
             return
         writer, score = self._writer, self._score
-        if self._is_full and self.state == OPEN and 8 * (writer.behind - score.una) <= 7 * self._options.buffer:
-            self._is_full = False
+        if self.is_full and self.state == OPEN and 8 * (writer.behind - score.una) <= 7 * self._options.buffer:
+            self.is_full = False
             self._inside = True
             self._stack.drained(self, now)
             self._inside = False

@@ -175,8 +175,15 @@ def test_recording_does_not_change_the_digest(look: str) -> None:
 
 @pytest.mark.parametrize(
     "other",
-    ["seed=2", "topology.receivers=4", "topology.link.down.loss=2%", "protocol.rate=2Mbit", "workload.at=1s", "duration=61s"]
-    + ["connections.control=reno"],
+    [
+        "seed=2",
+        "topology.receivers=4",
+        "topology.link.down.loss=2%",
+        "protocol.rate=2Mbit",
+        "workload.at=1s",
+        "duration=61s",
+        "connections.control=reno",
+    ],
 )
 def test_different_scenarios_have_different_digests(other: str) -> None:
     assert changed(other).digest() != changed().digest()

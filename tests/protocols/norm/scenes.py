@@ -133,7 +133,7 @@ class ReceiverHarness:
         self.machine = kind(self.host, quick(**settings), node, GROUP)
         self.sent: list[tuple[float, Message]] = []
         """(time, message) of every packet it sent."""
-        self.host.on_send = lambda packet: self.sent.append((self.host.now, packet.message))
+        self.host.on_send = lambda packet, port: self.sent.append((self.host.now, packet.message))
         self.host.run(self.machine)
 
     @property
@@ -199,7 +199,7 @@ class SenderHarness:
         self.machine = kind(self.host, self.config, 1, GROUP, instance)
         self.sent: list[tuple[float, int, Any]] = []
         """(time, size, message) of every packet it sent."""
-        self.host.on_send = lambda packet: self.sent.append((self.host.now, packet.size, packet.message))
+        self.host.on_send = lambda packet, port: self.sent.append((self.host.now, packet.size, packet.message))
         self.host.run(self.machine)
 
     @property
