@@ -67,6 +67,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         codec=protocol.spec.codec,
         node_codec=node_codec(protocol.spec, protocol.config),
         framing=protocol.spec.framing,
+        tcp=scenario.connections.options(),
         port=PORT,
         duration=scenario.duration,
         over=participants.senders.issubset,
