@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks.connections_emu import measure_emu
+from benchmarks.connections_sim import measure_sim
 from benchmarks.connections_store import measure_store
 
 __all__ = ["main"]
 
-PARTS: dict[str, Callable[[], Mapping[str, Any]]] = {"emu": measure_emu, "store": measure_store}
+PARTS: dict[str, Callable[[], Mapping[str, Any]]] = {"sim": measure_sim, "emu": measure_emu, "store": measure_store}
 
 
 def main() -> int:

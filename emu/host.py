@@ -8,32 +8,24 @@ import asyncio
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from ipaddress import IPv4Address
 from math import inf
 from typing import Any, TypeAlias, TypeVar
 
 from emu.disk import Disk, OpenDisk
 from emu.fair_queue import FairQueue
+from emu.ports import UdpPort, UdpPorts, open_port
 from emu.slow_reader import SlowReader
 from emu.tcp import Inputs, TcpConnections
 from emu.tcp_connection import TcpConnection
-from emu.udp import (
-    SEGMENTS,
-    SendQueue,
-    SocketAddress,
-    address_of,
-    open_receiver,
-    open_transmitter,
-    receive_coalesced,
-    socket_address_of,
-)
-from protocols.batches import Assisted, RunCodec, RunReceiver
+from emu.udp import SEGMENTS, SocketAddress, address_of, open_receiver, receive_coalesced, socket_address_of
+from protocols.batches import Assisted, RunReceiver
 from protocols.connection import Connection
 from protocols.errors import LivelockError, StorageError, UsageError, WireError
 from protocols.framing import Framing, LengthPrefixed
+from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
@@ -79,10 +71,10 @@ class UdpHost:
     other programs of this machine receive the multicast.
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
-    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. `open_disk`
-    opens the host's disk when its machine first uses it. `framing` makes what cuts the stream of a connection into messages;
-    `tcp` has the options of connections, None leaves them to the kernel. `traffic` counts packets sent, `faults` what went
-    wrong.
+    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. `names` has
+    the addresses of hosts, with their ports for unicast, for programs that name hosts. `open_disk` opens the host's disk when
+    its machine first uses it. `framing` makes what cuts the stream of a connection into messages; `tcp` has the options of
+    connections, None leaves them to the kernel. `traffic` counts packets sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
@@ -101,30 +93,31 @@ class UdpHost:
         loopback: bool = True,
         held: bool = False,
         joining: float = 0.0,
-        open_disk: OpenDisk | None = None,
+        names: Mapping[str, SocketAddress] | None = None,
         framing: Callable[[], Framing] = LengthPrefixed,
         tcp: TcpOptions | None = None,
+        open_disk: OpenDisk | None = None,
     ) -> None:
         self.rng = rng
         self.traffic = Traffic()
         self.address = address_of(interface)
         self._loop = loop
-        self._encode, self._decode = codec.encode, codec.decode
-        self._run_codec = codec if isinstance(codec, RunCodec) else None
         self._run_receiver: RunReceiver | None = None
         self._epoch = inf if held else loop.time()
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
         self._latest = 0.0
-        self._buffers = buffers
         self._joining = joining
         self._joins: dict[Group, float] = {}
-        transmitter = open_transmitter(self.address, ttl, loopback, buffers)
-        self._own_address: SocketAddress = transmitter.getsockname()
-        self._send_queue = SendQueue(transmitter, burst)
-        self._send_queue.blocked = held
-        here = (self.address, port)
-        receiver = open_receiver(here, self.address, buffers)
-        self._sockets: dict[Address, socket.socket] = {self._own_address: transmitter, here: receiver}
+        self._names: Mapping[str, SocketAddress] = names or {}
+        self._codec = codec
+        self._ports = UdpPorts(
+            loop,
+            (self.address, port),
+            partial(open_port, ttl=ttl, loopback=loopback, buffers=buffers, burst=burst),
+            partial(open_receiver, address=self.address, buffers=buffers),
+            self._on_readable,
+        )
+        self._first = self._ports.open(0, codec, held=held)
         self._drops: dict[Address, int] = {}
         self._queue: FairQueue[Arrived] = FairQueue(buffers)
         self._queue_drops = 0
@@ -132,7 +125,7 @@ class UdpHost:
         self._full_since = inf
         self._refused = {WireError.reason: 0}
         inputs = Inputs(lambda: self._machine, self._input, self._input_packets, self._flush)
-        self._tcp = TcpConnections(loop, receiver.getsockname(), codec, framing, tcp, inputs, self._refused)
+        self._tcp = TcpConnections(loop, self._first.where, codec, framing, tcp, inputs, self._refused)
         if not held:
             self._tcp.begin()
         self._events: deque[Event] = deque()
@@ -141,7 +134,6 @@ class UdpHost:
         self._on_event: Callable[[Event], None] | None = None
         self._accept: Callable[[Offer], Sink | None] | None = None
         self._busy = False
-        self._writing = held
         self._armed = inf
         self._timer: asyncio.TimerHandle | None = None
         self._thread: ThreadPoolExecutor | None = None
@@ -159,6 +151,16 @@ class UdpHost:
         return self._latest
 
     @property
+    def unicast_address(self) -> SocketAddress:
+        """Where other hosts reach the first machine of this one."""
+        return self._first.where
+
+    @property
+    def epoch(self) -> float:
+        """Unix seconds of time 0; of a held host, whose clock stands at 0, those of the present."""
+        return time.time() - (0.0 if self._epoch == inf else self._loop.time() - self._epoch)
+
+    @property
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them, and connections that were reset for it.
 
@@ -169,7 +171,7 @@ class UdpHost:
         """
         return {
             **self._refused,
-            "send_errors": self._send_queue.errors,
+            "send_errors": sum(queue.errors for queue in self._ports.queues()),
             "receive_drops": sum(self._drops.values()) + self._queue_drops,
             "slow_drops": 0 if self._reader is None else self._reader.dropped,
         }
@@ -177,7 +179,8 @@ class UdpHost:
     @property
     def refusal(self) -> tuple[int, str]:
         """Number of packets the kernel refused since the last packet it accepted, and the last error message."""
-        return self._send_queue.refused, self._send_queue.reason
+        queue = max(self._ports.queues(), key=lambda queue: queue.refused)
+        return queue.refused, queue.reason
 
     def counters(self) -> dict[str, int]:
         """Return counters for progress reports: packets and bytes sent so far, and those of the machine."""
@@ -190,12 +193,12 @@ class UdpHost:
         """Start the machine; `loop.run()` then runs it. Raises UsageError if this host runs one already."""
         if self._machine is not None:
             raise UsageError("this host already runs a machine")
-        self._machine, self._on_event, self._accept = machine, on_event, accept
-        for to, sock in self._sockets.items():
-            self._loop.add_reader(sock, self._on_readable, sock, to)
+        machine, self._on_event, self._accept = handed_through(machine, on_event, accept)
+        self._machine = machine
+        self._ports.start()
         if isinstance(machine, Assisted):
             machine.compute_in(self._compute)
-            if self._run_codec is not None and self._send_queue.takes_batches:
+            if self._first.run_codec is not None and self._first.queue.takes_batches:
                 machine.send_runs(SEGMENTS)
         self._run_receiver = machine if isinstance(machine, RunReceiver) else None
         self._input(machine.start)
@@ -206,6 +209,28 @@ class UdpHost:
             raise UsageError("host.call from within the machine; call it from an event or a timer")
         self._drain()
         return self._input(verb, *args)
+
+    def address_of(self, name: str, port: int = 0) -> Address:
+        """Return the address of the machine at a port of a host; `name` may be "ip:port" as well. UsageError for others."""
+        ip, first = self._names[name] if name in self._names else socket_address_of(name)
+        return ip, first + port
+
+    def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
+        """Use a port: UDP port `port` above the first one. Its datagrams have a source of their own."""
+        own = self._codec if codec is None else codec()
+        self._ports.open(port, own, held=self._epoch == inf)
+        self._tcp.open_port(port, own)
+
+    def close_port(self, port: int) -> None:
+        """Stop using a port: its groups are left, its connections reset, and its sockets closed, but those of port 0."""
+        self._tcp.close_port(port)
+        for group in self._ports.groups_of(port):
+            self.leave(group, port)
+        self._ports.close_port(port)
+
+    def port_of(self, address: Address) -> int | None:
+        """Return which port of this host an address belongs to, None for those of other hosts."""
+        return self._ports.port_of(address)
 
     def read_at(self, service_time: float, capacity: int) -> None:
         """Set the application's service time per packet in seconds, with room for `capacity` waiting packets; 0.0 ends it."""
@@ -222,10 +247,9 @@ class UdpHost:
         self._machine = None
         self._tcp.stop()
         self._arm(inf)
-        for to, sock in list(self._sockets.items()):
-            self._loop.remove_reader(sock)
-            if isinstance(to, Group):
-                self.leave(to)
+        for port in self._ports.numbers():
+            self.close_port(port)
+        self._ports.stop()
 
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` seconds since the epoch."""
@@ -242,7 +266,8 @@ class UdpHost:
         for when, action in self._scheduled:
             self.later(when, action)
         self._scheduled.clear()
-        self._loop.call_at(epoch, self._on_writable)
+        for number in self._ports.numbers():
+            self._loop.call_at(epoch, self._on_writable, self._ports[number])
         self._loop.call_at(epoch, self._tcp.begin)
 
     def close(self) -> None:
@@ -254,33 +279,29 @@ class UdpHost:
         if self._disk is not None:
             self._disk.close()
         self._tcp.stop()
-        for sock in self._sockets.values():
-            self._loop.remove_reader(sock)
-            self._loop.remove_writer(sock)
-            sock.close()
-        self._sockets.clear()
+        self._ports.close()
 
     # The ports of the machine ----------------------------------------------------------------------------------------
 
-    def send(self, packet: Packet) -> bool:
+    def send(self, packet: Packet, port: int = 0) -> bool:
         """Queue a packet. Returns True while the kernel's socket buffer is full, or the connection that it is sent on."""
-        message, to = packet.message, packet.to
+        message, to, at = packet.message, packet.to, self._ports[port]
         if type(to) is TcpConnection:
             data = to.codec.encode(message)
             self.traffic.count(message, len(data))
             return self._tcp.send(to, data)
         address: SocketAddress = socket_address_of(to.name) if type(to) is Group else to  # type: ignore[assignment]
         if isinstance(message, Run):
-            assert self._run_codec is not None
-            batch = self._run_codec.encode_run(message)
+            assert at.run_codec is not None
+            batch = at.run_codec.encode_run(message)
             self.traffic.count_run(message, sum(map(len, batch)))
             for data in batch:
-                self._send_queue.push(data, address)
+                at.queue.push(data, address)
         else:
-            data = self._encode(message)
+            data = at.encode(message)
             self.traffic.count(message, len(data))
-            self._send_queue.push(data, address)
-        return self._send_queue.blocked
+            at.queue.push(data, address)
+        return at.queue.blocked
 
     def listen(self, port: int = 0) -> None:
         """Accept connections at a port of this node. Raises UsageError if another program listens there."""
@@ -314,10 +335,15 @@ class UdpHost:
         if when < self._armed:
             self._arm(when)
 
-    def join(self, group: Group) -> None:
-        """Receive what is sent to the group; a group with a unicast address is this node's own port and is not joined."""
+    def join(self, group: Group, port: int = 0) -> None:
+        """Receive what is sent to the group; a group with a unicast address is this node's own port and is not joined.
+
+        Ports that join the same group speak the same protocol: the codec of the first one reads what arrives.
+        """
+        if not self._ports.join(group, port):
+            return
         if not self._joining:
-            self._open_group(group)
+            self._ports.open_group(group)
             return
         since = self._joins[group] = self.now
         self.later(since + self._joining, partial(self._on_joined, group, since))
@@ -325,26 +351,12 @@ class UdpHost:
     def _on_joined(self, group: Group, since: float) -> None:
         """Receive from the group, unless it has been left or joined again since."""
         if self._joins.get(group) == since:
-            self._open_group(group)
+            self._ports.open_group(group)
 
-    def _open_group(self, group: Group) -> None:
-        where = socket_address_of(group.name)
-        if group in self._sockets:
-            return
-        if not IPv4Address(where[0]).is_multicast:
-            where = (self.address, where[1])
-            if where in self._sockets:
-                return
-        sock = self._sockets[group] = open_receiver(where, self.address, self._buffers)
-        self._loop.add_reader(sock, self._on_readable, sock, group)
-
-    def leave(self, group: Group) -> None:
-        """Stop receiving from the group."""
-        self._joins.pop(group, None)
-        sock = self._sockets.pop(group, None)
-        if sock is not None:
-            self._loop.remove_reader(sock)
-            sock.close()
+    def leave(self, group: Group, port: int = 0) -> None:
+        """Stop receiving from the group, when no other port is a member."""
+        if self._ports.leave(group, port):
+            self._joins.pop(group, None)
 
     def accept(self, offer: Offer) -> Sink | None:
         """Ask the application for the sink of an offered object; None declines it."""
@@ -413,17 +425,18 @@ class UdpHost:
 
     def _flush(self) -> None:
         self._tcp.flush()
-        queue = self._send_queue
-        queue.flush()
-        if queue.blocked and not self._writing:
-            self._writing = True
-            self._loop.add_writer(self._sockets[self._own_address], self._on_writable)
+        for port in self._ports.flush():
+            port.is_writing = True
+            self._loop.add_writer(port.transmitter, self._on_writable, port)
 
-    def _on_writable(self) -> None:
-        self._send_queue.retry()
-        if not self._send_queue.blocked:
-            self._writing = False
-            self._loop.remove_writer(self._sockets[self._own_address])
+    def _on_writable(self, port: UdpPort) -> None:
+        if port.transmitter.fileno() < 0:
+            # It was closed while the host was held.
+            return
+        port.queue.retry()
+        if not port.queue.blocked:
+            port.is_writing = False
+            self._loop.remove_writer(port.transmitter)
             # A host can begin before its machine is started, and outlive it.
             if self._machine is not None:
                 self._input(self._machine.resume)
@@ -439,14 +452,14 @@ class UdpHost:
                 return
             except OSError:
                 # An earlier unicast packet was answered by ICMP port unreachable.
-                self._send_queue.errors += 1
+                self._first.queue.errors += 1
                 taken += 1
                 continue
             if drops:
                 self._drops[to] = drops
             packets = -(-len(data) // segment) if segment else 1
             taken += packets
-            if source == self._own_address:
+            if self._ports.is_own(source, to):
                 continue
             if not self._is_queueing:
                 self._deliver(data, segment, source, to)
@@ -492,11 +505,14 @@ class UdpHost:
 
     def _deliver_next(self, data: bytes, start: int, segment: int, source: SocketAddress, to: Address) -> int:
         """Decode and deliver a packet of a batch, or a run of them at once; return the offset of the next one."""
-        machine, size = self._machine, len(data)
+        machine, size, codec = self._machine, len(data), self._ports.reader(to)
         assert machine is not None
+        if codec is None:
+            # The group was left meanwhile.
+            return size
         end = start + segment
-        if end < size and self._run_receiver is not None and self._run_codec is not None:
-            run = self._run_codec.decode_run(data, start, segment)
+        if end < size and self._run_receiver is not None and codec.run_codec is not None:
+            run = codec.run_codec.decode_run(data, start, segment)
             if run is not None:
                 self._input_packets(self._run_receiver.receive_run, run, source, to)
                 return start + run.packets * segment
@@ -504,7 +520,7 @@ class UdpHost:
             self._refused[WireError.reason] += 1
             return size
         try:
-            message = self._decode(data[start:end] if size > segment else data)
+            message = codec.decode(data[start:end] if size > segment else data)
         except WireError as error:
             self._refused[error.reason] = self._refused.get(error.reason, 0) + 1
         else:

@@ -1,7 +1,7 @@
 """What all hosts, links and switches of one network share."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from protocols.machine import Codec, Message
 from protocols.rng import Rng, key_of
@@ -18,6 +18,9 @@ from sim.routes import Routes
 from sim.stats import Observer
 from sim.timers import KernelHost
 from topologies.spec import Topology
+
+if TYPE_CHECKING:
+    from sim.tcp.stack import TcpStack
 
 __all__ = ["Fabric", "OnDelivery"]
 
@@ -51,6 +54,8 @@ class Fabric:
         """Encodes and decodes every packet once, where one is set."""
         self.on_delivery: OnDelivery | None = None
         """Called for every delivery; only in the strict engine."""
+        self.tcp: TcpStack
+        """The connections of all hosts."""
         self.fingerprinter = Fingerprint()
         self.traffic = Traffic()
         self.packets, self.octets = self.traffic.packets, self.traffic.octets

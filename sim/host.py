@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mypy_extensions import mypyc_attr
 
-from protocols.errors import UsageError
+from protocols.connection import Connection
+from protocols.errors import ContractError, UsageError
 from protocols.events import Event
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
@@ -19,6 +20,8 @@ from sim.fault_shim import FaultShim
 from sim.flight import Flight
 from sim.idle import IDLE
 from sim.processor import HostProcessor
+from sim.tcp.end import OPEN, TcpEnd
+from sim.tcp.segment import Segment
 from sim.timers import KernelHost
 
 if TYPE_CHECKING:
@@ -119,6 +122,7 @@ class SimHost(KernelHost):
         endpoint.fabric.ports.close(self.place)
         self.machine = IDLE
         self.armed = inf
+        endpoint.fabric.tcp.stop(self)
 
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` (seconds), or now if that is past."""
@@ -134,10 +138,11 @@ class SimHost(KernelHost):
         self.endpoint.fabric.open_port(self.place, port, codec)
 
     def close_port(self, port: int) -> None:
-        """Stop using a port: its groups are left."""
+        """Stop using a port: its groups are left, and its connections reset."""
         ports = self.endpoint.fabric.ports
         for group in ports.groups_of(self.place, port):
             self.leave(group, port)
+        self.endpoint.fabric.tcp.stop(self, port)
         ports.close(self.place, port)
 
     def port_of(self, address: Address) -> int | None:
@@ -149,6 +154,27 @@ class SimHost(KernelHost):
         """The fault shim, if the host has faults; the time of its machine is what the shim's clock shows."""
         shims = self.endpoint.fabric.fault_shims
         return shims.get(self.place) if shims else None
+
+    def put_fault_shim(self) -> FaultShim:
+        """Return the fault shim, put before the machine if there is none yet."""
+        shims = self.endpoint.fabric.fault_shims
+        shim = shims.get(self.place)
+        if shim is None:
+            shim = shims[self.place] = FaultShim(self, self)
+            if self.machine is not IDLE:
+                shim.inner, self.machine = self.machine, shim
+                for members in self.endpoint.groups.values():
+                    if members.listens(self.member):
+                        members.put(self.member, shim)
+        return shim
+
+    def hold(self, connection: Connection) -> None:
+        """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""
+        self.put_fault_shim().hold(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Deliver the messages of a connection again, those that waited after the present input."""
+        self.later(self.now, lambda: self.put_fault_shim().let_go(connection, self.now))
 
     def _input(self, verb: Callable[..., T], *args: object) -> T:
         """Give the machine one input, and handle what it causes."""
@@ -194,11 +220,21 @@ class SimHost(KernelHost):
         del lost_by
         if self.listens_to(flight):
             fabric = self.endpoint.fabric
+            if isinstance(flight.message, Segment):
+                self._arrive_segment(flight, now)
+                return
             fabric.delivered += 1
             if fabric.on_delivery is not None:
                 fabric.on_delivery(now, self.name, flight.message)
             fabric.accelerator.before_receive(self.machine)
             self.machine.receive(flight.message, flight.source, flight.route.to, now)
+
+    def _arrive_segment(self, flight: Flight, now: float) -> None:
+        """Take a segment of a connection, unless a fault shuts out the host that sent it."""
+        shim = self._fault_shim()
+        fabric = self.endpoint.fabric
+        if shim is None or not shim.shuts_out(flight, lambda later: fabric.tcp.arrive(self, flight, later)):
+            fabric.tcp.arrive(self, flight, now)
 
     def listens_to(self, flight: Flight) -> bool:
         """Whether the packet is for this host, or for a group it listens to."""
@@ -208,13 +244,16 @@ class SimHost(KernelHost):
     # Ports
 
     def send(self, packet: Packet, port: int = 0) -> bool:
-        """Put a packet on the host's link now. Never full: the queue of the link is the limit."""
+        """Put a packet on the host's link now, or on a connection; while the processor is busy, when it is free.
+
+        A link is never full, since its queue is the limit; a connection is full when its buffer is.
+        """
+        to = packet.to
+        if isinstance(to, Connection):
+            return self._write(to, packet)
         endpoint = self.endpoint
-        processors = endpoint.processors
-        if processors is not None and self.place in processors:
-            sending = partial(endpoint.transmit, self, packet, port)
-            if processors[self.place].delay(sending, endpoint.fabric.kernel.env._now):
-                return False
+        if endpoint.processors is not None and self._is_delayed(partial(endpoint.transmit, self, packet, port)):
+            return False
         endpoint.transmit(self, packet, port)
         return False
 
@@ -264,6 +303,42 @@ class SimHost(KernelHost):
                 self.parked = self.armed
             self.armed = when
             self.endpoint.fabric.timers.requests.append((when, self.place))
+
+    def _write(self, connection: Connection, packet: Packet) -> bool:
+        if not isinstance(connection, TcpEnd):
+            raise ContractError(f"{self.name} sends to a connection of another world: {connection!r}")
+        if self._is_delayed(partial(self._write_late, connection, packet)):
+            return connection.is_full
+        return connection.write(packet.message, packet.size, self.now)
+
+    def _write_late(self, end: TcpEnd, packet: Packet) -> None:
+        """Write what waited for the processor, unless the connection was closed meanwhile."""
+        if end.state == OPEN:
+            end.write(packet.message, packet.size, self.now)
+
+    def _is_delayed(self, action: Callable[[], None]) -> bool:
+        """Whether the processor is busy; if so, `action` is called when it is free."""
+        processors = self.endpoint.processors
+        processor = None if processors is None else processors.get(self.place)
+        return processor is not None and processor.delay(action, self.endpoint.fabric.kernel.env._now)
+
+    def listen(self, port: int = 0) -> None:
+        """Accept connections for the machine at a port of the host; UsageError when another machine listens there."""
+        self.endpoint.fabric.tcp.listen(self, port)
+
+    def connect(self, peer: object, port: int = 0) -> Connection:
+        """Begin a connection of the machine at a port of the host with the machine that listens at `peer`."""
+        return self.endpoint.fabric.tcp.connect(self, peer, port)
+
+    def hang_up(self, connection: Connection) -> None:
+        """Close a connection when all that was sent on it has arrived."""
+        assert isinstance(connection, TcpEnd), "a connection is that of a host of this network"
+        end = connection
+        if not self._is_delayed(lambda: end.hang_up(self.now)):
+            end.hang_up(self.now)
+
+    def segment_sent(self, packet: Packet) -> None:
+        """Note that a segment of one of the host's connections is put on the network; only watched hosts do."""
 
     def store(self, changes: Sequence[Change], port: int = 0) -> int:
         """See `StoragePorts.store`; every port has records of its own."""

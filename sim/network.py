@@ -10,6 +10,7 @@ from simpy import Environment
 
 from protocols.errors import UsageError
 from protocols.machine import Codec
+from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
 from sim.acceleration import Accelerator, NoAccelerator
 from sim.endpoint import Endpoint
@@ -31,6 +32,7 @@ from sim.router import Router, StormSwitch, make_switch
 from sim.routes import Routes
 from sim.separate_links import SeparateLinks
 from sim.stats import LinkCounts, Observer
+from sim.tcp.stack import TcpStack
 from topologies.keys import loss_key, member_loss_key
 from topologies.node_models import HostModel
 from topologies.spec import LinkSpec, Topology
@@ -66,6 +68,7 @@ class Network:
         environment: Environment | None = None,
         engine: str = "auto",
         on_delivery: OnDelivery | None = None,
+        connections: TcpOptions | None = None,
     ) -> None:
         if engine not in ENGINES:
             raise UsageError(f"engine: {engine!r} is not allowed; one of {', '.join(ENGINES)}")
@@ -86,6 +89,7 @@ class Network:
         self.fabric = Fabric(topology, seed, kernel, forwarding, accelerator, routes)
         self.fabric.codec = codec() if codec is not None else None
         self.fabric.on_delivery = on_delivery
+        self.fabric.tcp = TcpStack(self.fabric, connections)
         self.kernel = kernel
         self.env = kernel.env
         self._build()

@@ -10,6 +10,7 @@ from math import inf
 from types import new_class
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
+from protocols.connection import Connection
 from protocols.events import Event
 from protocols.machine import Packet
 from sim.endpoint import Endpoint
@@ -116,11 +117,19 @@ class _WatchedHost(SimHost):
         super().arrive(flight, lost_by, now)
 
     def send(self, packet: Packet, port: int = 0) -> bool:
-        """Report a packet, then send it."""
+        """Report a packet, then send it; a message on a connection is seen by its segments."""
+        if isinstance(packet.to, Connection):
+            return super().send(packet, port)
         now, number = self.now, self.watched.fabric.serial + 1
         for watcher in self.watched.watchers:
             watcher.sent(now, self.name, packet, number)
         return super().send(packet, port)
+
+    def segment_sent(self, packet: Packet) -> None:
+        """Report a segment."""
+        now, number = self.now, self.watched.fabric.serial + 1
+        for watcher in self.watched.watchers:
+            watcher.sent(now, self.name, packet, number)
 
     def notify(self, event: Event) -> None:
         """Report an event, then keep it for the application."""

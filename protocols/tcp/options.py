@@ -17,7 +17,7 @@ SYN_RETRIES: Final = 4
 """How often a SYN is repeated before `connect` ends with "timeout", after 31 seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TcpOptions:
     """Options of all connections of a run.
 
