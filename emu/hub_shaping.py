@@ -57,7 +57,7 @@ def hub_shape(topology: Topology, name: str, stations: Sequence[Sequence[str]]) 
         found = ", ".join(sorted(map(str, overheads)))
         raise UnsupportedError(f"node {name}: links of different overhead into a hub can't be emulated: {found}")
     queue = _UNLIMITED if model.queue is None else model.queue
-    return HubShape(name, LinkShape(name, model.rate, queue, 0, size_table(*overheads)), tuple(map(tuple, stations)))
+    return HubShape(name, LinkShape(name, model.rate, queue, 0, size_table(overheads.pop())), tuple(map(tuple, stations)))
 
 
 def apply_hub(hub: HubShape, ports: Sequence[str], device: str) -> None:
