@@ -160,7 +160,10 @@ def test_keyed_losses_of_segments_are_refused_by_name() -> None:
     parts = {
         "protocol": {"name": "relay"},
         "nodes": {"sender": {"role": "relay"}},
-        "workload": [{"kind": "publish", "hosts": ["r1"], "to": "topic:1", "size": 100, "rate": 1}],
+        "workload": [
+            {"kind": "publish", "hosts": ["r1"], "to": "topic:1", "size": 100, "rate": 1},
+            {"kind": "subscribe", "hosts": ["r2"], "to": "topic:1"},
+        ],
         "emu": {"losses": "keyed"},
     }
     with pytest.raises(UnsupportedError, match=r"emu.losses: value 'keyed' can't be emulated with protocol relay"):
