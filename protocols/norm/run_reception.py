@@ -1,6 +1,7 @@
 """Receive a run of NORM_DATA: consecutive source symbols of a block, which arrived in one batch of packets."""
 
 from protocols.machine import Address
+from protocols.norm.limits import host_of
 from protocols.norm.messages import FLAG_REPAIR, DataRun
 from protocols.norm.position import TransmitPosition
 from protocols.norm.receiver import NormReceiver
@@ -20,7 +21,7 @@ class NormBatchReceiver(NormReceiver):
         """Process consecutive messages of a sender; at once if it is known."""
         assert isinstance(run, DataRun)
         sender = self._known(run.origin.source_id)
-        if sender is None:
+        if sender is None or sender.host not in (None, host_of(source)):
             for message in run.messages():
                 self.receive(message, source, to, now)
         else:

@@ -19,7 +19,7 @@ from protocols.norm.quantise import gsize_code, rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.window import IDS, Window
-from protocols.norm.wire.feedback import is_feedback
+from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
 from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
 
 __all__ = ["NormSender"]
@@ -168,9 +168,20 @@ class NormSender(Sender):
         names = [f"{name}_sent" for name in SENT] + [f"{name}_received" for name in HEARD]
         return {name: getattr(self, f"_{name}") for name in names}
 
-    def is_worth_decoding(self, data: bytes) -> bool:
-        """Return whether a datagram is feedback, and no longer than a NACK that fits a segment (RFC 5740 4.3.1)."""
-        return is_feedback(data) and len(data) <= self._config.segment + NACK_OVERHEAD
+    def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
+        """Return whether a packet holds no message of a sender, and no feedback that would be ignored.
+
+        Feedback is for this sender, no longer than a NACK that fits a segment (RFC 5740 4.3.1), and of an address that has sent
+        no more NACKs than are served.
+        """
+        if sender_in(data) is not None:
+            return False
+        to, origin = feedback_to(data), self._factory.origin
+        if to is None:
+            return True
+        if to != (origin.source_id, origin.instance_id) or len(data) > self._config.segment + NACK_OVERHEAD:
+            return False
+        return self._limit is None or not is_nack(data) or self._limit.has_nacks(source, now, self._grtt.advertised)
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the objects kept for repair."""

@@ -9,8 +9,16 @@ from functools import lru_cache
 from math import inf
 from typing import ClassVar, Final, TypeAlias
 
-from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
-from protocols.machine import Offer
+from protocols.events import (
+    InfoReceived,
+    ObjectAborted,
+    ObjectOpened,
+    ObjectReceived,
+    ObjectsAborted,
+    SenderReset,
+    SenderSilent,
+)
+from protocols.machine import Address, Offer
 from protocols.norm.backoff import NEVER
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
@@ -87,6 +95,7 @@ class SenderState:
         "_silent_periods",
         "duplicates",
         "first_sequence",
+        "host",
         "is_complete",
         "last_heard",
         "lost",
@@ -96,6 +105,7 @@ class SenderState:
         "position",
         "probe_response",
         "session",
+        "strangers",
     )
 
     process_type: ClassVar[type[NackProcess]] = NackProcess
@@ -116,6 +126,10 @@ class SenderState:
         """The sequence number of the sender's first message, as far as known; None once the receiver has joined."""
         self.lost = self.duplicates = 0
         """Messages of the sender that did not arrive; content that was of no use."""
+        self.host: Address | None = None
+        """The host whose messages these are; None for any (see `is_sent_by`)."""
+        self.strangers = 0
+        """Messages in the sender's name from other hosts that were ignored."""
         self._base = 0
         self._profile = unknown_sender()
         self._idle_at = inf
@@ -204,6 +218,22 @@ class SenderState:
     def is_established(self) -> bool:
         """Whether the receiver has joined the sender, received enough of it, and the sender is not silent."""
         return self.is_joined and self.is_active and self.received >= NEW_SENDER
+
+    def is_sent_by(self, host: Address, now: float) -> bool:
+        """Return whether a message in the sender's name can be the sender's: it comes from its host, or that is silent."""
+        return self.host is None or self.host == host or self.last_heard + self._activity_period() <= now
+
+    @property
+    def is_outvoted(self) -> bool:
+        """Whether most messages in the sender's name came from other hosts, before enough was received from this one."""
+        return not self.is_established and self.strangers > self.received
+
+    def wants_feedback(self, instance_id: int, now: float) -> bool:
+        """Return whether another receiver's NACK or ACK to this instance of the sender can have an effect now."""
+        process, response, origin = self.nack_process, self.probe_response, self.origin
+        return (origin is not None and origin.instance_id == instance_id) and (
+            (process is not None and now < process.backoff_end) or (response is not None and response.due < inf)
+        )
 
     @property
     def is_active(self) -> bool:
@@ -517,18 +547,33 @@ class SenderState:
         self.nack_process = None
 
     def _give_up(self, keys: list[int], reason: str) -> None:
-        """Abort objects that will not be complete."""
-        assert self.origin is not None
+        """Abort objects that will not be complete; consecutive ones of which nothing is known by one event.
+
+        One message can end a window of them, and an event each would cost more than the message may.
+        """
+        first, count = 0, 0
         for key in keys:
             item = self.objects.pop(key)
+            if item is None and count and key == (first + count) & 0xFFFF:
+                count += 1
+                continue
+            self._tell_aborted(first, count, reason)
+            first, count = key, int(item is None)
             if item is not None:
-                try:
-                    item.sink.abort()
-                except OSError as error:
-                    reason = f"{reason}; sink: {error}"
-            self.session.count("objects_aborted")
-            self.session.ports.notify(ObjectAborted(self.origin.source_id, key, reason))
+                self._tell_aborted(key, 1, _abort(item, reason))
+        self._tell_aborted(first, count, reason)
         self._update_completeness()
+
+    def _tell_aborted(self, first: int, count: int, reason: str) -> None:
+        """Notify the application of so many aborted objects, from id `first` on."""
+        assert self.origin is not None
+        if not count:
+            return
+        self.session.count("objects_aborted", count)
+        node = self.origin.source_id
+        self.session.ports.notify(
+            ObjectAborted(node, first, reason) if count == 1 else ObjectsAborted(node, first, count, reason)
+        )
 
     # -- NACKs -----------------------------------------------------------------------------------------------------
 
@@ -672,6 +717,15 @@ class SenderState:
         self._idle_at = inf
         self._set_next_new(*next_new)
         self.session.ports.notify(SenderSilent(self.origin.source_id))
+
+
+def _abort(item: RxObject, reason: str) -> str:
+    """Abort the sink of an object; return the reason, with the sink's error if it fails."""
+    try:
+        item.sink.abort()
+    except OSError as error:
+        return f"{reason}; sink: {error}"
+    return reason
 
 
 def _fits(message: Data, fti: Fti) -> bool:
