@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from protocols.events import SenderHeard, SenderReset
+from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit, host_of
@@ -136,17 +136,14 @@ class NormReceiver(Machine):
             if not self._newcomers.admits(source, now, NEW_SENDERS_RATE) or not self._has_room():
                 return None
             self.ports.notify(SenderHeard(node))
-        elif known.is_sent_by(host, now):
+            known = self._senders[node] = SenderState(self.session)
             known.host = host
-            return known
-        else:
+        elif not known.is_sent_by(host, now):
             known.strangers += 1
             if not known.is_outvoted:
                 return None
-            known.forget()
-            self.ports.notify(SenderReset(node))
-        known = self._senders[node] = SenderState(self.session)
-        known.host = host
+        if known.host != host:
+            known.host, known.strangers = host, 0
         return known
 
     def _has_room(self) -> bool:
