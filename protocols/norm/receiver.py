@@ -8,14 +8,12 @@ from protocols.norm.config import NormConfig
 from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit, host_of
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
+from protocols.norm.sender_host import note_host
 from protocols.norm.sender_state import SenderState
 from protocols.norm.session import Session
-from protocols.norm.wire.preview import feedback_to, sender_in
 
 __all__ = ["NormReceiver"]
 
-LONGEST_FEEDBACK = 8192
-"""Bytes of feedback from which on it is not overheard; NACKs are no longer than a segment (RFC 5740 4.3.1)."""
 TRIES = 8
 """Senders tried to find one that can be forgotten."""
 
@@ -24,8 +22,7 @@ class NormReceiver(Machine):
     """Receives every object of every sender of a group. `node` is its 32-bit id.
 
     Of more senders than the configuration allows, those are forgotten that are new, silent or not joined; without any of them,
-    further senders are ignored. A sender is known by its id and the host its messages come from: in its name, others' messages
-    are ignored as long as it is heard.
+    further senders are ignored.
     """
 
     __slots__ = ("_newcomers", "_senders", "session")
@@ -51,23 +48,6 @@ class NormReceiver(Machine):
                 return
             sender.receive(message, now)
             self.settle(sender)
-
-    def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
-        """Return whether the message in a packet could have an effect; False for most of what a flood consists of.
-
-        Feedback of others has one during a back-off, if it is to a sender that is known.
-        """
-        node = sender_in(data)
-        if node is not None:
-            known = self._senders.get(node)
-            if known is None:
-                return self._newcomers.left(source, now, NEW_SENDERS_RATE) >= 1.0
-            return known.is_sent_by(host_of(source), now) or not known.is_established
-        to = feedback_to(data)
-        if to is None:
-            return True
-        known = self._senders.get(to[0])
-        return known is not None and len(data) <= LONGEST_FEEDBACK and known.wants_feedback(to[1], now)
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""
@@ -127,24 +107,12 @@ class NormReceiver(Machine):
         return self._senders.get(node)
 
     def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
-        """Return the state of the sender `node`, new with its first message.
-
-        None when its address or all bring too many senders, and for a message in its name that is not from its host.
-        """
-        known, host = self._senders.get(node), host_of(source)
-        if known is None:
-            if not self._newcomers.admits(source, now, NEW_SENDERS_RATE) or not self._has_room():
-                return None
-            self.ports.notify(SenderHeard(node))
+        """Return the state of the sender `node`, new with its first message; None for a message that is to be ignored."""
+        known = self._senders.get(node)
+        if known is None and self._newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
             known = self._senders[node] = SenderState(self.session)
-            known.host = host
-        elif not known.is_sent_by(host, now):
-            known.strangers += 1
-            if not known.is_outvoted:
-                return None
-        if known.host != host:
-            known.host, known.strangers = host, 0
-        return known
+            self.ports.notify(SenderHeard(node))
+        return known if known is not None and note_host(known, host_of(source), now) else None
 
     def _has_room(self) -> bool:
         """Return whether one more sender can be remembered, after forgetting another if need be."""

@@ -52,7 +52,7 @@ from protocols.norm.nack_process import (
 from protocols.norm.position import START, Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.rx_object import RxObject
+from protocols.norm.rx_object import RxObject, fits
 from protocols.norm.sender_profile import unknown_sender
 from protocols.norm.session import Session
 from protocols.serial import ahead
@@ -127,7 +127,7 @@ class SenderState:
         self.lost = self.duplicates = 0
         """Messages of the sender that did not arrive; content that was of no use."""
         self.host: Address | None = None
-        """The host whose messages these are; None for any (see `is_sent_by`)."""
+        """The host whose messages these are; None for any (see `sender_host`)."""
         self.strangers = 0
         """Messages in the sender's name from other hosts that were ignored."""
         self._base = 0
@@ -144,7 +144,7 @@ class SenderState:
         self.last_heard = now
         if self._idle_at == inf:
             self._silent_periods = 0
-            self._idle_at = _later(now, self._activity_period())
+            self._idle_at = _later(now, self.activity_period())
         sequence = self._count_losses(message.sequence)
         has_moved = False
         if isinstance(message, Data):
@@ -219,22 +219,6 @@ class SenderState:
         """Whether the receiver has joined the sender, received enough of it, and the sender is not silent."""
         return self.is_joined and self.is_active and self.received >= NEW_SENDER
 
-    def is_sent_by(self, host: Address, now: float) -> bool:
-        """Return whether a message in the sender's name can be the sender's: it comes from its host, or that is silent."""
-        return self.host is None or self.host == host or self.last_heard + self._activity_period() <= now
-
-    @property
-    def is_outvoted(self) -> bool:
-        """Whether most messages in the sender's name came from other hosts, before enough was received from this one."""
-        return not self.is_established and self.strangers > self.received
-
-    def wants_feedback(self, instance_id: int, now: float) -> bool:
-        """Return whether another receiver's NACK or ACK to this instance of the sender can have an effect now."""
-        process, response, origin = self.nack_process, self.probe_response, self.origin
-        return (origin is not None and origin.instance_id == instance_id) and (
-            (process is not None and now < process.backoff_end) or (response is not None and response.due < inf)
-        )
-
     @property
     def is_active(self) -> bool:
         """Whether a message arrived and the sender is not silent since."""
@@ -268,7 +252,7 @@ class SenderState:
         is_current = key == self.position.object_id or self._advance_to(key)
         item = self.objects.get(key) or self._object_of(message)
         fti = item.fti if item is not None else message.fti
-        if fti is None or not _fits(message, fti):
+        if fti is None or not fits(message, fti):
             self.session.count("ignored")
             return False
         position, length = self.position, fti.partition.length(block)
@@ -547,10 +531,7 @@ class SenderState:
         self.nack_process = None
 
     def _give_up(self, keys: list[int], reason: str) -> None:
-        """Abort objects that will not be complete; consecutive ones of which nothing is known by one event.
-
-        One message can end a window of them, and an event each would cost more than the message may.
-        """
+        """Abort objects that will not be complete; consecutive ones of which nothing is known are told by one event."""
         first, count = 0, 0
         for key in keys:
             item = self.objects.pop(key)
@@ -560,20 +541,17 @@ class SenderState:
             self._tell_aborted(first, count, reason)
             first, count = key, int(item is None)
             if item is not None:
-                self._tell_aborted(key, 1, _abort(item, reason))
+                self._tell_aborted(key, 1, item.abort(reason))
         self._tell_aborted(first, count, reason)
         self._update_completeness()
 
     def _tell_aborted(self, first: int, count: int, reason: str) -> None:
-        """Notify the application of so many aborted objects, from id `first` on."""
-        assert self.origin is not None
-        if not count:
-            return
-        self.session.count("objects_aborted", count)
-        node = self.origin.source_id
-        self.session.ports.notify(
-            ObjectAborted(node, first, reason) if count == 1 else ObjectsAborted(node, first, count, reason)
-        )
+        """Notify the application of so many aborted objects, from id `first` on; an event each would cost too much."""
+        if count:
+            node = self.node
+            event = ObjectAborted(node, first, reason) if count == 1 else ObjectsAborted(node, first, count, reason)
+            self.session.count("objects_aborted", count)
+            self.session.ports.notify(event)
 
     # -- NACKs -----------------------------------------------------------------------------------------------------
 
@@ -687,12 +665,13 @@ class SenderState:
 
     # -- activity --------------------------------------------------------------------------------------------------
 
-    def _activity_period(self) -> float:
+    def activity_period(self) -> float:
+        """Return the seconds of an activity period."""
         return max(1.0, 2 * self.session.config.robust * self._profile.grtt)
 
     def renew_activity(self, last_heard: float, now: float) -> bool:
         """Begin the activity period that follows the last message; return False when that one is over."""
-        period = self._activity_period()
+        period = self.activity_period()
         if last_heard + period <= now:
             return False
         self._silent_periods = 0
@@ -703,7 +682,7 @@ class SenderState:
         """The activity period is over: if the sender was silent, request what is missing; at last report it."""
         if self.renew_activity(self.last_heard, now):
             return
-        position, period = self.position, self._activity_period()
+        position, period = self.position, self.activity_period()
         if self.last_heard >= self._idle_at - period:
             # A message arrived at the very moment of the last check.
             self._silent_periods = 0
@@ -717,25 +696,3 @@ class SenderState:
         self._idle_at = inf
         self._set_next_new(*next_new)
         self.session.ports.notify(SenderSilent(self.origin.source_id))
-
-
-def _abort(item: RxObject, reason: str) -> str:
-    """Abort the sink of an object; return the reason, with the sink's error if it fails."""
-    try:
-        item.sink.abort()
-    except OSError as error:
-        return f"{reason}; sink: {error}"
-    return reason
-
-
-def _fits(message: Data, fti: Fti) -> bool:
-    """Return whether the symbol is one of its object, with the right number of bytes."""
-    if message.fti is not None and message.fti is not fti and message.fti != fti:
-        return False
-    partition = fti.partition
-    if message.block >= partition.blocks:
-        return False
-    length = partition.length(message.block)
-    if message.symbol >= length:
-        return message.symbol - length < fti.parity and message.length == partition.vector(message.block)
-    return message.length == partition.payload(partition.first(message.block) + message.symbol)

@@ -8,7 +8,6 @@ from experiments.contract.fake_host import FakeHost
 from protocols.events import ObjectAborted, ObjectReceived, ObjectsAborted, SenderReset
 from protocols.machine import Address, Message
 from protocols.norm.messages import Ack, DataRun, Flush, Item, Nack, NormMessage, Request
-from protocols.norm.receiver import NormReceiver
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.sender_state import NEW_SENDER
 from protocols.norm.wire.codec import NormCodec
@@ -19,9 +18,9 @@ LONG = bytes(40 * 800)
 """Content of more messages than those of a new sender."""
 
 
-def listening(kind: type[NormReceiver] = NormReceiver) -> tuple[FakeHost, NormReceiver]:
+def listening() -> tuple[FakeHost, NormBatchReceiver]:
     host = FakeHost("listener")
-    machine = kind(host, quick(), 9, GROUP)
+    machine = NormBatchReceiver(host, quick(), 9, GROUP)
     host.run(machine)
     return host, machine
 
@@ -96,8 +95,7 @@ def test_a_sender_that_was_silent_for_an_activity_period_may_go_on_from_another_
 
 
 def test_a_run_of_another_host_is_ignored() -> None:
-    host, machine = listening(NormBatchReceiver)
-    assert isinstance(machine, NormBatchReceiver)
+    host, machine = listening()
     honest, codec = MessageBuilder(LONG, node=1), NormCodec()
     messages = honest.whole()
     hear(host, GOOD, messages[:100])
