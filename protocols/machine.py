@@ -1,11 +1,12 @@
 """The contract between a protocol and its host. Read this first.
 
 A protocol is a `Machine`: a state machine whose inputs are messages and the time, and whose only outputs are its `Ports`. It
-knows no socket, no clock and no simulator.
+knows no socket, no clock and no simulator. A protocol of datagrams needs nothing of what is said of connections and storage.
 
 Rules, for machines and for hosts:
 
-1. Inputs come one at a time, with `now` (seconds) not decreasing. A machine never receives its own messages.
+1. Inputs come one at a time, with `now` (seconds) not decreasing. A machine never receives its own messages; another one on the
+   same host does.
 2. An input without effect costs nothing: all output goes through the ports. A deadline that moves *earlier* is announced by
    `alarm`; one that moves later is not.
 3. No port re-enters the machine. Events reach the application in order, before the machine's next input.
@@ -28,21 +29,8 @@ from protocols.events import Event
 from protocols.rng import Rng
 from protocols.storage import Record, StoragePorts
 
-__all__ = [
-    "Address",
-    "Codec",
-    "Content",
-    "Event",
-    "Group",
-    "Machine",
-    "Message",
-    "Offer",
-    "Packet",
-    "Ports",
-    "Sender",
-    "Sink",
-    "Source",
-]
+__all__ = ["Address", "Codec", "Content", "Event", "Group", "Machine", "Message"]
+__all__ += ["Offer", "Packet", "Ports", "Sender", "Sink", "Source"]
 
 Address: TypeAlias = Hashable
 """Opaque to machines: a node name in the simulator, an (ip, port) in emulation, a `Group`, a `Connection`."""
@@ -82,7 +70,7 @@ class Message:
 
 
 class Packet:
-    """A message to be sent: `size` is bytes of UDP payload."""
+    """A message to be sent: `size` is bytes of UDP payload, on a connection those of the encoded message."""
 
     __slots__ = ("message", "size", "to")
 
@@ -207,6 +195,16 @@ class Machine(ABC):
     def resume(self, now: float) -> None:
         """Send again, after `send` returned "full"."""
 
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """Return the machine's counters by name; a name means the same in every protocol (docs/protocols.md)."""
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return the bounded state the machine keeps, by name: (kept now, allowed by its own parameters)."""
+        return {}
+
+    # Only for machines that use connections or storage
+
     def opened(self, connection: Connection, now: float) -> None:
         """Use a connection that is established, by `connect` of this machine or of another."""
 
@@ -221,14 +219,6 @@ class Machine(ABC):
 
     def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
         """Take the records asked for with `fetch`."""
-
-    @abstractmethod
-    def counts(self) -> dict[str, int]:
-        """Return the machine's counters by name; a name means the same in every protocol (docs/protocols.md)."""
-
-    def held(self) -> dict[str, tuple[int, int]]:
-        """Return the bounded state the machine keeps, by name: (kept now, allowed by its own parameters)."""
-        return {}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
