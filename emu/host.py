@@ -315,6 +315,8 @@ class UdpHost:
         """Close a connection when what was sent has arrived."""
         assert isinstance(connection, TcpConnection)
         self._tcp.hang_up(connection)
+        if self._reader is not None:
+            self._reader.forget(connection)
 
     def hold(self, connection: Connection) -> None:
         """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""

@@ -188,9 +188,9 @@ def test_inner_machines_have_random_numbers_and_records_of_their_own() -> None:
     readers = [layer.inner(name, lambda own: Reader(own, []), lambda event, now: None) for name in ("first", "second")]
     host.run(layer)
     for number, reader in enumerate(readers):
-        host.call(lambda now, reader=reader, number=number: reader.ports.store([Put(b"k", b"%d" % number)]))  # type: ignore[misc]
+        host.call(lambda now, reader=reader, number=number: reader.ports.store([Put(b"k", b"%d" % number)]))
     for reader in readers:
-        host.call(lambda now, reader=reader: reader.ports.fetch())  # type: ignore[misc]
+        host.call(lambda now, reader=reader: reader.ports.fetch())
     host.turn(0.001)
     assert found == [[Put(b"k", b"0")], [Put(b"k", b"1")]]
 
