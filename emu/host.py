@@ -72,9 +72,9 @@ class UdpHost:
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
     that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. `names` has
-    the addresses of hosts, with their ports for unicast, for programs that name hosts. `framing` makes what cuts the stream of
-    a connection into messages; `tcp` has the options of connections, None leaves them to the kernel. `open_disk` opens the
-    host's disk when its machine first uses it. `traffic` counts packets sent, `faults` what went wrong.
+    the addresses of hosts, with their ports for unicast, for programs that name hosts. `open_disk` opens the host's disk when
+    its machine first uses it. `framing` makes what cuts the stream of a connection into messages; `tcp` has the options of
+    connections, None leaves them to the kernel. `traffic` counts packets sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from emu.node import Program
 from experiments.running.program import ReceiverProgram, SenderProgram
+from experiments.running.publishing import PublisherProgram
 from protocols.composite import CompositeMachine
 from protocols.hosting import PortsHost
 from protocols.machine import Codec
@@ -58,8 +59,8 @@ class CompositeProgram:
             role.program.restarted_after(times)
 
     def finished(self) -> bool:
-        """Whether there are senders and all have finished."""
-        senders = [role.program for role in self._roles if isinstance(role.program, SenderProgram)]
+        """Whether there are senders or publishers, and all have finished."""
+        senders = [role.program for role in self._roles if isinstance(role.program, (SenderProgram, PublisherProgram))]
         return bool(senders) and all(sender.finished() for sender in senders)
 
     def result(self) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from emu.packet_capture import CapturePoint
 from experiments.running.authentication import node_codec
 from experiments.running.emulated_faults import emulated
 from experiments.running.foreign_programs import check_programs
+from experiments.running.invariants import check_messages
+from experiments.running.lives import join_lives
 from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import OnDisk
 from experiments.running.recording import Recording
@@ -65,6 +67,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         codec=protocol.spec.codec,
         node_codec=node_codec(protocol.spec, protocol.config),
         framing=protocol.spec.framing,
+        tcp=scenario.connections.options(),
         port=PORT,
         duration=scenario.duration,
         over=participants.senders.issubset,
@@ -79,10 +82,11 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         groups=participants.groups(),
         title=scenario.name,
         hold=hold,
-        ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
+        ttls=scenario.scopes,
     )
     results = {
-        name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()
+        name: join_lives([*node.earlier, node.result]) if node.result is not None else {"fault": node.error}
+        for name, node in emulation.nodes.items()
     }
     packets, octets = Counter[str](), Counter[str]()
     for node in emulation.nodes.values():
@@ -93,7 +97,10 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         metrics["captures"] = emulation.captures
     if keyed:
         metrics |= {"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first}
-    return participants.result("emu", results, WorldCounters(None, packets, octets, metrics))
+    result = participants.result("emu", results, WorldCounters(None, packets, octets, metrics))
+    if participants.ledger is not None:
+        result.metrics["invariants"] = check_messages(participants.ledger)
+    return result
 
 
 def _measured(emulation: Emulation) -> dict[str, Any]:

@@ -8,12 +8,14 @@ from emu.foreign_program import ForeignProgram
 from experiments.running.composite import CompositeProgram, PartTimeReceiver, RestartableProgram, Role
 from experiments.running.content import Extent, Generated, digest_of
 from experiments.running.foreign_programs import foreign_receiver, foreign_sender, match_objects, without_object_ids
+from experiments.running.messaging_participants import MessagingParticipants, Party
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
-from experiments.running.result import Result, Row, combine, row_of
+from experiments.running.result import Result, Row, combine, message_metrics, row_of
 from experiments.scenario.cross_traffic import FlowEnd, FlowSource, flow_row
 from experiments.scenario.foreign_nodes import NodeChoice
 from experiments.scenario.scenario import Scenario
-from experiments.scenario.workload import Attendance, FileWorkload
+from experiments.workload.file import Attendance, FileWorkload
+from experiments.workload.ledger import Ledger
 from protocols.cross import CrossCodec, Load, Receipt
 from protocols.errors import ConfigError
 from protocols.machine import Content, Group, Source
@@ -81,9 +83,9 @@ class MulticastSession:
 
 def _sessions_of(scenario: Scenario) -> list[MulticastSession]:
     """Return the sessions of a scenario, in the order in which the workload names their groups."""
-    groups = dict.fromkeys(work.group for work in scenario.workload)
+    groups = dict.fromkeys(work.group for work in scenario.files)
     return [
-        MulticastSession(number, group, [work for work in scenario.workload if work.group == group])
+        MulticastSession(number, group, [work for work in scenario.files if work.group == group])
         for number, group in enumerate(groups)
     ]
 
@@ -140,12 +142,11 @@ class Participants:
         }
         sessions = _sessions_of(scenario)
         bystanders = {name for name in topology.host_nodes if topology.node(name).bystander}
-        default = [
-            host for host in topology.hosts if host not in scenario.senders and topology.member(host).node not in bystanders
-        ]
+        sending = scenario.senders
+        default = [host for host in topology.hosts if host not in sending and topology.member(host).node not in bystanders]
         for session in sessions:
             self._enrol_receivers(session, session.members(topology, default))
-        if not self._receivers:
+        if sessions and not self._receivers:
             raise ConfigError(
                 "workload: has no receivers; somebody in the scope of a ttl who does not send, or the members named"
             )
@@ -155,6 +156,16 @@ class Participants:
         for session in sessions:
             self._enrol_senders(session)
         self._check_foreign()
+        self._messaging = MessagingParticipants(
+            scenario,
+            topology,
+            address,
+            bytes_travel,
+            fast,
+            lambda host: len(self._roles.get(host, ())),
+            lambda host, name, program: self._add_role(host, Role(name, program)),
+        )
+        self._awaited = dict.fromkeys([*(enrolled.host for enrolled in self._senders), *self._messaging.publishers])
         self._programs = {name: self._program(roles) for name, roles in self._roles.items()}
 
     def _add_role(self, host: str, role: Role) -> int:
@@ -238,11 +249,10 @@ class Participants:
 
     def programs(self) -> Iterator[tuple[str, RestartableProgram]]:
         """Yield host and program, without foreign ones; receivers come first, so that they listen before the first packet."""
-        senders = dict.fromkeys(enrolled.host for enrolled in self._senders)
         for name, program in self._programs.items():
-            if name not in senders:
+            if name not in self._awaited:
                 yield name, program
-        for name in senders:
+        for name in self._awaited:
             if name in self._programs:
                 yield name, self._programs[name]
 
@@ -266,12 +276,12 @@ class Participants:
 
     @property
     def senders(self) -> set[str]:
-        """The hosts of all senders, which must finish before the run ends."""
-        return {enrolled.host for enrolled in self._senders}
+        """The hosts of all senders and publishers, which must finish before the run ends."""
+        return set(self._awaited)
 
     def over(self) -> bool:
-        """Whether every sender has finished."""
-        return all(self._programs[name].finished() for name in self.scenario.senders)
+        """Whether every sender and publisher has finished."""
+        return all(self._programs[name].finished() for name in self._awaited)
 
     def groups(self) -> dict[str, list[str]]:
         """Return the hosts that send to or receive each group, by the group's IPv4 address."""
@@ -279,6 +289,8 @@ class Participants:
         for enrolled in (*self._receivers, *self._senders):
             address = self._address(enrolled.session.name).rpartition(":")[0]
             found.setdefault(address, {})[enrolled.host] = None
+        for group, hosts in self._messaging.groups().items():
+            found.setdefault(self._address(group).rpartition(":")[0], {}).update(dict.fromkeys(hosts))
         return {address: list(hosts) for address, hosts in found.items()}
 
     def machine_programs(self) -> dict[str, SenderProgram | ReceiverProgram]:
@@ -286,13 +298,24 @@ class Participants:
         everybody = (*self._receivers, *self._senders)
         return {enrolled.name: enrolled.program for enrolled in everybody if not isinstance(enrolled.program, ForeignProgram)}
 
+    @property
+    def parties(self) -> list[Party]:
+        """The publishers, subscribers and servers."""
+        return self._messaging.parties
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The ledger of messages after `result`; None in a run without messages."""
+        return self._messaging.ledger if self.parties else None
+
     # Results
 
     def parts(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
         """Return the result of every sender and receiver by the name of its row, from the results of the hosts."""
-        return {enrolled.name: self._result_of(enrolled, host_results) for enrolled in (*self._receivers, *self._senders)}
+        everybody: list[_Enrolled | Party] = [*self._receivers, *self._senders, *self.parties]
+        return {enrolled.name: self._result_of(enrolled, host_results) for enrolled in everybody}
 
-    def _result_of(self, enrolled: _Enrolled, host_results: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    def _result_of(self, enrolled: _Enrolled | Party, host_results: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return the result of one program of a host, or the host's `fault` if its process failed."""
         found = host_results[enrolled.host]
         parts: list[Mapping[str, Any]] | None = found.get("parts")
@@ -305,15 +328,26 @@ class Participants:
         sent = {key: value for each in expected.values() for key, value in each.items()}
         rows = tuple(self._row(enrolled, host_results, expected, submitted_at) for enrolled in self._receivers)
         submitted = len(sent) == sum(map(len, self._sources.values()))
+        begins = [work.at for work in self.scenario.files]
+        told: dict[str, Any] = {}
+        if self.parties:
+            rows += tuple(self._messaging.close(lambda party: self._result_of(party, host_results)))
+            assert self.ledger is not None
+            told = {"messages": message_metrics(self.ledger)}
+            sent |= self.ledger.expected()
+            begins += [at for at in [self.ledger.began_at()] if at is not None]
+            senders += [self._result_of(party, host_results) for party in self.parties if party.role == "publisher"]
         metrics = combine(
             rows=rows,
             senders=senders,
             packets=_of_session(world.packets),
             octets=_of_session(world.octets),
             expected=sent,
-            began_at=min(work.at for work in self.scenario.workload),
-            segment=self.scenario.protocol.config.segment,
+            began_at=min(begins, default=0.0),
+            segment=self.scenario.segment,
         )
+        if told and not self.scenario.files:
+            metrics["goodput_mbit_s"] = told["messages"]["goodput_mbit_s"]
         return Result(
             scenario=self.scenario.name,
             digest=self.scenario.digest(),
@@ -321,8 +355,9 @@ class Participants:
             seed=self.scenario.seed,
             completed=submitted and all(row.equal for row in rows),
             fingerprint=world.fingerprint,
-            metrics=metrics | self._cross(host_results, world) | world.metrics,
+            metrics=metrics | told | self._cross(host_results, world) | world.metrics,
             receivers=rows,
+            messages=None if self.ledger is None else self.ledger.plain(),
         )
 
     def _expected(self, senders: list[Mapping[str, Any]]) -> tuple[dict[int, dict[Key, Sent]], dict[Key, float]]:

@@ -426,6 +426,8 @@ class TcpEnd(Connection):
         if self._probe_end:
             self._on_probe_ack(ack, ack > before, repeated, now)
         if self._recovery != UNDISTURBED and ack >= self._recover:
+            if self._recovery == RECOVERING:
+                self._control.recovered(score.in_flight)
             self._recovery = UNDISTURBED
         if score.find_lost() and self._recovery == UNDISTURBED:
             self._recover_from_loss(now)

@@ -46,6 +46,8 @@ class TcpStack:
         # By place of the host and its port.
         self._listening: dict[tuple[int, int], None] = {}
         self._begun: dict[int, int] = {}
+        self._dark: set[int] = set()
+        """Places of hosts without power."""
         self._serial = 0
         # Ends that are gone and still answer: until when, and their keys.
         self._waiting: deque[tuple[float, Key]] = deque()
@@ -89,9 +91,14 @@ class TcpStack:
     def crash(self, host: "SimHost", power: bool = False) -> None:
         """End all connections of a host because its process is gone: peers are reset; with `power` they hear nothing."""
         if power:
+            self._dark.add(host.place)
             for end in self._ends_of(host):
                 end.vanish()
         self.stop(host)
+
+    def restart(self, host: "SimHost") -> None:
+        """Answer segments again, after a loss of power."""
+        self._dark.discard(host.place)
 
     def _close_listeners(self, host: "SimHost", port: int | None) -> None:
         for key in [key for key in self._listening if key[0] == host.place and port in (None, key[1])]:
@@ -241,6 +248,8 @@ class TcpStack:
         """Take a segment that arrived at a host."""
         segment = flight.message
         assert isinstance(segment, Segment)
+        if host.place in self._dark:
+            return
         end = self._ends.get(segment.to)
         if end is not None:
             end.arrive(segment, now)
