@@ -69,6 +69,19 @@ class UdpHost:
     """
 
     trace: Callable[[str, object], None] | None = None
+    _run_receiver: RunReceiver | None = None
+    _latest = 0.0
+    _queue_drops = 0
+    _is_queueing = False
+    _full_since = inf
+    _machine: Machine | None = None
+    _reader: SlowReader | None = None
+    _on_event: Callable[[Event], None] | None = None
+    _accept: Callable[[Offer], Sink | None] | None = None
+    _busy = False
+    _armed = inf
+    _timer: asyncio.TimerHandle | None = None
+    _thread: ThreadPoolExecutor | None = None
 
     def __init__(
         self,
@@ -93,11 +106,9 @@ class UdpHost:
         self.traffic = Traffic()
         self.address = address_of(interface)
         self._loop = loop
-        self._run_receiver: RunReceiver | None = None
         self._epoch = inf if held else loop.time()
         self._unix = time.time()
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
-        self._latest = 0.0
         self._joining = joining
         self._names: Mapping[str, SocketAddress] = names or {}
         self._codec = codec
@@ -114,9 +125,6 @@ class UdpHost:
         """Where other hosts reach the first machine of this one."""
         self._drops: dict[Address, int] = {}
         self._queue: FairQueue[Arrived] = FairQueue(buffers)
-        self._queue_drops = 0
-        self._is_queueing = False
-        self._full_since = inf
         self._refused = {WireError.reason: 0}
         inputs = Inputs(lambda: self._machine, self._input, self._input_packets, self._flush)
         self._tcp = TcpConnections(loop, self._first.where, codec, framing, tcp, inputs, self._refused)
@@ -130,14 +138,6 @@ class UdpHost:
             self._tcp.release,
         )
         self._events: deque[Event] = deque()
-        self._machine: Machine | None = None
-        self._reader: SlowReader | None = None
-        self._on_event: Callable[[Event], None] | None = None
-        self._accept: Callable[[Offer], Sink | None] | None = None
-        self._busy = False
-        self._armed = inf
-        self._timer: asyncio.TimerHandle | None = None
-        self._thread: ThreadPoolExecutor | None = None
         self.worked = 0.0
         """Seconds of work that the machine stated."""
         self._disk = HostDisk(open_disk, loop.call_soon_threadsafe, inputs)

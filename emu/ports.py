@@ -158,12 +158,12 @@ class UdpPorts:
             members.append(number)
         self._readers[group] = self._ports[members[0]]
         if len(members) == 1:
-            token = self._joins[group] = object()
-            self._after_joining(partial(self._receive_group, group, token))
+            request = self._joins[group] = object()
+            self._after_joining(partial(self._receive_group, group, request))
 
-    def _receive_group(self, group: Group, token: object) -> None:
+    def _receive_group(self, group: Group, request: object) -> None:
         """Receive from a group, unless it has been left or joined again since."""
-        if self._joins.get(group) is not token or group in self._sockets:
+        if self._joins.get(group) is not request or group in self._sockets:
             return
         where = socket_address_of(group.name)
         if not IPv4Address(where[0]).is_multicast:

@@ -5,10 +5,8 @@ knows no socket, no clock and no simulator. A protocol of datagrams needs nothin
 
 Rules, for machines and for hosts:
 
-1. Inputs come one at a time, with `now` (seconds) not decreasing. A machine never receives its own messages; another one on the
-   same host does.
-2. An input without effect costs nothing: all output goes through the ports. A deadline that moves *earlier* is announced by
-   `alarm`; one that moves later is not.
+1. Inputs come one at a time, with `now` (seconds) not decreasing. A machine never receives its own messages.
+2. An input without effect costs nothing: all output goes through the ports. Only an earlier deadline is announced (`alarm`).
 3. No port re-enters the machine. Events reach the application in order, before the machine's next input.
 4. Late and early wake-ups are harmless. With `deadline <= now` after `wake` the host raises `LivelockError`.
 5. A remote peer can never make a machine raise; a failing sink ends its object with an event.
@@ -29,8 +27,21 @@ from protocols.events import Event
 from protocols.rng import Rng
 from protocols.storage import Record, StoragePorts
 
-__all__ = ["Address", "Codec", "Content", "Event", "Group", "Machine", "Message"]
-__all__ += ["Offer", "Packet", "Ports", "Sender", "Sink", "Source"]
+__all__ = [
+    "Address",
+    "Codec",
+    "Content",
+    "Event",
+    "Group",
+    "Machine",
+    "Message",
+    "Offer",
+    "Packet",
+    "Ports",
+    "Sender",
+    "Sink",
+    "Source",
+]
 
 Address: TypeAlias = Hashable
 """Opaque to machines: a node name in the simulator, an (ip, port) in emulation, a `Group`, a `Connection`."""
@@ -175,10 +186,8 @@ class Machine(ABC):
     def _due(self, when: float) -> None:
         """Move the deadline; an earlier one is announced."""
         if when < self.deadline:
-            self.deadline = when
             self.ports.alarm(when)
-        else:
-            self.deadline = when
+        self.deadline = when
 
     @abstractmethod
     def start(self, now: float) -> None:
@@ -202,8 +211,6 @@ class Machine(ABC):
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the bounded state the machine keeps, by name: (kept now, allowed by its own parameters)."""
         return {}
-
-    # Only for machines that use connections or storage
 
     def opened(self, connection: Connection, now: float) -> None:
         """Use a connection that is established, by `connect` of this machine or of another."""
