@@ -1,5 +1,6 @@
 """Messages over plain UDP: pacing, parts, loss and jitter."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -34,7 +35,9 @@ def message(number: int, size: int = 100, expires_at: float = float("inf")) -> P
 
 def publisher(**settings: Any) -> tuple[DatagramPublisher, Recorder]:
     ports = Recorder()
-    machine = DatagramPublisher(ports, RoleContext(DatagramConfig(**settings), 1, GROUP, addresses={"subscriber": ["r1", "r2"]}))
+    machine = DatagramPublisher(
+        ports, RoleContext(DatagramConfig(**settings), 1, GROUP, addresses={"subscriber": ["r1", "r2"]})
+    )
     machine.start(0.0)
     return machine, ports
 
@@ -116,7 +119,7 @@ def test_jitter_is_that_of_rfc_3550() -> None:
     transits = [0.010, 0.014, 0.011, 0.030, 0.010]
     feed(machine, *enumerate(transits))
     jitter = 0.0
-    for before, after in zip(transits, transits[1:], strict=False):
+    for before, after in pairwise(transits):
         jitter += (abs(after - before) - jitter) / 16
     assert machine.counts()["jitter_us"] == round(jitter * 1e6)
 
