@@ -31,7 +31,7 @@ from protocols.errors import ConfigError, UsageError
 from protocols.object_messaging import guarantees_of, roles_of
 from topologies.files import read_topology
 from topologies.generators import AnyTopology
-from topologies.spec import Topology
+from topologies.spec import Topology, with_router_machines
 from topologies.units import Duration
 
 __all__ = ["Scenario", "complete", "file_schema", "load", "parse", "read", "schema"]
@@ -218,7 +218,10 @@ class Scenario(BaseModel):
     def build_topology(self) -> Topology:
         """Build the topology of the scenario. ConfigError names the key that is wrong."""
         try:
-            return self.topology.build()
+            topology = self.topology.build()
+            routers = [name for name in self.nodes if name in topology.switches and topology.node(name).kind == "router"]
+            running = [name for name in routers if self.nodes[name].role is not None]
+            return with_router_machines(topology, running) if running else topology
         except ConfigError as error:
             key, _, why = str(error).partition(": ")
             if " " in key or " is not allowed; " not in why:
