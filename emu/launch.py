@@ -240,7 +240,8 @@ class _IsolatedEmulation:
             address, ttl, key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
             pid, codec, port = network.pid(name), self.node_codec, self.port
             common = codec, port, ttl, burst, key, self.framing, self.tcp, joining
-            processes.fork(NodeConfig(name, pid, address, *common, names=plan.addresses))
+            devices = network.group_devices(name)
+            processes.fork(NodeConfig(name, pid, address, *common, devices=devices, names=plan.addresses))
 
 
 def _name_hosts(addresses: Mapping[str, str]) -> None:

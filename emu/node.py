@@ -13,7 +13,7 @@ import signal
 import socket
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -74,6 +74,8 @@ class NodeConfig:
     """Seconds from joining a group until its packets arrive."""
     epoch: float = inf
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
+    devices: Sequence[str] = ()
+    """Devices on which it joins groups; none: the one of its address."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The addresses of all hosts, for programs that name one."""
 
@@ -126,6 +128,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         loopback=False,
         held=True,
         joining=node.joining,
+        devices=node.devices,
         names={name: (address, node.port) for name, address in node.names.items()},
         framing=node.framing,
         tcp=node.tcp,

@@ -219,9 +219,10 @@ class Scenario(BaseModel):
         """Build the topology of the scenario. ConfigError names the key that is wrong."""
         try:
             topology = self.topology.build()
-            routers = [name for name in self.nodes if name in topology.switches and topology.node(name).kind == "router"]
-            running = [name for name in routers if self.nodes[name].role is not None]
-            return with_router_machines(topology, running) if running else topology
+            named = [name for name, choice in self.nodes.items() if choice.role is not None]
+            named += [name for work in (*self.publications, *self.subscriptions) for name in work.hosts]
+            routers = [name for name in named if name in topology.switches and topology.node(name).kind == "router"]
+            return with_router_machines(topology, dict.fromkeys(routers)) if routers else topology
         except ConfigError as error:
             key, _, why = str(error).partition(": ")
             if " " in key or " is not allowed; " not in why:

@@ -34,7 +34,9 @@ def message(number: int, size: int = 100, expires_at: float = float("inf")) -> P
 
 def publisher(**settings: Any) -> tuple[DatagramPublisher, Recorder]:
     ports = Recorder()
-    machine = DatagramPublisher(ports, RoleContext(DatagramConfig(**settings), 1, GROUP, addresses={"subscriber": ["r1", "r2"]}))
+    machine = DatagramPublisher(
+        ports, RoleContext(DatagramConfig(**settings), 1, GROUP, addresses={"subscriber": ["r1", "r2"]})
+    )
     machine.start(0.0)
     return machine, ports
 
