@@ -14,6 +14,7 @@ from functools import partial
 from math import inf
 from typing import Any, TypeAlias, TypeVar
 
+from emu.disk import Disk, OpenDisk
 from emu.fair_queue import FairQueue
 from emu.ports import UdpPort, UdpPorts, open_port
 from emu.slow_reader import SlowReader
@@ -22,12 +23,13 @@ from emu.tcp_connection import TcpConnection
 from emu.udp import SEGMENTS, SocketAddress, address_of, open_receiver, receive_coalesced, socket_address_of
 from protocols.batches import Assisted, RunReceiver
 from protocols.connection import Connection
-from protocols.errors import LivelockError, UsageError, WireError
+from protocols.errors import LivelockError, StorageError, UsageError, WireError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
+from protocols.storage import Change, Record
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
 
@@ -45,8 +47,19 @@ _PATIENCE = 0.05
 """Seconds for which no socket was found empty before a host begins to queue packets by source."""
 _LONG = 8192
 """Bytes of a datagram from which on the machine is asked before it is decoded."""
+_SLEEP_ERROR = 0.0002
+"""Seconds by which the kernel may end a sleep too late."""
 _TIMER_QUANTUM = 0.0005
 """Seconds: wake-ups closer than this are merged, so that a fast sender fills its batches."""
+
+
+def spend(seconds: float) -> None:
+    """Let so much time pass, to about 10 us; the last part is waited for without sleeping."""
+    until = time.perf_counter() + seconds
+    if seconds > _SLEEP_ERROR:
+        time.sleep(seconds - _SLEEP_ERROR)
+    while time.perf_counter() < until:
+        pass
 
 
 class UdpHost:
@@ -58,11 +71,11 @@ class UdpHost:
     other programs of this machine receive the multicast.
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
-    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. Groups are
-    joined on `devices`, without any on the one of the interface. `names` has
-    the addresses of hosts, with their ports for unicast, for programs that name hosts. `framing` makes what cuts the stream of
-    a connection into messages; `tcp` has the options of connections, None leaves them to the kernel. `traffic` counts packets
-    sent, `faults` what went wrong.
+    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive; groups are
+    joined on `devices`, without any on the one of the interface. `names` has the addresses of hosts, with their ports for
+    unicast, for programs that name hosts. `open_disk` opens the host's disk when its machine first uses it. `framing` makes
+    what cuts the stream of a connection into messages; `tcp` has the options of connections, None leaves them to the kernel.
+    `traffic` counts packets sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
@@ -85,6 +98,7 @@ class UdpHost:
         names: Mapping[str, SocketAddress] | None = None,
         framing: Callable[[], Framing] = LengthPrefixed,
         tcp: TcpOptions | None = None,
+        open_disk: OpenDisk | None = None,
     ) -> None:
         self.rng = rng
         self.traffic = Traffic()
@@ -125,6 +139,10 @@ class UdpHost:
         self._armed = inf
         self._timer: asyncio.TimerHandle | None = None
         self._thread: ThreadPoolExecutor | None = None
+        self._open_disk = open_disk
+        self.worked = 0.0
+        """Seconds of work that the machine stated."""
+        self._disk: Disk | None = None
 
     # What applications use -------------------------------------------------------------------------------------------
 
@@ -260,6 +278,8 @@ class UdpHost:
             self._timer.cancel()
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._disk is not None:
+            self._disk.close()
         self._tcp.stop()
         self._ports.close()
 
@@ -343,6 +363,43 @@ class UdpHost:
     def accept(self, offer: Offer) -> Sink | None:
         """Ask the application for the sink of an offered object; None declines it."""
         return None if self._accept is None else self._accept(offer)
+
+    # Stable storage --------------------------------------------------------------------------------------------------
+
+    def store(self, changes: Sequence[Change], port: int = 0) -> int:
+        """See `StoragePorts.store`; every port has records of its own."""
+        return self._opened_disk().store(changes, port)
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
+        """See `StoragePorts.fetch`."""
+        return self._opened_disk().fetch(first, last, most, port)
+
+    def _opened_disk(self) -> Disk:
+        """Return the disk, opened when first used. StorageError if this host has none or its store can't be opened."""
+        if self._disk is None:
+            if self._open_disk is None:
+                raise StorageError("this program stores messages, and its host has no folder for them")
+            self._disk = self._open_disk(self._loop.call_soon_threadsafe, self._on_stored, self._on_disk_failed)
+        return self._disk
+
+    def work(self, seconds: float) -> None:
+        """See `Ports.work`: what was sent before leaves, then the time is spent."""
+        self._flush()
+        self.worked += seconds
+        spend(seconds)
+
+    def _on_stored(self, ticket: int, records: Sequence[Record] | None) -> None:
+        machine = self._machine
+        if machine is None:
+            return
+        if records is None:
+            self._input(machine.stored, ticket)
+        else:
+            self._input(machine.fetched, ticket, records)
+
+    @staticmethod
+    def _on_disk_failed(error: StorageError) -> None:
+        raise error
 
     # Inputs ----------------------------------------------------------------------------------------------------------
 

@@ -226,7 +226,7 @@ class EmulatedNetwork:
 
         Without offload packets leave one by one, which costs some speed. It stays on where no link loses, delays or counts
         packets and there is no router: multicast routing drops what is longer than the MTU of the outgoing link, even if it
-        could be segmented.
+        could be segmented. TCP hands several segments at once to any device, so their number is limited.
         """
         segmentation = not self._plan.report() and not self._plan.routers
         for host in (host for host in self._plan.addresses if host not in self._plan.machines):
@@ -237,11 +237,12 @@ class EmulatedNetwork:
                 f"ip route replace 224.0.0.0/4 dev {device}",
                 "ip -batch -",
             ]
+            neighbours = self._plan.routing.neighbours(host).items()
+            batch = [f"neigh replace {address} lladdr {mac} dev {device}" for address, mac in neighbours]
             if not segmentation:
                 commands.append(f"ethtool -K {device} tx-udp-segmentation off")
-            neighbours = self._plan.routing.neighbours(host).items()
-            batch = "\n".join(f"neigh replace {address} lladdr {mac} dev {device}" for address, mac in neighbours)
-            run("; ".join(commands), pid=self.pid(host), stdin=batch)
+                batch.append(f"link set {device} gso_max_segs 1")
+            run("; ".join(commands), pid=self.pid(host), stdin="\n".join(batch))
 
     def _prepare_router(self, name: str, table: RouterTable) -> MulticastRouter:
         """Enable forwarding between a router's ports, which have no addresses, with static routes for hosts and groups."""

@@ -197,8 +197,9 @@ def _check_supported(topology: Topology) -> None:
             raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")
     for name in topology.graph:
         spec = topology.node(name)
-        if spec.kind != "router" and spec.model is not None and spec.model.model_fields_set:
-            key = min(spec.model.model_fields_set)
+        written = set() if spec.model is None or spec.kind == "router" else spec.model.model_fields_set - {"quota"}
+        if written:
+            key = min(written)
             raise UnsupportedError(f"node {name}: {key} can't be emulated yet; leave it out or use the simulator")
 
 

@@ -121,10 +121,8 @@ class TcpConnections:
             raise ContractError(f"a message was sent on {connection!r}, which is not open")
         connection.push(data)
         self._mark(connection)
-        if connection.queued > _FULL:
-            self._write(connection)
-            # It may be over: the kernel's error is reported after this input.
-            connection.is_full = connection.queued > _FULL and connection.is_writing
+        # Full even if the kernel would take it, so that a machine that sends until it is full comes to an end.
+        connection.is_full = connection.is_full or connection.queued > _FULL
         return connection.is_full
 
     def hang_up(self, connection: TcpConnection) -> None:
@@ -383,12 +381,16 @@ class TcpConnections:
             self._loop.add_writer(connection.sock, self._on_writable, connection)
         except OSError as error:
             self._fail(connection, reason_of(error))
+        if connection.is_full and connection.queued <= _DRAINED:
+            self._loop.call_soon(self._drain, connection)
 
     def _on_writable(self, connection: TcpConnection) -> None:
         connection.is_writing = False
         self._write(connection)
         if not connection.is_writing:
             self._loop.remove_writer(connection.sock)
+
+    def _drain(self, connection: TcpConnection) -> None:
         machine = self._inputs.machine()
         if connection.is_full and connection.queued <= _DRAINED and connection.state == OPEN and machine is not None:
             connection.is_full = False

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
         SenderReset,
         SenderSilent,
     )
+    from protocols.hosting import Host
     from protocols.machine import (
         Address,
         Codec,
         Content,
         Group,
-        Host,
         Machine,
         Message,
         Offer,
@@ -168,12 +168,12 @@ _HOMES = {
         "SenderReset",
         "SenderSilent",
     ),
+    "protocols.hosting": ("Host",),
     "protocols.machine": (
         "Address",
         "Codec",
         "Content",
         "Group",
-        "Host",
         "Machine",
         "Message",
         "Offer",

@@ -14,7 +14,7 @@ Rules, for machines and for hosts:
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-__all__ = ["Change", "Delete", "Put", "Record", "StoragePorts"]
+__all__ = ["Change", "Delete", "Put", "Record", "StoragePorts", "size_of"]
 
 
 class Put(NamedTuple):
@@ -33,6 +33,11 @@ class Delete(NamedTuple):
 
 Change: TypeAlias = Put | Delete
 Record: TypeAlias = Put
+
+
+def size_of(change: Change) -> int:
+    """Return the bytes of a change: of its key and, if it puts a value, of the value."""
+    return len(change.key) + (len(change.value) + change.extra if isinstance(change, Put) else 0)
 
 
 class StoragePorts(Protocol):

@@ -13,6 +13,7 @@ from sim.flight import Flight, Hop, Postponed, Route, through_wire
 from sim.group_members import GroupMembers
 from sim.host import SimHost
 from sim.noise import Noise
+from sim.processor import HostProcessor
 
 __all__ = ["Endpoint"]
 
@@ -35,6 +36,7 @@ class Endpoint:
         "host_class",
         "make_uplink",
         "name",
+        "processors",
         "route",
         "routes",
         "stream_key",
@@ -54,6 +56,8 @@ class Endpoint:
         self.stream_key = key_of(fabric.seed, "node", name)
         """See `topologies.keys.stream_key`, which extends it for a member of a group."""
         self.groups: dict[Address, GroupMembers] = {}
+        self.processors: dict[int, HostProcessor] | None = None
+        """The processors of hosts whose machines stated work, by place; None before the first."""
         # The address and members, and below the route, of the packet before: hashing an address costs more than comparing.
         self._latest: tuple[Address, GroupMembers | None] = (None, None)
         self.route: Route | None = None

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from protocols.machine import Codec, Message
+from protocols.rng import Rng, key_of
 from protocols.traffic import Traffic
 from sim.acceleration import Accelerator
+from sim.disk import Disk
 from sim.fault_shim import FaultShim
 from sim.fingerprint import Fingerprint
 from sim.flight import Forwarding
@@ -61,6 +63,16 @@ class Fabric:
         """Packets delivered to machines, as far as they are brought up to date (`Accelerator.catch_up`)."""
         self.serial = 0
         """Number of the packet sent last."""
+        self.disks: dict[int, Disk] = {}
+        """The disks of hosts that used them, by place."""
+
+    def disk(self, place: int, node: str, host: str) -> Disk:
+        """Return the disk of the host at a place, which stands at a graph node; it is made when first asked for."""
+        disk = self.disks.get(place)
+        if disk is None:
+            rng = Rng(key_of(self.seed, "disk", host))
+            disk = self.disks[place] = Disk(self.kernel, host, self.topology.node(node).disk, rng)
+        return disk
 
     def open_port(self, place: int, port: int, codec: Callable[[], Codec] | None) -> None:
         """Use a port of a host; its codec is made where bytes travel."""

@@ -1,6 +1,7 @@
 """A simulated host: runs one machine, and is its ports."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,11 +13,14 @@ from protocols.events import Event
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng, extend
+from protocols.storage import Change
 from sim.addresses import address_at, name_and_port
+from sim.disk import Disk
 from sim.fault_shim import FaultShim
 from sim.flight import Flight
 from sim.idle import IDLE
-from sim.tcp.end import TcpEnd
+from sim.processor import HostProcessor
+from sim.tcp.end import OPEN, TcpEnd
 from sim.tcp.segment import Segment
 from sim.timers import KernelHost
 
@@ -112,6 +116,9 @@ class SimHost(KernelHost):
         endpoint.fabric.accelerator.before_input(self.machine)
         for group in endpoint.groups_of(self.member):
             endpoint.leave(self.member, group)
+        disk = endpoint.fabric.disks.get(self.place)
+        if disk is not None:
+            disk.forget_requests()
         endpoint.fabric.ports.close(self.place)
         self.machine = IDLE
         self.armed = inf
@@ -131,10 +138,11 @@ class SimHost(KernelHost):
         self.endpoint.fabric.open_port(self.place, port, codec)
 
     def close_port(self, port: int) -> None:
-        """Stop using a port: its groups are left."""
+        """Stop using a port: its groups are left, and its connections reset."""
         ports = self.endpoint.fabric.ports
         for group in ports.groups_of(self.place, port):
             self.leave(group, port)
+        self.endpoint.fabric.tcp.stop(self, port)
         ports.close(self.place, port)
 
     def port_of(self, address: Address) -> int | None:
@@ -146,6 +154,27 @@ class SimHost(KernelHost):
         """The fault shim, if the host has faults; the time of its machine is what the shim's clock shows."""
         shims = self.endpoint.fabric.fault_shims
         return shims.get(self.place) if shims else None
+
+    def put_fault_shim(self) -> FaultShim:
+        """Return the fault shim, put before the machine if there is none yet."""
+        shims = self.endpoint.fabric.fault_shims
+        shim = shims.get(self.place)
+        if shim is None:
+            shim = shims[self.place] = FaultShim(self, self)
+            if self.machine is not IDLE:
+                shim.inner, self.machine = self.machine, shim
+                for members in self.endpoint.groups.values():
+                    if members.listens(self.member):
+                        members.put(self.member, shim)
+        return shim
+
+    def hold(self, connection: Connection) -> None:
+        """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""
+        self.put_fault_shim().hold(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Deliver the messages of a connection again, those that waited after the present input."""
+        self.later(self.now, lambda: self.put_fault_shim().let_go(connection, self.now))
 
     def _input(self, verb: Callable[..., T], *args: object) -> T:
         """Give the machine one input, and handle what it causes."""
@@ -215,15 +244,42 @@ class SimHost(KernelHost):
     # Ports
 
     def send(self, packet: Packet, port: int = 0) -> bool:
-        """Put a packet on the host's link now, or on a connection.
+        """Put a packet on the host's link now, or on a connection; while the processor is busy, when it is free.
 
         A link is never full, since its queue is the limit; a connection is full when its buffer is.
         """
         to = packet.to
         if isinstance(to, Connection):
             return self._write(to, packet)
-        self.endpoint.transmit(self, packet, port)
+        endpoint = self.endpoint
+        if endpoint.processors is not None and self._is_delayed(partial(endpoint.transmit, self, packet, port)):
+            return False
+        endpoint.transmit(self, packet, port)
         return False
+
+    def work(self, seconds: float) -> None:
+        """See `Ports.work`."""
+        self.processor.work(seconds, self.endpoint.fabric.kernel.env._now)
+
+    @property
+    def processor(self) -> HostProcessor:
+        """The host's processor, made when first asked for."""
+        endpoint = self.endpoint
+        processors = endpoint.processors
+        if processors is None:
+            processors = endpoint.processors = {}
+        processor = processors.get(self.place)
+        if processor is None:
+            processor = processors[self.place] = HostProcessor(endpoint.fabric.kernel, self, self._replace_machine)
+        return processor
+
+    def _replace_machine(self, machine: Machine) -> None:
+        """Run `machine`, which stands for the one that runs now and gets all its inputs."""
+        endpoint = self.endpoint
+        endpoint.fabric.accelerator.before_input(self.machine)
+        self.machine = machine
+        for group in endpoint.groups_of(self.member):
+            endpoint.begin(self.member, group)
 
     def notify(self, event: Event) -> None:
         """Keep an event for the application until this input is over."""
@@ -251,7 +307,20 @@ class SimHost(KernelHost):
     def _write(self, connection: Connection, packet: Packet) -> bool:
         if not isinstance(connection, TcpEnd):
             raise ContractError(f"{self.name} sends to a connection of another world: {connection!r}")
+        if self._is_delayed(partial(self._write_late, connection, packet)):
+            return connection.is_full
         return connection.write(packet.message, packet.size, self.now)
+
+    def _write_late(self, end: TcpEnd, packet: Packet) -> None:
+        """Write what waited for the processor, unless the connection was closed meanwhile."""
+        if end.state == OPEN:
+            end.write(packet.message, packet.size, self.now)
+
+    def _is_delayed(self, action: Callable[[], None]) -> bool:
+        """Whether the processor is busy; if so, `action` is called when it is free."""
+        processors = self.endpoint.processors
+        processor = None if processors is None else processors.get(self.place)
+        return processor is not None and processor.delay(action, self.endpoint.fabric.kernel.env._now)
 
     def listen(self, port: int = 0) -> None:
         """Accept connections for the machine at a port of the host; UsageError when another machine listens there."""
@@ -264,10 +333,25 @@ class SimHost(KernelHost):
     def hang_up(self, connection: Connection) -> None:
         """Close a connection when all that was sent on it has arrived."""
         assert isinstance(connection, TcpEnd), "a connection is that of a host of this network"
-        connection.hang_up(self.now)
+        end = connection
+        if not self._is_delayed(lambda: end.hang_up(self.now)):
+            end.hang_up(self.now)
 
     def segment_sent(self, packet: Packet) -> None:
         """Note that a segment of one of the host's connections is put on the network; only watched hosts do."""
+
+    def store(self, changes: Sequence[Change], port: int = 0) -> int:
+        """See `StoragePorts.store`; every port has records of its own."""
+        return self.disk.store(self, changes, port)
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
+        """See `StoragePorts.fetch`."""
+        return self.disk.fetch(self, first, last, most, port)
+
+    @property
+    def disk(self) -> Disk:
+        """The host's disk, made when first asked for."""
+        return self.endpoint.fabric.disk(self.place, self.endpoint.name, self.name)
 
     def join(self, group: Group, port: int = 0) -> None:
         """Receive what is sent to the group, from the next packet that arrives."""

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_serializer
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Channel, Loss, Perfect
 from topologies.delays import AnyDelay, DelayModel
+from topologies.disk_model import DiskModel
 from topologies.ethernet import Framing
 from topologies.multicast import Multicast, check_multicast
 from topologies.node_models import HOST_LIMIT, HostModel, Kind, Model, RouterModel, SwitchModel
@@ -143,15 +144,22 @@ class LinkAttributes(Direction):
 class NodeSpec:
     """A node: a host runs protocols and does not forward, a switch or router forwards. `count` makes it a group of leaf hosts.
 
-    `model` is its processing model, None for none. A `bystander` takes part in a session only if it is named. With `router` it
-    is what runs the machine of that router (`with_router_machines`).
+    `model` is its processing model, None for none. A `bystander` takes part in a session only if it is named. `disk` is the
+    disk of a host, None for one that takes no time. With `router` it is what runs the machine of that router
+    (`with_router_machines`).
     """
 
     kind: Kind = "host"
     count: int | None = None
     model: Model | None = None
     bystander: bool = False
+    disk: DiskModel | None = None
     router: str = ""
+
+    @property
+    def is_hub(self) -> bool:
+        """Whether all its links share one medium."""
+        return isinstance(self.model, SwitchModel) and self.model.hub
 
 
 class Member(NamedTuple):
@@ -286,6 +294,7 @@ def _check(graph: Graph) -> None:
             raise ConfigError(f"link {near}-{far}: has no opposite direction {far}-{near}")
     for name in graph:
         _check_single_mac(graph, name, graph.nodes[name]["node"])
+        _check_hub(graph, name, graph.nodes[name]["node"])
         _check_pausing(graph, name, graph.nodes[name]["node"])
     _check_connected(graph)
 
@@ -314,6 +323,18 @@ def _check_single_mac(graph: Graph, name: str, spec: NodeSpec) -> None:
         for near, far in [*graph.in_edges(name), *graph.out_edges(name)]:
             if graph.edges[near, far]["link"].rate < inf:
                 raise ConfigError(f"link {near}-{far}: rate is not allowed; {name} is a router of mac single and has the rate")
+
+
+def _check_hub(graph: Graph, name: str, spec: NodeSpec) -> None:
+    """Raise ConfigError for a link of a hub with a rate of its own, and for one between two hubs, which are one medium."""
+    if not spec.is_hub:
+        return
+    for near, far in [*graph.in_edges(name), *graph.out_edges(name)]:
+        if graph.edges[near, far]["link"].rate < inf:
+            raise ConfigError(f"link {near}-{far}: rate is not allowed; {name} is a hub and has the rate")
+    for far in graph.successors(name):
+        if graph.nodes[far]["node"].is_hub:
+            raise ConfigError(f"link {name}-{far}: is not allowed between two hubs; make them one, or put a switch between")
 
 
 def _check_pausing(graph: Graph, name: str, spec: NodeSpec) -> None:

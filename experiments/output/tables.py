@@ -92,6 +92,8 @@ def summary(result: Result) -> dict[str, str | None]:
         "memory of largest host [MiB]": _fixed(memory, 0, 2**-20),
         "events": _count(m["events"]),
         **_health(m.get("health")),
+        "limited by a busy core": ", ".join(m.get("cpu_bound", ())) or None,
+        **{f"processor of {row['host']} busy [s]": _fixed(row["busy"], 3) for row in m.get("processors", ())},
         **{f"injected: {kind}": str(count) for kind, count in m.get("injected", {}).items()},
     }
 

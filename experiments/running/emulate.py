@@ -13,6 +13,7 @@ from experiments.running.authentication import node_codec
 from experiments.running.emulated_faults import emulated
 from experiments.running.foreign_programs import check_programs
 from experiments.running.invariants import check_messages
+from experiments.running.lives import join_lives
 from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import OnDisk
 from experiments.running.recording import Recording
@@ -24,6 +25,8 @@ from topologies.addressing import endpoint_of_group
 __all__ = ["emulate_scenario"]
 
 PORT = 6003
+CPU_BOUND = 0.9
+"""Share of a core above which a node's result is marked."""
 _SLOW = "slow_drops"
 
 
@@ -71,6 +74,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         seed=scenario.seed,
         keyed=keyed,
         trunk=scenario.emu.trunk,
+        disk=scenario.emu.disk,
         faults=faults,
         respawn=participants.restarted,
         captures=points,
@@ -81,7 +85,8 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         ttls=scenario.scopes,
     )
     results = {
-        name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()
+        name: join_lives([*node.earlier, node.result]) if node.result is not None else {"fault": node.error}
+        for name, node in emulation.nodes.items()
     }
     packets, octets = Counter[str](), Counter[str]()
     for node in emulation.nodes.values():
@@ -108,10 +113,19 @@ def _measured(emulation: Emulation) -> dict[str, Any]:
         "peak_memory": max(node.memory for node in nodes.values()),
         "impairments": emulation.impairments,
         "health": emulation.health,
+        **_processors(emulation),
         "injected": emulation.injected | _slow_drops(nodes.values()),
         "fault_log": emulation.fault_log,
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
+
+
+def _processors(emulation: Emulation) -> dict[str, Any]:
+    """Return the work that machines stated, and the nodes whose results a busy core of this machine may have limited."""
+    nodes, elapsed = emulation.nodes, emulation.elapsed
+    worked = [{"host": name, "busy": node.worked} for name, node in nodes.items() if node.worked]
+    bound = [name for name, node in nodes.items() if node.cpu > CPU_BOUND * elapsed]
+    return ({"processors": worked} if worked else {}) | ({"cpu_bound": bound} if bound else {})
 
 
 def _slow_drops(nodes: Iterable[NodeReport]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from experiments.running.program import accounted, in_memory
 from experiments.running.recording import Recording
 from experiments.running.result import Result
 from experiments.running.run_progress import RunProgress
+from experiments.scenario.fault_schedule import DecisionWatcher
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError
 from sim.network import Network
@@ -68,6 +69,9 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
         scenario, topology, str, real, in_memory if real else accounted, fast=scenario.engine != "strict"
     )
     began = time.process_time()
+    decisions = DecisionWatcher(scenario.faults) if any(fault.when for fault in scenario.faults) else None
+    if decisions is not None:
+        watchers = [*watchers, decisions]
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
     network = make(
         topology,
@@ -79,7 +83,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
     for host, ttl in scenario.scopes.items():
         network.limit_scope(host, ttl)
     monitor = RunMonitor(
-        scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties
+        scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties, decisions
     )
     for name, program in participants.programs():
         program.start(network.host(name))
@@ -124,7 +128,15 @@ def _measured(network: Network, cpu: float) -> dict[str, Any]:
         "impairments": _simulated(network),
         "nodes": [asdict(counts) for counts in network.nodes()],
         "faults": {},
+        **_processors(network),
     }
+
+
+def _processors(network: Network) -> dict[str, Any]:
+    """Return what the processors did of hosts whose machines stated work."""
+    now = network.env.now
+    rows = [asdict(counts) | {"utilisation": counts.busy / now if now else 0.0} for counts in network.processors()]
+    return {"processors": rows} if rows else {}
 
 
 _COUNTS = ("offered", "dropped", "lost")

@@ -248,6 +248,8 @@ class Scenario(BaseModel):
             meaning["protocol"] = rest | {"key_file": True} if meaning["protocol"]["key_file"] else rest
         if not any(choice.foreign or choice.role for choice in self.nodes.values()):
             del meaning["nodes"]
+        # Where stores are kept; a digest can't know what is in them.
+        del meaning["emu"]["disk"]
         if self.connections == Connections():
             del meaning["connections"]
         if self.emu.trunk == "any":

@@ -8,7 +8,7 @@ from math import inf
 
 from protocols.cross.messages import Receipt, load_of
 from protocols.machine import Address, Machine, Message, Packet, Ports
-from protocols.tcp.congestion import Reno
+from protocols.tcp.congestion import RenoPerAck
 from protocols.tcp.rtt import RttEstimator
 
 __all__ = ["AimdSource"]
@@ -37,7 +37,7 @@ class AimdSource(Machine):
         super().__init__(ports)
         self._flow, self._to, self._size = flow, to, size
         self._begin, self._end = begin, end
-        self._control = Reno(_FIRST_WINDOW)
+        self._control = RenoPerAck(_FIRST_WINDOW)
         self._rtt = RttEstimator()
         self._recovered_at = 0
         self._flight: dict[int, float] = {}

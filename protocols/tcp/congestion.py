@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from math import inf
 from typing import Final
 
-__all__ = ["CONTROLS", "Control", "Cubic", "Reno"]
+__all__ = ["CONTROLS", "Control", "Cubic", "Reno", "RenoPerAck"]
 
 LEAST_WINDOW: Final = 2.0
 """Segments that the window is reduced to at least when a loss is detected (RFC 5681, equation 4)."""
@@ -35,6 +35,10 @@ class Control(ABC):
         """Reduce the window, once for all losses of a round trip, when a loss is detected by later ACKs."""
         self.threshold = self.window = self._reduced(now)
 
+    def recovered(self, in_flight: int) -> None:
+        """End fast recovery: without a burst, if less is in flight than the window allows (RFC 6582, section 3.2)."""
+        self.window = min(self.window, max(in_flight, 1) + 1.0)
+
     def timed_out(self, now: float) -> None:
         """Begin slow start at one segment, because the retransmission time-out expired."""
         self.threshold = self._reduced(now)
@@ -54,17 +58,37 @@ class Control(ABC):
 
 
 class Reno(Control):
-    """RFC 5681: one segment more for each round trip, and half after a loss."""
+    """RFC 5681: one segment more for each round trip, and half after a loss.
+
+    The window grows by a segment when as many as the window were acknowledged, which section 3.1 recommends.
+    """
+
+    __slots__ = ("_counted",)
+
+    def __init__(self, window: float) -> None:
+        super().__init__(window)
+        self._counted = 0.0
+
+    def _avoid(self, segments: float, now: float, rtt: float) -> None:
+        del now, rtt
+        self._counted += segments
+        if self._counted >= self.window:
+            self._counted -= self.window
+            self.window += 1.0
+
+    def _reduced(self, now: float) -> float:
+        del now
+        return max(LEAST_WINDOW, self.window / 2)
+
+
+class RenoPerAck(Reno):
+    """Reno whose window grows by a fraction of a segment with each ACK (RFC 5681, equation 3): a little slower."""
 
     __slots__ = ()
 
     def _avoid(self, segments: float, now: float, rtt: float) -> None:
         del now, rtt
         self.window += segments / self.window
-
-    def _reduced(self, now: float) -> float:
-        del now
-        return max(LEAST_WINDOW, self.window / 2)
 
 
 class Cubic(Control):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sim.host import SimHost
     from sim.tcp.stack import TcpStack
 
-__all__ = ["TcpEnd"]
+__all__ = ["OPEN", "TcpEnd"]
 
 # States.
 CONNECTING: Final = 0
@@ -74,7 +74,6 @@ class TcpEnd(Connection):
         "_idle_at",
         "_inside",
         "_interactive",
-        "_is_full",
         "_is_probe",
         "_limit",
         "_limited",
@@ -105,6 +104,7 @@ class TcpEnd(Connection):
         "hops",
         "host",
         "identity",
+        "is_full",
         "key",
         "name",
         "port",
@@ -138,7 +138,7 @@ class TcpEnd(Connection):
         self._inside = False
         """Whether the machine is being told something, so that what it writes is sent afterwards."""
         # Sending.
-        self._writer = stack.writer()
+        self._writer = stack.writer(host.place, port)
         self._score = Scoreboard()
         self._control = CONTROLS[options.control](FIRST_WINDOW)
         self._rtt = RttEstimator(LEAST)
@@ -146,14 +146,14 @@ class TcpEnd(Connection):
         """Number of the first byte that the peer has no room for."""
         # The numbers of the latest segment and ACK; the end of the latest small segment.
         self._ordinal = self._acks = self._small = 0
-        self._is_full = self._limited = self._fin_acked = False
+        self.is_full = self._limited = self._fin_acked = False
         # The end of what was sent when the latest loss was found; the time-outs since the latest progress.
         self._recovery, self._recover, self._retries = UNDISTURBED, 0, 0
         # The tail loss probe under way: the end of what was sent before (0: none), and whether it was a retransmission.
         self._probe_end, self._probe_again = 0, False
         self._sent_at = self._progress_at = now
         # Receiving.
-        self._reader = stack.reader()
+        self._reader = stack.reader(host.place, port)
         self._reassembly = Reassembly()
         # The number of the first byte that has not arrived, what was acknowledged last, the time stamp to be echoed.
         self._expected = self._acked = self._echo = 0
@@ -183,6 +183,8 @@ class TcpEnd(Connection):
     def accept(self, segment: Segment, now: float) -> None:
         """Answer a SYN."""
         self.state = ACCEPTING
+        # The machine knows nothing of it before it is established.
+        self._told = True
         self._expected = segment.end
         self._edge = 1 + segment.window
         self._echo = segment.stamp
@@ -200,8 +202,8 @@ class TcpEnd(Connection):
         if not self._inside:
             self._output(now)
             self._arm()
-        self._is_full = writer.behind - score.una >= self._options.buffer
-        return self._is_full
+        self.is_full = writer.behind - score.una >= self._options.buffer
+        return self.is_full
 
     def hang_up(self, now: float) -> None:
         """Close when all that was written has arrived; nothing that arrives is given to the machine any more."""
@@ -216,11 +218,6 @@ class TcpEnd(Connection):
             self._reason = "ended"
             # Later, because a port does not re-enter the machine.
             self._stack.tell_later(self, now)
-
-    def abandon(self, now: float) -> None:
-        """Go on without the machine, which has ended: send what was written, and then a FIN."""
-        self._told = True
-        self.hang_up(now)
 
     def abort(self, now: float) -> None:
         """Reset the connection, because the process of the machine is gone."""
@@ -307,7 +304,7 @@ class TcpEnd(Connection):
         if self.state == CONNECTING:
             self._expected = segment.end
             self._ack_now = True
-        self.state = OPEN
+        self.state, self._told = OPEN, False
         self._edge = segment.ack + segment.window
         self._on_ack(segment, now)
         self._inside = True
@@ -379,8 +376,8 @@ class TcpEnd(Connection):
         if self.state == GONE:
             return
         writer, score = self._writer, self._score
-        if self._is_full and self.state == OPEN and 8 * (writer.behind - score.una) <= 7 * self._options.buffer:
-            self._is_full = False
+        if self.is_full and self.state == OPEN and 8 * (writer.behind - score.una) <= 7 * self._options.buffer:
+            self.is_full = False
             self._inside = True
             self._stack.drained(self, now)
             self._inside = False
@@ -429,6 +426,8 @@ class TcpEnd(Connection):
         if self._probe_end:
             self._on_probe_ack(ack, ack > before, repeated, now)
         if self._recovery != UNDISTURBED and ack >= self._recover:
+            if self._recovery == RECOVERING:
+                self._control.recovered(score.in_flight)
             self._recovery = UNDISTURBED
         if score.find_lost() and self._recovery == UNDISTURBED:
             self._recover_from_loss(now)

@@ -7,7 +7,7 @@ import pytest
 from experiments.contract.bench import Bench
 from protocols.composite import CompositeMachine
 from protocols.machine import Address, Machine, Message
-from protocols.storage import Delete, Put, Record
+from protocols.storage import Change, Delete, Put, Record
 
 
 class Clerk(Machine):
@@ -72,7 +72,7 @@ def test_batches_become_durable_in_order_and_are_read_at_once() -> None:
 def test_changes_of_a_batch_apply_in_order() -> None:
     bench = Bench(("a",))
     clerk = clerk_on(bench)
-    changes = [Put(b"k", b"old"), Put(b"k", b"new", 1000), Put(b"gone", b""), Delete(b"gone"), Delete(b"never")]
+    changes: list[Change] = [Put(b"k", b"old"), Put(b"k", b"new", 1000), Put(b"gone", b""), Delete(b"gone"), Delete(b"never")]
     bench["a"].call(lambda now: bench["a"].store(changes))
     ticket = bench["a"].call(lambda now: bench["a"].fetch())
     bench.run()
