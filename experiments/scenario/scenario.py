@@ -212,6 +212,12 @@ class Scenario(BaseModel):
                 found |= dict.fromkeys([host for name in work.hosts for host in self._hosts_of(name)], work.ttl)
         return found
 
+    @property
+    def all_faults(self) -> tuple[Fault, ...]:
+        """The faults, and the slow applications of subscribers."""
+        slow = [work for work in self.subscriptions if work.slow is not None]
+        return (*self.faults, *(_slow_application(work) for work in slow))
+
     def _hosts_of(self, name: str) -> list[str]:
         return self.build_topology().hosts_of(name)
 
@@ -256,6 +262,12 @@ class Scenario(BaseModel):
             del meaning["emu"]["trunk"]
         text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
+
+
+def _slow_application(work: SubscribeWorkload) -> Fault:
+    """Return the fault that makes the hosts of a slow subscriber slow while it is subscribed."""
+    span = {} if work.until is None else {"for": work.until - work.at}
+    return Fault.model_validate({"at": work.at, "slow": work.hosts, "takes": work.slow, "room": work.room, **span})
 
 
 def load(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> Scenario:

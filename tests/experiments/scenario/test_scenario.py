@@ -49,7 +49,10 @@ BAD = [
     ("topology.link.down.los=1%", "FILE: topology.link.down.los: value '1%' is not allowed; unknown key, known here: rate"),
     ("topology.link.queue=-1", "FILE: topology.link.queue: value -1 is not allowed; it should be greater than or equal to 0"),
     ("topology.link.delay=-5ms", "FILE: topology.link.delay: value '-5ms' is not allowed; it is not a duration; like 5ms"),
-    ("protocol=norm", "FILE: protocol: value 'norm' is not allowed; it names a protocol: a, datagram, n1, n2, norm, relay, srm"),
+    (
+        "protocol=norm",
+        "FILE: protocol: value 'norm' is not allowed; it names a protocol: a, datagram, n1, n2, norm, relay",
+    ),
     ("protocol.name=tcp", "FILE: protocol.name: value 'tcp' is not allowed; one of "),
     ("protocol.rate=10 apples", "FILE: protocol.rate: value '10 apples' is not allowed; a rate from 8bit to 8Tbit, like"),
     ("protocol.rate=0.5", "FILE: protocol.rate: value 0.5 is not allowed; a rate from 8bit to 8Tbit"),

@@ -20,7 +20,9 @@ def plan(**values: Any) -> MessagePlan:
 def published(*at: float, accepted: int | None = None, life: int = 0, **values: Any) -> dict[str, Any]:
     """Return the result of a publisher that published at these times and had the first `accepted` messages accepted."""
     count = len(at) if accepted is None else accepted
-    lives = [{"life": life, "at": list(at), "accepted": [[0, count - 1]] if count else [], "expired": [], "dropped": 0, **values}]
+    lives = [
+        {"life": life, "at": list(at), "accepted": [[0, count - 1]] if count else [], "expired": [], "dropped": 0, **values}
+    ]
     return {"lives": lives, "blocked": 0.0}
 
 
