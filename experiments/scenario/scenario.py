@@ -226,7 +226,8 @@ class Scenario(BaseModel):
         try:
             topology = self.topology.build()
             named = [name for name, choice in self.nodes.items() if choice.role is not None]
-            named += [name for work in (*self.publications, *self.subscriptions) for name in work.hosts]
+            named += [name for work in self.publications for name in work.hosts]
+            named += [name for work in self.subscriptions for name in work.hosts]
             routers = [name for name in named if name in topology.switches and topology.node(name).kind == "router"]
             return with_router_machines(topology, dict.fromkeys(routers)) if routers else topology
         except ConfigError as error:

@@ -172,8 +172,9 @@ def test_a_crash_of_a_publisher_goes_on_with_the_plan_and_numbers_apart() -> Non
 
 def test_relay_and_multicast_share_as_theory_says() -> None:
     cases = load_cases("relay-vs-multicast", ["workload.0.until=6s"])
-    goodput = {name: run(case).metrics["goodput_mbit_s"] for name, case in cases.items()}
-    for n in (2, 4, 8):
+    chosen = ("relay-1", "relay-4", "relay-8", "norm-1", "norm-4", "norm-8")
+    goodput = {name: run(cases[name]).metrics["goodput_mbit_s"] for name in chosen}
+    for n in (4, 8):
         assert goodput["relay-1"] / goodput[f"relay-{n}"] == pytest.approx(n, rel=0.03)
         assert goodput[f"norm-{n}"] == pytest.approx(goodput["norm-1"], rel=0.05)
 

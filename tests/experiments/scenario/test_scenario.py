@@ -151,7 +151,7 @@ def test_units_are_converted_to_seconds_bytes_and_bytes_per_second() -> None:
     scenario = changed("protocol.rate=20Mbit", "protocol.grtt=50ms", "protocol.segment=1kB", "duration=2min")
     config = scenario.protocol.config
     assert (config.rate, config.grtt, config.segment) == (2_500_000.0, 0.05, 1000)
-    assert (scenario.duration, scenario.workload[0].size) == (120.0, 4_000_000)
+    assert (scenario.duration, scenario.files[0].size) == (120.0, 4_000_000)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def written(tmp_path: Path, text: str) -> Path:
 def test_values_from_the_command_line_replace_values_of_the_file(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(BASE))
     scenario = load(path, ["topology.link.down.loss=5%", "workload.size=1kB"], seed=9)
-    assert (scenario.seed, scenario.workload[0].size) == (9, 1000)
+    assert (scenario.seed, scenario.files[0].size) == (9, 1000)
     assert scenario.build_topology().link("s1", "r").loss.model_dump() == {"model": "bernoulli", "p": 0.05}
 
 
