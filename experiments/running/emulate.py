@@ -65,7 +65,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
     topology = scenario.build_topology()
     participants = Participants(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
     keyed, protocol = scenario.emu.losses == "keyed", scenario.protocol
-    faults = emulated(scenario.faults, topology, participants.foreign_hosts)
+    faults = emulated(scenario.all_faults, topology, participants.foreign_hosts)
     emulation = emulate(
         topology,
         participants.all_programs(),

@@ -456,6 +456,6 @@ def test_a_host_of_saturated_connections_serves_its_timers_and_all_of_them(net: 
     for peer in peers:
         peer.close()
     # Its share of the time is taken by the clock, and other processes of the machine take theirs.
-    assert sorted(late)[len(late) // 2] < 0.2
+    assert sorted(late)[len(late) // 2] < 0.5
     assert len(served) == 20
     assert min(served) > 0.1 * max(served)

@@ -107,7 +107,7 @@ def test_a_publisher_is_blocked_until_the_relay_accepts() -> None:
 
 def test_a_slow_subscriber_blocks_the_publisher_and_loses_nothing() -> None:
     scene = Scene(("r1", "r2"), room=2, window=4, queue=2)
-    (slow,) = [connection for connection in scene.bench["r2"].states]
+    (slow,) = scene.bench["r2"].rules.states
     scene.bench["r2"].hold(slow)
     full = False
     number = 0
@@ -168,7 +168,7 @@ def test_expired_messages_are_not_delivered() -> None:
 
 def test_a_publisher_that_ignores_the_window_is_refused() -> None:
     scene = Scene(("r1",), window=2, queue=1, room=1)
-    (slow,) = scene.bench["r1"].states
+    (slow,) = scene.bench["r1"].rules.states
     scene.bench["r1"].hold(slow)
     context = RoleContext(RelayConfig(window=50), 2, GROUP, addresses={"relay": ["m"]})
     scene.bench["p"].stop()
