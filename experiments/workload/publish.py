@@ -54,7 +54,7 @@ class PublishWorkload(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["publish"] = "publish"
+    kind: Literal["publish"]
     hosts: tuple[str, ...] = Field(min_length=1, description="hosts or counted groups of hosts that publish")
     to: str = Field(min_length=1, description="destination, such as topic:prices")
     size: Sizes = Field(description="bytes of a message's body: one size, a range {from, to}, or sizes with weights")
