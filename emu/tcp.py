@@ -18,7 +18,7 @@ from typing import NamedTuple
 from emu.tcp_connection import CLOSED, CONNECTING, HANGING_UP, OPEN, TcpConnection
 from emu.tcp_sockets import end_orderly, open_listener, open_socket, reason_of
 from emu.udp import SocketAddress
-from protocols.connection import Reason
+from protocols.connection import Connection, Reason
 from protocols.errors import ContractError, UsageError, WireError
 from protocols.framing import Framing
 from protocols.machine import Codec, Machine
@@ -125,8 +125,9 @@ class TcpConnections:
         connection.is_full = connection.is_full or connection.queued > _FULL
         return connection.is_full
 
-    def hang_up(self, connection: TcpConnection) -> None:
+    def hang_up(self, connection: Connection) -> None:
         """Close a connection when what was sent has arrived; nothing more is received."""
+        assert isinstance(connection, TcpConnection)
         if connection.state == CONNECTING:
             self._loop.call_soon(self._end, connection, "ended")
         elif connection.state == OPEN:
@@ -141,14 +142,16 @@ class TcpConnections:
             connection.is_dirty = True
             self._dirty.append(connection)
 
-    def hold(self, connection: TcpConnection) -> None:
+    def hold(self, connection: Connection) -> None:
         """Deliver no more messages of a connection before `release`; its receive buffer fills, and its other end waits."""
+        assert isinstance(connection, TcpConnection)
         if not connection.is_held and connection.state == OPEN:
             connection.is_held = True
             self._loop.remove_reader(connection.sock)
 
-    def release(self, connection: TcpConnection) -> None:
+    def release(self, connection: Connection) -> None:
         """Deliver the messages of a connection again."""
+        assert isinstance(connection, TcpConnection)
         if connection.is_held:
             connection.is_held = False
             if connection.state != CLOSED:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
+from typing import Any
 
 from protocols.connection import Connection, Reason
 from protocols.machine import Address, Machine, Message, Ports
@@ -17,7 +18,6 @@ from sim.addresses import name_and_port
 from sim.clock import Clock
 from sim.flight import Flight
 from sim.idle import IDLE
-from sim.tcp.end import TcpEnd
 from sim.timers import KernelHost
 
 __all__ = ["FaultShim", "Rule"]
@@ -197,8 +197,10 @@ class FaultShim(Machine):
 
     def _pass(self, received: Received, now: float) -> None:
         message, source, to = received
-        if not isinstance(source, TcpEnd):
+        if not isinstance(source, Connection):
             self.inner.receive(message, source, to, self.clock.read(now))
-        elif source.wants_next():
+            return
+        end: Any = source
+        if end.wants_next():
             self.inner.receive(message, source, to, self.clock.read(now))
-            source.was_read(now)
+            end.was_read(now)

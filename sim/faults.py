@@ -129,6 +129,7 @@ class Faults:
         self._crashed[host.place] = shim.inner
         shim.empty()
         self.network.fabric.tcp.crash(host, power)
+        self.network.fabric.ports.close(host.place)
         host.machine = IDLE
         host.events = None
         processors = host.endpoint.processors

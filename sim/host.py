@@ -135,15 +135,13 @@ class SimHost(KernelHost):
 
     def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
         """Use a port, whose messages a `codec` of its own encodes where bytes travel."""
-        self.endpoint.fabric.open_port(self.place, port, codec)
+        self.endpoint.fabric.ports.open(self.place, port, codec)
 
     def close_port(self, port: int) -> None:
         """Stop using a port: its groups are left, and its connections reset."""
-        ports = self.endpoint.fabric.ports
-        for group in ports.groups_of(self.place, port):
+        for group in self.endpoint.fabric.ports.groups_of(self.place, port):
             self.leave(group, port)
         self.endpoint.fabric.tcp.stop(self, port)
-        ports.close(self.place, port)
 
     def port_of(self, address: Address) -> int | None:
         """Return which port of this host has an address, None for those of other hosts."""

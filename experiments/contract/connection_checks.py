@@ -17,6 +17,7 @@ from protocols.machine import Machine, Ports
 __all__ = [
     "CONNECTION_RULES",
     "Conversation",
+    "Talk",
     "all_is_heard_before_the_end",
     "everything_is_closed_once",
     "full_connections_drain",

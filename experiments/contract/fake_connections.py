@@ -11,7 +11,7 @@ from protocols.connection import Connection, Reason
 from protocols.machine import Message
 from sim.addresses import name_and_port
 
-__all__ = ["FakeConnections"]
+__all__ = ["FakeConnections", "Link"]
 
 
 class Link(Protocol):

@@ -3,8 +3,11 @@
 import socket
 from collections.abc import Callable, Sequence
 from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from emu.disk import disk_opener
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from experiments.contract.bench import Bench
@@ -14,6 +17,7 @@ from protocols.hosting import SeveralPortsHost
 from protocols.machine import Codec, Group, Message
 from protocols.rng import Rng, key_of
 from sim.network import Network
+from topologies.disk_model import DiskModel
 from topologies.generators import Star
 
 __all__ = [
@@ -145,6 +149,7 @@ class UdpWorld:
         self.loop: Loop = new_loop()
         self.group = Group(f"239.255.77.1:{free_port()}")
         self.names: Sequence[str] = [f"n{i}" for i in range(count)]
+        self._folder = TemporaryDirectory()
         self._addresses = {name: ("127.0.0.1", free_port()) for name in self.names}
         self._hosts = [self._host(case, loss, i) for i in range(count)]
         self.hosts: Sequence[SeveralPortsHost] = self._hosts
@@ -158,7 +163,9 @@ class UdpWorld:
         codec = LossyCodec(case.codec(), loss, key_of(1, "loss", i))
         rng = Rng(key_of(1, "node", i))
         port = self._addresses[self.names[i]][1]
-        return UdpHost(self.loop, codec, interface="127.0.0.1", port=port, ttl=0, rng=rng, names=self._addresses)
+        disk = disk_opener(Path(self._folder.name) / self.names[i] / "store.sqlite", self.names[i], DiskModel())
+        names = self._addresses
+        return UdpHost(self.loop, codec, interface="127.0.0.1", port=port, ttl=0, rng=rng, names=names, open_disk=disk)
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
         """Run until `over()` is true, which is checked every 5 ms, or until `until` seconds."""
@@ -173,10 +180,11 @@ class UdpWorld:
         self.loop.run(max(until - self.now, 0.0))
 
     def close(self) -> None:
-        """Close sockets and loop."""
+        """Close sockets and loop, and remove the disks."""
         for host in self._hosts:
             host.close()
         self.loop.close()
+        self._folder.cleanup()
 
 
 def free_port() -> int:

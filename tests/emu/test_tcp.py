@@ -454,6 +454,6 @@ def test_a_host_of_saturated_connections_serves_its_timers_and_all_of_them(net: 
     served = [len(log) for log in listener.log.values()]
     for peer in peers:
         peer.close()
-    assert sorted(late)[len(late) // 2] < 0.1
+    assert sorted(late)[len(late) // 2] < 0.5
     assert len(served) == 20
     assert min(served) > 0.2 * max(served)

@@ -1,5 +1,6 @@
 """Messages over plain UDP: pacing, parts, loss and jitter."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -118,7 +119,7 @@ def test_jitter_is_that_of_rfc_3550() -> None:
     transits = [0.010, 0.014, 0.011, 0.030, 0.010]
     feed(machine, *enumerate(transits))
     jitter = 0.0
-    for before, after in zip(transits, transits[1:], strict=False):
+    for before, after in pairwise(transits):
         jitter += (abs(after - before) - jitter) / 16
     assert machine.counts()["jitter_us"] == round(jitter * 1e6)
 

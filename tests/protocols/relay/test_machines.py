@@ -107,7 +107,7 @@ def test_a_publisher_is_blocked_until_the_relay_accepts() -> None:
 
 def test_a_slow_subscriber_blocks_the_publisher_and_loses_nothing() -> None:
     scene = Scene(("r1", "r2"), room=2, window=4, queue=2)
-    (slow,) = [connection for connection in scene.bench["r2"].rules.states]
+    (slow,) = scene.bench["r2"].rules.states
     scene.bench["r2"].hold(slow)
     full = False
     number = 0
