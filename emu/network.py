@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from emu.health import LinkStatistics, merge_reports
+from emu.hub_shaping import apply_hub
 from emu.link_processes import LinkProcesses
 from emu.mroute import MulticastRouter
 from emu.plan import Cable, EmulationPlan
@@ -196,9 +197,11 @@ class EmulatedNetwork:
         return dropped
 
     def _configure_snooping(self) -> None:
-        """Have switches forward groups to members only if the plan prunes, else to every port."""
+        """Have switches forward groups to members only if the plan prunes, else to every port; hubs always do this."""
         bridges = {switch: str(self._nodes[switch].name) for switch in self._plan.switches}
         if self._plan.pruned:
+            for hub in self._plan.hubs:
+                flood(hub.name, bridges.pop(hub.name))
             tables = self._plan.routing.switches
             entries = {
                 switch: {group: [self._port(switch, cable) for cable in cables] for group, cables in tables[switch].items()}
@@ -299,6 +302,8 @@ class EmulatedNetwork:
                 apply_loss(shape, into.name, self._namespace_pid(into))
         for router in self._plan.routers:
             apply_router(router, *self.adapters(router.name), self.pid(router.name))
+        for number, hub in enumerate(self._plan.hubs, 1):
+            apply_hub(hub, [device for _, device, _ in self.devices(hub.name)], f"hub{number}")
         if self._link_processes is not None:
             self._link_processes.begin()
 

@@ -34,6 +34,11 @@ def _refuse(scenario: Scenario) -> None:
     """UnsupportedError for a scenario that only the simulator can run."""
     if scenario.traffic:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
+    if scenario.emu.losses == "keyed" and scenario.protocol.spec.connected:
+        raise UnsupportedError(
+            f"emu.losses: value 'keyed' can't be emulated with protocol {scenario.protocol.name}, which uses TCP: "
+            "the segments are the kernel's, and no two worlds send the same; losses: any"
+        )
 
 
 def emulate_scenario(
@@ -67,7 +72,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         codec=protocol.spec.codec,
         node_codec=node_codec(protocol.spec, protocol.config),
         framing=protocol.spec.framing,
-        tcp=scenario.connections.options(),
+        tcp=scenario.connections.options() if protocol.spec.connected else None,
         port=PORT,
         duration=scenario.duration,
         over=participants.senders.issubset,

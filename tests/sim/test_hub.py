@@ -25,7 +25,8 @@ SIZE = 958
 def hub(stations: int, *links: dict[str, Any], ends: dict[str, Any] | None = None, **attributes: Any) -> Network:
     """Return a network of hosts a, b, c, ... on one hub."""
     names = "abcdefgh"[:stations]
-    nodes = {name: {} for name in names} | {"h": {"kind": "switch", "hub": True, "rate": "10Mbit", **attributes}}
+    nodes: dict[str, Any] = {name: {} for name in names}
+    nodes["h"] = {"kind": "switch", "hub": True, "rate": "10Mbit", **attributes}
     edges = [{"ends": [name, "h"], **(ends or {})} for name in names]
     return Network(Inline.model_validate({"nodes": nodes, "links": [*edges, *links]}).build(), seed=1)
 
