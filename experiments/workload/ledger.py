@@ -1,8 +1,8 @@
 """The ledger of a run: for every message and subscription whether it was due, promised, delivered, repeated or expired.
 
 A message is *due* in a subscription that matches it if it was published while the application wanted the subscription. It is
-*promised* if the protocol accepted it, and the subscription was in effect from then to the end of the run: one that was
-interrupted, by a crash or a broken connection, promises nothing of what was under way. A message that is due and neither
+*promised* if the protocol accepted it, and the subscription was in effect from then to the end of the run: of one that was
+interrupted, by a crash or a broken connection, nothing is promised that was under way. A message that is due and neither
 delivered nor expired is *lost*; one that is promised and lost is *missing*.
 """
 
