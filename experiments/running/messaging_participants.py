@@ -162,9 +162,9 @@ class MessagingParticipants:
 
     # Results
 
-    def close(self, result_of: Callable[[Party], Mapping[str, Any]]) -> list[Row]:
-        """Make the ledger from the results of the programs; return the rows of the subscribers."""
-        ledger = self.ledger = Ledger(guarantees_of(self._scenario.protocol.spec))
+    def close(self, result_of: Callable[[Party], Mapping[str, Any]], end: float) -> list[Row]:
+        """Make the ledger of a run of `end` seconds from the results of the programs; return the rows of the subscribers."""
+        ledger = self.ledger = Ledger(guarantees_of(self._scenario.protocol.spec), end)
         for party, slot in zip(self.parties, self._slots, strict=True):
             if party.role == "publisher":
                 ledger.add_publisher(party.name, self._plans[slot.id], result_of(party))

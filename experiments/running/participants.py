@@ -335,7 +335,7 @@ class Participants:
         begins = [work.at for work in self.scenario.files]
         told: dict[str, Any] = {}
         if self.parties:
-            rows += tuple(self._messaging.close(lambda party: self._result_of(party, host_results)))
+            rows += tuple(self._messaging.close(lambda party: self._result_of(party, host_results), world.metrics["duration"]))
             assert self.ledger is not None
             told = {"messages": message_metrics(self.ledger)}
             sent |= self.ledger.expected()
