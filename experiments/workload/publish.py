@@ -116,9 +116,9 @@ class MessagePlan:
         self.client = client
         self._seed = seed
 
-    def gaps(self, life: int) -> Iterator[float]:
+    def gaps(self) -> Iterator[float]:
         """Yield the times between messages at the workload's rate, in seconds."""
-        rng = Rng(key_of(self._seed, "arrivals", self.client, life))
+        rng = Rng(key_of(self._seed, "arrivals", self.client))
         gap = 1 / self.work.rate if self.work.rate else 0.0
         while True:
             yield gap if self.work.arrivals == "constant" else -gap * log(1 - rng.uniform())

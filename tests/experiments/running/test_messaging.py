@@ -137,7 +137,8 @@ def test_expired_messages_are_told_and_not_delivered() -> None:
     result = result_of("relay", workload=work)
     messages = result.metrics["messages"]
     assert messages["expired"] > 100
-    assert messages["delivered"] + messages["expired"] + messages["lost"] == messages["due"] == 1200
+    assert messages["delivered"] + messages["expired"] == messages["due"] == 1200
+    assert result.ok
     latencies = [row["latency_max"] for row in result.messages["subscriptions"]]
     assert max(latencies) <= 0.05
 
@@ -161,12 +162,13 @@ def test_the_ledger_says_what_a_crash_of_the_relay_lost() -> None:
         assert 0 < row["lost"] == row["due"] - row["delivered"] < 150
 
 
-def test_a_crash_of_a_publisher_goes_on_with_the_plan_and_numbers_apart() -> None:
+def test_a_publisher_that_crashed_goes_on_with_what_is_due_and_numbers_apart() -> None:
     faults = [{"at": "600ms", "crash": "sender", "for": "100ms"}]
     for name in ("relay", "norm"):
         result = result_of(name, faults=faults, workload=workload({}, {"hosts": ["r1", "r2"]}))
         assert result.violations == []
-        assert result.messages["publishers"][0]["published"] == 200
+        # 200 messages in 1 s, without those of the 0.1 s in which it was down.
+        assert result.messages["publishers"][0]["published"] == pytest.approx(180, abs=1)
         assert result.metrics["messages"]["repeated"] == 0
 
 

@@ -253,7 +253,7 @@ def test_values_from_the_command_line_replace_values_of_the_file(tmp_path: Path)
 
 def test_items_of_a_list_are_replaced_by_number(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(BASE | {"workload": [{"size": 1}, {"size": 2}]}))
-    assert load(path, ["workload.1.size=5"]).workload[1].size == 5
+    assert load(path, ["workload.1.size=5"]).files[1].size == 5
     with pytest.raises(
         UsageError, match=r"--set: 'workload.2.size=5' is not allowed; '2' is not one of the list's items 0 to 1"
     ):

@@ -51,7 +51,7 @@ def account(
     sent: dict[str, Any], got: dict[str, Any], guarantees: Guarantees = ALL, **values: Any
 ) -> tuple[SubscriptionAccount, list[str]]:
     """Return the account of a subscription, and the rules that were broken."""
-    ledger = Ledger(guarantees)
+    ledger = Ledger(guarantees, 1000.0)
     ledger.add_publisher("publisher p", plan(**values), sent)
     (found,) = ledger.add_subscriber("r", got)
     return found, [broken.rule for broken in ledger.broken]
@@ -159,6 +159,12 @@ def test_expired_messages_are_not_lost() -> None:
     assert broken == []
 
 
+def test_what_was_not_delivered_in_its_time_has_expired() -> None:
+    found, broken = account(published(1.0, 2.0, 3.0), received((0, 1.1), (2, 3.1)), expires="500ms")
+    assert (found.delivered, found.expired, found.lost, found.missing) == (2, 1, 0, 0)
+    assert broken == []
+
+
 def test_100_000_messages_are_told_apart() -> None:
     count = 100_000
     at = [n / 1000 for n in range(count)]
@@ -169,7 +175,7 @@ def test_100_000_messages_are_told_apart() -> None:
 
 
 def test_a_process_that_failed_has_an_empty_account() -> None:
-    ledger = Ledger(ALL)
+    ledger = Ledger(ALL, 1000.0)
     ledger.add_publisher("publisher p", plan(), {"fault": "died"})
     assert ledger.add_subscriber("r", {"fault": "died"}) == []
     assert ledger.publishers()[0].published == 0
