@@ -200,8 +200,11 @@ class TcpEnd(Connection):
             self._control.restart(FIRST_WINDOW)
         writer.write(message, size)
         if not self._inside:
-            self._output(now)
-            self._arm()
+            unsent = writer.behind - score.nxt
+            # Else it waits for the ACK of another small segment, which is under way.
+            if unsent >= self._options.mss or self._may_be_small(unsent, unsent):
+                self._output(now)
+                self._arm()
         self.is_full = writer.behind - score.una >= self._options.buffer
         return self.is_full
 
@@ -362,19 +365,17 @@ class TcpEnd(Connection):
             self._stack.reset(self.host, self._to, self._score.nxt, now)
             self._end("reset", now)
             return
-        if not messages:
-            return
-        stack = self._stack
-        self._inside = True
-        for message, octets in messages:
-            if self.state != OPEN:
-                break
-            if stack.deliver(self, message, now):
-                if self._held is None:
-                    self._held = []
-                self._held.append(octets)
-                self._unread += octets
-        self._inside = False
+        if messages:
+            self._inside = True
+            self._stack.deliver(self, messages, now)
+            self._inside = False
+
+    def hold(self, octets: int) -> None:
+        """Note that the machine reads the next message, of so many bytes, later: `wants_next` and `was_read` follow."""
+        if self._held is None:
+            self._held = []
+        self._held.append(octets)
+        self._unread += octets
 
     def _after(self, now: float) -> None:
         """Send what the segment that arrived makes possible, and tell the machine."""
@@ -470,7 +471,7 @@ class TcpEnd(Connection):
         score, control = self._score, self._control
         window = int(control.window)
         while score.in_flight < window:
-            sent = score.next_lost()
+            sent = score.next_lost() if score.lost else None
             if sent is not None:
                 self._repeat(sent, now)
             elif not self._send_next(now):

@@ -43,13 +43,13 @@ class Segment(Message):
 
     kind: ClassVar[str] = "segment"
     __slots__ = (
-        "_identity",
         "ack",
         "again",
         "content",
         "echo",
         "end",
         "flags",
+        "name",
         "number",
         "octets",
         "push",
@@ -85,7 +85,8 @@ class Segment(Message):
         self.end = number + octets + (1 if flags & 3 else 0)
         """Number of the first byte behind it; SYN and FIN count as one."""
         self.content = content
-        self._identity = identity
+        self.name = identity
+        """Its identity."""
         self.ack = ack
         """Number of the byte expected next; 0 when it acknowledges nothing."""
         self.window = window
@@ -104,7 +105,7 @@ class Segment(Message):
     @property
     def identity(self) -> int | None:
         """Stable 64 bits: the connection's, and the number of the segment on it, the same for every transmission."""
-        return self._identity
+        return self.name
 
     @property
     def repair(self) -> bool:

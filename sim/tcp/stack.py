@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from protocols.connection import Connection, Reason
 from protocols.errors import UsageError
-from protocols.machine import Message, Packet
+from protocols.machine import Packet
 from protocols.rng import key_of
 from protocols.tcp.options import TcpOptions
 from sim.addresses import HostPort
 from sim.flight import Flight, Hop, Route
 from sim.link import Link
 from sim.occurrence import Occurrence, post
-from sim.tcp.end import ACCEPTING, GONE, TcpEnd
+from sim.tcp.end import ACCEPTING, GONE, OPEN, TcpEnd
 from sim.tcp.segment import RST, SYN, ControlSegment, Key, Segment, segment_size
-from sim.tcp.streams import ByteReader, ByteWriter, ObjectReader, ObjectWriter, Reader, Writer
+from sim.tcp.streams import ByteReader, ByteWriter, Messages, ObjectReader, ObjectWriter, Reader, Writer
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class TcpStack:
         """Segments that were sent again."""
         self.undecodable = 0
         """Connections reset because what arrived is no message."""
-        self.shut_out = 0
-        """Segments dropped by partitions."""
+        self.is_watched = False
+        """Whether hosts report their segments (`sim.watch`)."""
 
     # What machines do
 
@@ -187,23 +187,27 @@ class TcpStack:
         machine.closed(end, reason, now)
         self._drain()
 
-    def deliver(self, end: TcpEnd, message: Message, now: float) -> bool:
-        """Give a message to the machine; returns True when it is held back, because the application is slow."""
-        fabric = self._fabric
-        host = end.host
-        fabric.delivered += 1
-        if fabric.on_delivery is not None:
-            fabric.on_delivery(now, end.name, message)
+    def deliver(self, end: TcpEnd, messages: Messages, now: float) -> None:
+        """Give messages to the machine as long as it wants any; those that a slow application has to read wait in `end`."""
+        fabric, host = self._fabric, end.host
+        with_events = fabric.kernel.with_events
         shims = fabric.fault_shims
         shim = shims.get(host.place) if shims else None
-        is_slow = shim is not None and shim.takes > 0.0
         fabric.accelerator.before_receive(host.machine)
-        host.machine.receive(message, end, end, now)
-        self._drain()
-        return is_slow
+        for message, octets in messages:
+            if end.state != OPEN:
+                break
+            fabric.delivered += 1
+            if fabric.on_delivery is not None:
+                fabric.on_delivery(now, end.name, message)
+            if shim is not None and shim.takes > 0.0:
+                end.hold(octets)
+            host.machine.receive(message, end, end, now)
+            if with_events:
+                # The application receives the events of one input before the next.
+                fabric.kernel.drain()
 
     def _drain(self) -> None:
-        # The application receives the events of one input before the next.
         kernel = self._fabric.kernel
         if kernel.with_events:
             kernel.drain()
@@ -221,11 +225,18 @@ class TcpStack:
             fabric.accelerator.catch_up()
             for observer in fabric.observers:
                 observer.sent(now, host, segment, size)
-        host.segment_sent(Packet(segment, size, route.to))
-        fabric.traffic.count(segment, size)
+        if self.is_watched:
+            host.segment_sent(Packet(segment, size, route.to))
+        packets, kind = fabric.packets, segment.kind
+        if kind in packets:
+            # As `Traffic.count`, without a call.
+            packets[kind] += 1
+            fabric.octets[kind] += size
+        else:
+            fabric.traffic.count(segment, size)
         fabric.serial = serial = fabric.serial + 1
         place = host.place
-        flight = Flight(segment, segment.identity, size, place, name, route, (place + 1) << 80 | serial << 24)
+        flight = Flight(segment, segment.name, size, place, name, route, (place + 1) << 80 | serial << 24)
         fabric.forwarding.forward(flight, hops, now)
 
     def reset(self, host: "SimHost", to: Key, number: int, now: float) -> None:

@@ -4,14 +4,17 @@ Without a codec a segment carries the messages that end within it, the very obje
 bytes. Both take the same room: each message is preceded by its length.
 """
 
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeAlias
 
 from protocols.errors import ContractError, WireError
 from protocols.machine import Codec, Message
 from sim.tcp.segment import Content
 
-__all__ = ["ByteReader", "ByteWriter", "ObjectReader", "ObjectWriter", "Reader", "Writer"]
+__all__ = ["ByteReader", "ByteWriter", "Messages", "ObjectReader", "ObjectWriter", "Reader", "Writer"]
 
+Messages: TypeAlias = Sequence[tuple[Message, int]]
+"""Messages, each with its bytes on the stream."""
 LENGTH: Final = 4
 """Bytes of the length before each message."""
 MOST: Final = (1 << 24) + (1 << 16)
@@ -104,7 +107,7 @@ class ByteWriter:
 class Reader(Protocol):
     """Joins what segments carry into messages."""
 
-    def read(self, content: Content) -> "tuple[tuple[Message, int], ...] | list[tuple[Message, int]]":
+    def read(self, content: Content) -> Messages:
         """Return the messages that end in the next segment, each with its bytes on the stream. Raises WireError."""
 
 
@@ -113,7 +116,7 @@ class ObjectReader:
 
     __slots__ = ()
 
-    def read(self, content: Content) -> "tuple[tuple[Message, int], ...] | list[tuple[Message, int]]":
+    def read(self, content: Content) -> Messages:
         """See `Reader`."""
         assert isinstance(content, tuple)
         return content
@@ -128,7 +131,7 @@ class ByteReader:
         self._codec = codec
         self._bytes = bytearray()
 
-    def read(self, content: Content) -> "tuple[tuple[Message, int], ...] | list[tuple[Message, int]]":
+    def read(self, content: Content) -> Messages:
         """See `Reader`."""
         assert isinstance(content, bytes)
         kept, found, at = self._bytes, [], 0

@@ -1,6 +1,6 @@
 """Any pattern of loss, reordering, duplication and link failure ends with equal streams or with a reason.
 
-    MCASTLAB_TCP_EXAMPLES=100000 python -m pytest -q tests/sim/tcp/test_any_pattern.py
+MCASTLAB_TCP_EXAMPLES=100000 python -m pytest -q tests/sim/tcp/test_any_pattern.py
 """
 
 from hypothesis import given, settings

@@ -81,7 +81,7 @@ def test_a_peer_that_falls_silent_is_a_timeout_within_a_minute(lines: list[int])
     scene.network.run(until=100)
     assert caller.reasons == listener.reasons == ["timeout"]
     for talker in (caller, listener):
-        (_, when), = talker.closings.values()
+        ((_, when),) = talker.closings.values()
         assert 25 < when < 60
 
 
