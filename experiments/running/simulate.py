@@ -75,6 +75,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
         codec=codec if real else None,
         engine=scenario.engine,
         connections=scenario.connections.options(),
+        framing=scenario.protocol.spec.framing,
     )
     for host, ttl in scenario.scopes.items():
         network.limit_scope(host, ttl)

@@ -138,7 +138,7 @@ class TcpEnd(Connection):
         self._inside = False
         """Whether the machine is being told something, so that what it writes is sent afterwards."""
         # Sending.
-        self._writer = stack.writer()
+        self._writer, self._reader = stack.streams(host, port)
         self._score = Scoreboard()
         self._control = CONTROLS[options.control](FIRST_WINDOW)
         self._rtt = RttEstimator(LEAST)
@@ -153,7 +153,6 @@ class TcpEnd(Connection):
         self._probe_end, self._probe_again = 0, False
         self._sent_at = self._progress_at = now
         # Receiving.
-        self._reader = stack.reader()
         self._reassembly = Reassembly()
         # The number of the first byte that has not arrived, what was acknowledged last, the time stamp to be echoed.
         self._expected = self._acked = self._echo = 0
@@ -327,18 +326,12 @@ class TcpEnd(Connection):
                 self._duplicate = segment.number, segment.end
             self._ack_now = True
             return
-        if reassembly:
+        self._take(segment, now)
+        if reassembly.early:
             # Without waiting, so that the peer learns soon how much of a gap is closed.
             self._ack_now = True
-            parts = [segment, *reassembly.take(segment.end)]
-        else:
-            parts = [segment]
-        for part in parts:
-            self._expected = part.end
-            if part.octets and self.state == OPEN:
-                self._read(part, now)
-            if part.flags & FIN:
-                self._finished = self._ack_now = True
+            for part in reassembly.take(segment.end):
+                self._take(part, now)
         self._limit = max(self._limit, self._expected + self._options.buffer - self._unread)
         self._plan_ack(segment, now)
 
@@ -356,8 +349,13 @@ class TcpEnd(Connection):
         elif self._ack_at == inf:
             self._ack_at = now + DELAYED_ACK
 
-    def _read(self, segment: Segment, now: float) -> None:
-        """Give the machine the messages that end in a segment; `reset` when they can't be decoded."""
+    def _take(self, segment: Segment, now: float) -> None:
+        """Take the next segment: give the machine the messages that end in it; `reset` when they can't be decoded."""
+        self._expected = segment.end
+        if segment.flags:
+            self._finished = self._ack_now = True
+        if self.state != OPEN or not segment.octets:
+            return
         try:
             messages = self._reader.read(segment.content)
         except WireError:
@@ -468,37 +466,38 @@ class TcpEnd(Connection):
 
     def _output(self, now: float) -> None:
         """Send what the congestion window, the peer's window and Nagle's algorithm allow: first what is lost, then new data."""
-        score, control = self._score, self._control
-        window = int(control.window)
+        score, writer = self._score, self._writer
+        window = int(self._control.window)
+        mss = self._options.mss
+        self._limited = True
         while score.in_flight < window:
             sent = score.next_lost() if score.lost else None
             if sent is not None:
                 self._repeat(sent, now)
-            elif not self._send_next(now):
+                continue
+            unsent = writer.behind - score.nxt
+            octets = self._edge - score.nxt
+            if unsent >= mss <= octets:
+                self._send_new(mss, 0, now)
+            elif not self._send_rest(unsent, octets, now):
                 self._limited = False
                 break
-        else:
-            self._limited = True
-        if self._timer_at == inf and self._writer.behind > score.nxt and self.state >= OPEN:
+        if self._timer_at == inf and writer.behind > score.nxt and self.state >= OPEN:
             # The peer has no room; it says so when it has, and is asked in case that is lost.
             self._timer_at = now + self._rtt.timeout
 
-    def _send_next(self, now: float) -> bool:
-        """Send the next new segment, or the FIN behind the last one; returns False when none may be sent."""
-        score, writer = self._score, self._writer
-        nxt = score.nxt
-        unsent = writer.behind - nxt
-        if unsent <= 0:
-            # The FIN is behind all that was written, and is sent once.
-            if self.state != LEAVING or unsent < 0:
+    def _send_rest(self, unsent: int, room: int, now: float) -> bool:
+        """Send a segment that is not full, or the FIN behind the last one; returns False when none may be sent."""
+        if unsent > 0:
+            octets = min(unsent, room, self._options.mss)
+            if not self._may_be_small(octets, unsent):
                 return False
-            self._send_new(0, FIN, now)
+            self._send_new(octets, 0, now)
             return True
-        mss = self._options.mss
-        octets = min(unsent, mss, self._edge - nxt)
-        if octets < mss and not self._may_be_small(octets, unsent):
+        # The FIN is behind all that was written, and is sent once.
+        if self.state != LEAVING or unsent < 0:
             return False
-        self._send_new(octets, 0, now)
+        self._send_new(0, FIN, now)
         return True
 
     def _may_be_small(self, octets: int, unsent: int) -> bool:
@@ -560,13 +559,13 @@ class TcpEnd(Connection):
         )
         if answers:
             self._note_ack()
-            if not self._reassembly:
+            if not self._reassembly.early:
                 self._ack_now = False
-        self._stack.transmit(self, segment, now)
+        self._stack.send(self.host, self.name, self.route, self.hops, segment, now)
 
     def _send_ack(self, now: float, number: int = -1) -> None:
         """Send a segment without data: an ACK, or with an old `number` a probe that is answered by one."""
-        ranges = self._reassembly.ranges() if self._reassembly else ()
+        ranges = self._reassembly.ranges() if self._reassembly.early else ()
         if self._duplicate is not None:
             ranges = (self._duplicate, *ranges)[:3]
             self._duplicate = None
@@ -586,7 +585,7 @@ class TcpEnd(Connection):
         )
         self._note_ack()
         self._ack_now = False
-        self._stack.transmit(self, segment, now)
+        self._stack.send(self.host, self.name, self.route, self.hops, segment, now)
 
     def _note_ack(self) -> None:
         self._acked = self._expected
@@ -597,7 +596,9 @@ class TcpEnd(Connection):
 
     def _arm(self) -> None:
         """See to it that `expire` is called when the first timer expires."""
-        due = min(self._timer_at, self._ack_at, self._idle_at)
+        due = self._timer_at
+        due = min(due, self._ack_at)
+        due = min(due, self._idle_at)
         if due < self._armed:
             self._armed = due
             self._stack.post(self, due)
@@ -664,7 +665,7 @@ class TcpEnd(Connection):
         """Send a tail loss probe (RFC 8985, section 7.3): a new segment, or the last one again."""
         score = self._score
         self._is_probe = False
-        self._probe_again = not self._send_next(now)
+        self._probe_again = not self._send_rest(self._writer.behind - score.nxt, self._edge - score.nxt, now)
         if self._probe_again:
             sent = score.latest()
             if sent is not None:

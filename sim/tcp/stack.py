@@ -1,11 +1,12 @@
 """TCP of all hosts of a network: who listens, the ends of connections, and the way of segments to and from the network."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from protocols.connection import Connection, Reason
 from protocols.errors import UsageError
+from protocols.framing import Framing
 from protocols.machine import Packet
 from protocols.rng import key_of
 from protocols.tcp.options import TcpOptions
@@ -14,7 +15,7 @@ from sim.flight import Flight, Hop, Route
 from sim.link import Link
 from sim.occurrence import Occurrence, post
 from sim.tcp.end import ACCEPTING, GONE, OPEN, TcpEnd
-from sim.tcp.segment import RST, SYN, ControlSegment, Key, Segment, segment_size
+from sim.tcp.segment import RST, SYN, TCP_HEADER, ControlSegment, Key, Segment, options_size
 from sim.tcp.streams import ByteReader, ByteWriter, Messages, ObjectReader, ObjectWriter, Reader, Writer
 from topologies.spec import LinkSpec
 
@@ -39,8 +40,10 @@ WAIT: Final = 60.0
 class TcpStack:
     """The connections of one network; hosts keep nothing of them."""
 
-    def __init__(self, fabric: "Fabric", options: TcpOptions | None = None) -> None:
+    def __init__(self, fabric: "Fabric", options: TcpOptions | None, framing: Callable[[], Framing]) -> None:
         self.options = TcpOptions() if options is None else options
+        self._framing = framing
+        self._common_framing = framing()
         self._fabric = fabric
         self._ends: dict[Key, TcpEnd] = {}
         # By place of the host and its port.
@@ -127,15 +130,13 @@ class TcpStack:
             loop.target, loop.node, loop.member = host, endpoint.name, host.member
         return loop
 
-    def writer(self) -> Writer:
-        """Return what messages of one direction are written to."""
-        codec = self._fabric.codec
-        return ObjectWriter() if codec is None else ByteWriter(codec)
-
-    def reader(self) -> Reader:
-        """Return what joins segments of one direction to messages."""
-        codec = self._fabric.codec
-        return _OBJECTS if codec is None else ByteReader(codec)
+    def streams(self, host: "SimHost", port: int) -> tuple[Writer, Reader]:
+        """Return what the messages of an end are written to, and what joins the segments that arrive to messages."""
+        common = self._fabric.codec
+        if common is None:
+            return ObjectWriter(self._common_framing), _OBJECTS
+        codec, framing = self._fabric.ports.codec(host.place, port, common), self._framing()
+        return ByteWriter(codec, framing), ByteReader(codec, framing)
 
     def post(self, end: TcpEnd, when: float) -> None:
         """Call `expire` of an end at `when` (seconds)."""
@@ -214,13 +215,12 @@ class TcpStack:
 
     # Segments
 
-    def transmit(self, end: TcpEnd, segment: Segment, now: float) -> None:
-        """Put a segment of an end on the network."""
-        self._send(end.host, end.name, end.route, end.hops, segment, now)
-
-    def _send(self, host: "SimHost", name: str, route: Route, hops: Sequence[Hop], segment: Segment, now: float) -> None:
+    def send(self, host: "SimHost", name: str, route: Route, hops: Sequence[Hop], segment: Segment, now: float) -> None:
+        """Put a segment on the first links of a route; `name` is that of the host."""
         fabric = self._fabric
-        size = segment_size(segment)
+        size = TCP_HEADER + segment.octets
+        if segment.sack or segment.flags & SYN:
+            size += options_size(segment)
         if fabric.observers:
             fabric.accelerator.catch_up()
             for observer in fabric.observers:
@@ -247,7 +247,7 @@ class TcpStack:
         hops = (endpoint.member_uplink(host.member),) if endpoint.counted and not looped else route.first
         identity = key_of(0, "reset", *to) & ~0xFFFFFFFF | number & 0xFFFFFFFF
         segment = ControlSegment(to, RST, number, 0, (), identity, 0, 0, (), int(now * 1000), 0)
-        self._send(host, host.name, route, hops, segment, now)
+        self.send(host, host.name, route, hops, segment, now)
 
     def arrive(self, host: "SimHost", flight: Flight, now: float) -> None:
         """Take a segment that arrived at a host."""
