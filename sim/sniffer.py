@@ -11,6 +11,8 @@ from protocols.machine import Codec
 from sim.flight import Flight
 from sim.framer import Framer
 from sim.noise import Noise
+from sim.tcp.segment import Segment
+from sim.tcp.wire import encode
 from sim.timeline import Timeline
 from sim.watch import Fate, Passage, Watcher, number_of
 from topologies.pcapng import INBOUND, OUTBOUND, PcapngWriter
@@ -76,11 +78,16 @@ class Encoder:
         number = number_of(flight)
         found = self._recent.get(number)
         if found is None:
-            payload = self._payload(flight.message, flight.size)
-            found = self._recent[number] = self._framer.frame(flight.source, flight.route.to, payload, number)
+            found = self._recent[number] = self._build(flight, number)
             if len(self._recent) > _RECENT:
                 self._recent.popitem(last=False)
         return found
+
+    def _build(self, flight: Flight, number: int) -> bytes:
+        if isinstance(flight.message, Segment):
+            return self._framer.tcp_frame(flight.source, flight.route.to, encode(flight.message), number)
+        payload = self._payload(flight.message, flight.size)
+        return self._framer.frame(flight.source, flight.route.to, payload, number)
 
     def _payload(self, message: Any, size: int) -> bytes:
         """Return the UDP payload of a message, which has `size` bytes."""

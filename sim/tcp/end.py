@@ -15,7 +15,7 @@ from protocols.tcp.options import KEEP_IDLE, KEEP_INTERVAL, KEEP_PROBES, SILENCE
 from protocols.tcp.rtt import LEAST, MOST, RttEstimator
 from sim.tcp.reassembly import Reassembly
 from sim.tcp.scoreboard import Scoreboard, Sent
-from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment
+from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment, SynSegment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -229,7 +229,7 @@ class TcpEnd(Connection):
     def abort(self, now: float) -> None:
         """Reset the connection, because the process of the machine is gone."""
         if self.state != GONE:
-            self._stack.reset(self.host, self._to, self._score.nxt, now)
+            self._stack.reset(self.host, self._to, self._score.nxt, self._expected, now)
         self.vanish()
 
     def vanish(self) -> None:
@@ -360,7 +360,7 @@ class TcpEnd(Connection):
             messages = self._reader.read(segment.content)
         except WireError:
             self._stack.undecodable += 1
-            self._stack.reset(self.host, self._to, self._score.nxt, now)
+            self._stack.reset(self.host, self._to, self._score.nxt, self._expected, now)
             self._end("reset", now)
             return
         if messages:
@@ -540,7 +540,7 @@ class TcpEnd(Connection):
         """Put a transmission of a segment on the network."""
         stamp = sent.stamp = int(now * 1000)
         self._sent_at = now
-        kind = ControlSegment if sent.flags else Segment
+        kind = (SynSegment if sent.flags & SYN else ControlSegment) if sent.flags else Segment
         answers = self.state != CONNECTING
         segment = kind(
             self._to,
@@ -557,6 +557,8 @@ class TcpEnd(Connection):
             sent.push,
             sent.repeated,
         )
+        if isinstance(segment, SynSegment):
+            segment.mss = self._options.mss
         if answers:
             self._note_ack()
             if not self._reassembly.early:

@@ -17,6 +17,7 @@ __all__ = [
     "ControlSegment",
     "Key",
     "Segment",
+    "SynSegment",
     "options_size",
 ]
 
@@ -141,6 +142,14 @@ class ControlSegment(Segment):
 
     kind = "segment_control"
     __slots__ = ()
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SynSegment(ControlSegment):
+    """A SYN, with the bytes of data that its sender takes in one segment."""
+
+    __slots__ = ("mss",)
+    mss: int
 
 
 def options_size(segment: Segment) -> int:

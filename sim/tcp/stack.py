@@ -239,14 +239,14 @@ class TcpStack:
         flight = Flight(segment, segment.name, size, place, name, route, (place + 1) << 80 | serial << 24)
         fabric.forwarding.forward(flight, hops, now)
 
-    def reset(self, host: "SimHost", to: Key, number: int, now: float) -> None:
-        """Send an RST to an end."""
+    def reset(self, host: "SimHost", to: Key, number: int, ack: int, now: float) -> None:
+        """Send an RST with these numbers to an end."""
         route = self._route(host, to[0])
         endpoint = host.endpoint
         looped = route.target is host
         hops = (endpoint.member_uplink(host.member),) if endpoint.counted and not looped else route.first
         identity = key_of(0, "reset", *to) & ~0xFFFFFFFF | number & 0xFFFFFFFF
-        segment = ControlSegment(to, RST, number, 0, (), identity, 0, 0, (), int(now * 1000), 0)
+        segment = ControlSegment(to, RST, number, 0, (), identity, ack, 0, (), int(now * 1000), 0)
         self.send(host, host.name, route, hops, segment, now)
 
     def arrive(self, host: "SimHost", flight: Flight, now: float) -> None:
@@ -263,7 +263,8 @@ class TcpStack:
         elif not segment.flags & RST:
             # The host has no such connection, or no process any more.
             here, port, there, far_port = segment.to
-            self.reset(host, (there, far_port, here, port), segment.ack, now)
+            ack = 0 if segment.ack else segment.end
+            self.reset(host, (there, far_port, here, port), segment.ack, ack, now)
 
     def counts(self) -> dict[str, int]:
         """Return the number of connections with an end here, by what they are."""
