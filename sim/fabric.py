@@ -20,7 +20,7 @@ from sim.timers import KernelHost
 from topologies.spec import Topology
 
 if TYPE_CHECKING:
-    from sim.tcp.stack import TcpStack
+    from sim.tcp_stack import TcpStack
 
 __all__ = ["Fabric", "OnDelivery"]
 

@@ -31,7 +31,7 @@ from sim.router import NodeCounts, Router, StormSwitch, make_switch
 from sim.routes import Routes
 from sim.separate_links import SeparateLinks
 from sim.stats import LinkCounts, Observer
-from sim.tcp.stack import TcpStack
+from sim.tcp_stack import TcpStack
 from topologies.keys import loss_key, member_loss_key
 from topologies.node_models import HostModel
 from topologies.spec import LinkSpec, Topology

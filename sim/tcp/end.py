@@ -4,8 +4,9 @@ Differences to a kernel's: numbers do not wrap, a segment is repeated as it was 
 open and no path MTU discovery, and both directions end together, as `ConnectionPorts.hang_up` says.
 """
 
+from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from protocols.connection import Connection, Reason
 from protocols.errors import ContractError, WireError
@@ -13,16 +14,11 @@ from protocols.machine import Message
 from protocols.tcp.congestion import CONTROLS
 from protocols.tcp.options import KEEP_IDLE, KEEP_INTERVAL, KEEP_PROBES, SILENCE, SYN_RETRIES
 from protocols.tcp.rtt import LEAST, MOST, RttEstimator
+from sim.flight import Hop, Route
 from sim.tcp.reassembly import Reassembly
 from sim.tcp.scoreboard import Scoreboard, Sent
 from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment, SynSegment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sim.flight import Hop, Route
-    from sim.host import SimHost
-    from sim.tcp.stack import TcpStack
+from sim.tcp.stack import Stack
 
 __all__ = ["OPEN", "TcpEnd"]
 
@@ -57,74 +53,26 @@ class TcpEnd(Connection):
     """
 
     __slots__ = (
-        "_ack_at",
-        "_ack_now",
-        "_acked",
-        "_acks",
-        "_armed",
-        "_control",
-        "_duplicate",
-        "_echo",
-        "_edge",
-        "_expected",
-        "_fin_acked",
-        "_finished",
-        "_heard_at",
-        "_held",
-        "_idle_at",
-        "_inside",
-        "_interactive",
-        "_is_probe",
-        "_limit",
-        "_limited",
-        "_offered",
-        "_options",
-        "_ordinal",
-        "_passive",
-        "_probe_again",
-        "_probe_end",
-        "_probes",
-        "_progress_at",
-        "_reader",
-        "_reason",
-        "_reassembly",
-        "_recover",
-        "_recovery",
-        "_retries",
-        "_rtt",
-        "_score",
-        "_sent_at",
-        "_small",
-        "_stack",
-        "_timer_at",
-        "_to",
-        "_told",
-        "_unread",
-        "_writer",
-        "hops",
-        "host",
-        "identity",
-        "is_full",
-        "key",
-        "name",
-        "port",
-        "route",
-        "serial",
-        "state",
+        *("_ack_at", "_ack_now", "_acked", "_acks", "_armed", "_control", "_duplicate", "_echo", "_edge", "_expected"),
+        *("_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_inside", "_interactive", "_is_probe", "_limit"),
+        *("_limited", "_offered", "_options", "_ordinal", "_passive", "_probe_again", "_probe_end", "_probes"),
+        *("_progress_at", "_reader", "_reason", "_reassembly", "_recover", "_recovery", "_retries", "_rtt", "_score"),
+        *("_sent_at", "_small", "_stack", "_timer_at", "_to", "_told", "_unread", "_writer", "hops", "host", "identity"),
+        *("is_full", "key", "name", "port", "route", "serial", "state"),
     )
 
     identity: int
     """The upper 32 bits of the identities of its segments."""
     serial: int
     """Number of the end in the network."""
-    route: "Route"
-    hops: "Sequence[Hop]"
+    route: Route
+    hops: Sequence[Hop]
     """The first links of its route."""
 
-    def __init__(self, stack: "TcpStack", host: "SimHost", port: int, key: Key, peer: object, now: float) -> None:
+    def __init__(self, stack: Stack, host: Any, port: int, key: Key, peer: object, now: float) -> None:
         super().__init__(peer)
         self._stack = stack
-        self._options = options = stack.options
+        self._options = stack.options
         self.host = host
         self.name = host.name
         self.port = port
@@ -137,10 +85,18 @@ class TcpEnd(Connection):
         """Whether the machine was told that the connection is closed, or is gone."""
         self._inside = False
         """Whether the machine is being told something, so that what it writes is sent afterwards."""
-        # Sending.
         self._writer, self._reader = stack.streams(host, port)
+        self._begin_sending(now)
+        self._begin_receiving()
+        self._armed = self._timer_at = self._ack_at = inf
+        self._idle_at = now + KEEP_IDLE
+        self._is_probe = False
+        """Whether the timer of retransmission is that of a tail loss probe."""
+        self._heard_at, self._probes = now, 0
+
+    def _begin_sending(self, now: float) -> None:
         self._score = Scoreboard()
-        self._control = CONTROLS[options.control](FIRST_WINDOW)
+        self._control = CONTROLS[self._options.control](FIRST_WINDOW)
         self._rtt = RttEstimator(LEAST)
         self._edge = 1
         """Number of the first byte that the peer has no room for."""
@@ -152,11 +108,12 @@ class TcpEnd(Connection):
         # The tail loss probe under way: the end of what was sent before (0: none), and whether it was a retransmission.
         self._probe_end, self._probe_again = 0, False
         self._sent_at = self._progress_at = now
-        # Receiving.
+
+    def _begin_receiving(self) -> None:
         self._reassembly = Reassembly()
         # The number of the first byte that has not arrived, what was acknowledged last, the time stamp to be echoed.
         self._expected = self._acked = self._echo = 0
-        self._limit = self._offered = 1 + options.buffer
+        self._limit = self._offered = 1 + self._options.buffer
         """Number of the first byte that there is no room for; and what the peer knows of it."""
         self._unread = 0
         """Bytes of messages that the machine has not read."""
@@ -165,12 +122,6 @@ class TcpEnd(Connection):
         self._duplicate: tuple[int, int] | None = None
         """Range of a segment that arrived again, to be reported (RFC 2883)."""
         self._ack_now = self._finished = self._interactive = self._passive = False
-        # Timers.
-        self._armed = self._timer_at = self._ack_at = inf
-        self._idle_at = now + KEEP_IDLE
-        self._is_probe = False
-        """Whether the timer of retransmission is that of a tail loss probe."""
-        self._heard_at, self._probes = now, 0
 
     # What the machine does
 
