@@ -49,7 +49,7 @@ class TextbookEnd(Connection):
         self.incoming: Any = simpy.Store(env)
         self.window: list[Piece] = []
         """What is not acknowledged."""
-        self.sent = self.expected = self.owed = 0
+        self.sent = self.expected = self.unanswered = 0
         self.busy = env.event()
         self.progress = env.event()
         env.process(self.send())
@@ -86,14 +86,14 @@ class TextbookEnd(Connection):
                 progress, self.progress = self.progress, self.env.event()
                 progress.succeed()
                 continue
-            self.owed += 1
+            self.unanswered += 1
             if piece.number == self.expected + 1:
                 self.expected += 1
                 if piece.message is not None:
                     self.layer.deliver(piece.message, self)
-            if self.owed == 2:
+            if self.unanswered == 2:
                 self.put(Piece(self.number, 0, None, 0, self.expected + 1))
-                self.owed = 0
+                self.unanswered = 0
 
     def guard(self) -> Steps:
         """Send the window again when nothing was acknowledged for a second."""

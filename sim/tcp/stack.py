@@ -1,22 +1,48 @@
-"""What the ends of connections need of the network that they are in."""
+"""TCP of a network as hosts see it, and as the ends of connections do."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from protocols.connection import Reason
+from protocols.connection import Connection, Reason
 from protocols.tcp.options import TcpOptions
-from sim.flight import Hop, Route
+from sim.flight import Flight, Hop, Route
 from sim.tcp.segment import Key, Segment
 from sim.tcp.streams import Messages, Reader, Writer
 
 if TYPE_CHECKING:
     from sim.tcp.end import TcpEnd
 
-__all__ = ["Stack"]
+__all__ = ["Connections", "Stack"]
+
+
+class Connections(Protocol):
+    """What hosts need of it."""
+
+    is_watched: bool
+    """Whether hosts report their segments (`sim.watch`)."""
+    retransmissions: int
+    """Segments that were sent again."""
+    undecodable: int
+    """Connections reset because what arrived is no message."""
+
+    def listen(self, host: Any, port: int = 0) -> None:
+        """Accept connections at a port of a host; UsageError when another machine does."""
+
+    def connect(self, host: Any, peer: object, port: int = 0) -> Connection:
+        """Begin a connection of the machine at a port of a host; UsageError when there is no such peer."""
+
+    def stop(self, host: Any) -> None:
+        """End all connections of a host in order, because its machine has ended."""
+
+    def crash(self, host: Any, power: bool = False) -> None:
+        """End all connections of a host because its process is gone: peers are reset; with `power` they hear nothing."""
+
+    def arrive(self, host: Any, flight: Flight, now: float) -> None:
+        """Take a segment that arrived at a host."""
 
 
 class Stack(Protocol):
-    """TCP of a network, which connects ends with links and machines (`sim.tcp_stack.TcpStack`). Hosts are `sim.host.SimHost`."""
+    """What an end needs of the TCP of its network (`sim.tcp_stack.TcpStack`); hosts are `sim.host.SimHost`."""
 
     options: TcpOptions
     retransmissions: int
