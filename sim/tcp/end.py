@@ -123,6 +123,11 @@ class TcpEnd(Connection):
         """Range of a segment that arrived again, to be reported (RFC 2883)."""
         self._ack_now = self._finished = self._interactive = self._passive = False
 
+    @property
+    def window(self) -> float:
+        """Congestion window, in segments."""
+        return self._control.window
+
     # What the machine does
 
     def connect(self, now: float) -> None:
