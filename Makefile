@@ -68,6 +68,7 @@ TWIN := $(BIN)/mcastlab twin experiments/scenarios/twin/lan-1.yaml
 
 twin: setup # compare simulator and Mininet in every twin scenario, write docs/fidelity.md, check the test itself
 	@$(BIN)/mcastlab twin --table --out docs/fidelity.md
+	@$(BIN)/python -m benchmarks.tcp_goodput --write docs/fidelity.md
 	@$(TWIN) --worlds emu,emu
 	@$(TWIN) --second protocol.rate=16Mbit; test $$? = 1
 

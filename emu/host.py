@@ -14,22 +14,24 @@ from functools import partial
 from math import inf
 from typing import Any, TypeAlias, TypeVar
 
-from emu.disk import Disk, OpenDisk
+from emu.disk import OpenDisk
 from emu.fair_queue import FairQueue
+from emu.host_disk import HostDisk
+from emu.loop import spend
 from emu.ports import UdpPort, UdpPorts, open_port
 from emu.slow_reader import SlowReader
 from emu.tcp import Inputs, TcpConnections
 from emu.tcp_connection import TcpConnection
 from emu.udp import SEGMENTS, SocketAddress, address_of, open_receiver, receive_coalesced, socket_address_of
-from protocols.batches import Assisted, RunReceiver
+from protocols.batches import Assisted, RunReceiver, Selective
 from protocols.connection import Connection
-from protocols.errors import LivelockError, StorageError, UsageError, WireError
+from protocols.errors import LivelockError, UsageError, WireError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
-from protocols.storage import Change, Record
+from protocols.storage import Change
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
 
@@ -45,21 +47,8 @@ _LONGEST_BATCH = 0.005
 """Seconds after which no more packets are received from one socket before the others, timers and signals are served."""
 _PATIENCE = 0.05
 """Seconds for which no socket was found empty before a host begins to queue packets by source."""
-_LONG = 8192
-"""Bytes of a datagram from which on the machine is asked before it is decoded."""
-_SLEEP_ERROR = 0.0002
-"""Seconds by which the kernel may end a sleep too late."""
 _TIMER_QUANTUM = 0.0005
 """Seconds: wake-ups closer than this are merged, so that a fast sender fills its batches."""
-
-
-def spend(seconds: float) -> None:
-    """Let so much time pass, to about 10 us; the last part is waited for without sleeping."""
-    until = time.perf_counter() + seconds
-    if seconds > _SLEEP_ERROR:
-        time.sleep(seconds - _SLEEP_ERROR)
-    while time.perf_counter() < until:
-        pass
 
 
 class UdpHost:
@@ -78,6 +67,19 @@ class UdpHost:
     """
 
     trace: Callable[[str, object], None] | None = None
+    _run_receiver: RunReceiver | None = None
+    _latest = 0.0
+    _queue_drops = 0
+    _is_queueing = False
+    _full_since = inf
+    _machine: Machine | None = None
+    _reader: SlowReader | None = None
+    _on_event: Callable[[Event], None] | None = None
+    _accept: Callable[[Offer], Sink | None] | None = None
+    _busy = False
+    _armed = inf
+    _timer: asyncio.TimerHandle | None = None
+    _thread: ThreadPoolExecutor | None = None
 
     def __init__(
         self,
@@ -93,21 +95,20 @@ class UdpHost:
         loopback: bool = True,
         held: bool = False,
         joining: float = 0.0,
-        open_disk: OpenDisk | None = None,
         names: Mapping[str, SocketAddress] | None = None,
         framing: Callable[[], Framing] = LengthPrefixed,
         tcp: TcpOptions | None = None,
+        open_disk: OpenDisk | None = None,
     ) -> None:
         self.rng = rng
         self.traffic = Traffic()
         self.address = address_of(interface)
         self._loop = loop
-        self._run_receiver: RunReceiver | None = None
+        self._selective: Selective | None = None
         self._epoch = inf if held else loop.time()
+        self._unix = time.time()
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
-        self._latest = 0.0
         self._joining = joining
-        self._joins: dict[Group, float] = {}
         self._names: Mapping[str, SocketAddress] = names or {}
         self._codec = codec
         self._ports = UdpPorts(
@@ -116,31 +117,29 @@ class UdpHost:
             partial(open_port, ttl=ttl, loopback=loopback, buffers=buffers, burst=burst),
             partial(open_receiver, address=self.address, buffers=buffers),
             self._on_readable,
+            self._after_joining,
         )
         self._first = self._ports.open(0, codec, held=held)
+        self.unicast_address = self._first.where
+        """Where other hosts reach the first machine of this one."""
         self._drops: dict[Address, int] = {}
         self._queue: FairQueue[Arrived] = FairQueue(buffers)
-        self._queue_drops = 0
-        self._is_queueing = False
-        self._full_since = inf
         self._refused = {WireError.reason: 0}
         inputs = Inputs(lambda: self._machine, self._input, self._input_packets, self._flush)
         self._tcp = TcpConnections(loop, self._first.where, codec, framing, tcp, inputs, self._refused)
         if not held:
             self._tcp.begin()
+        self.join, self.leave, self.port_of = self._ports.join, self._ports.leave, self._ports.port_of
+        self.listen, self.connect, self.hold, self.release = (
+            self._tcp.listen,
+            self._tcp.connect,
+            self._tcp.hold,
+            self._tcp.release,
+        )
         self._events: deque[Event] = deque()
-        self._machine: Machine | None = None
-        self._reader: SlowReader | None = None
-        self._on_event: Callable[[Event], None] | None = None
-        self._accept: Callable[[Offer], Sink | None] | None = None
-        self._busy = False
-        self._armed = inf
-        self._timer: asyncio.TimerHandle | None = None
-        self._thread: ThreadPoolExecutor | None = None
-        self._open_disk = open_disk
         self.worked = 0.0
         """Seconds of work that the machine stated."""
-        self._disk: Disk | None = None
+        self._disk = HostDisk(open_disk, loop.call_soon_threadsafe, inputs)
 
     # What applications use -------------------------------------------------------------------------------------------
 
@@ -151,20 +150,15 @@ class UdpHost:
         return self._latest
 
     @property
-    def unicast_address(self) -> SocketAddress:
-        """Where other hosts reach the first machine of this one."""
-        return self._first.where
-
-    @property
     def epoch(self) -> float:
         """Unix seconds of time 0; of a held host, whose clock stands at 0, those of the present."""
-        return time.time() - (0.0 if self._epoch == inf else self._loop.time() - self._epoch)
+        return time.time() if self._epoch == inf else self._unix
 
     @property
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them, and connections that were reset for it.
 
-        `malformed`: not decodable, or too long for what they are; where the codec authenticates, `unauthenticated`, `replayed`
+        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed`
         and `stale`; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a
         source that sent more than its share while this host could not keep up; `slow_drops`: dropped because a slow application
         had no room.
@@ -201,6 +195,7 @@ class UdpHost:
             if self._first.run_codec is not None and self._first.queue.takes_batches:
                 machine.send_runs(SEGMENTS)
         self._run_receiver = machine if isinstance(machine, RunReceiver) else None
+        self._selective = machine if isinstance(machine, Selective) else None
         self._input(machine.start)
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
@@ -224,13 +219,7 @@ class UdpHost:
     def close_port(self, port: int) -> None:
         """Stop using a port: its groups are left, its connections reset, and its sockets closed, but those of port 0."""
         self._tcp.close_port(port)
-        for group in self._ports.groups_of(port):
-            self.leave(group, port)
         self._ports.close_port(port)
-
-    def port_of(self, address: Address) -> int | None:
-        """Return which port of this host an address belongs to, None for those of other hosts."""
-        return self._ports.port_of(address)
 
     def read_at(self, service_time: float, capacity: int) -> None:
         """Set the application's service time per packet in seconds, with room for `capacity` waiting packets; 0.0 ends it."""
@@ -239,7 +228,7 @@ class UdpHost:
         if self._reader is None:
             # It stays installed; with a service time of 0 it passes packets on at once. It counts single packets.
             self._machine = self._reader = SlowReader(self, self._machine)
-            self._run_receiver = None
+            self._run_receiver = self._selective = None
         self._input(self._reader.read_at, service_time, capacity)
 
     def stop(self) -> None:
@@ -247,8 +236,6 @@ class UdpHost:
         self._machine = None
         self._tcp.stop()
         self._arm(inf)
-        for port in self._ports.numbers():
-            self.close_port(port)
         self._ports.stop()
 
     def later(self, when: float, action: Callable[[], None]) -> None:
@@ -262,6 +249,7 @@ class UdpHost:
         """Release a held host: `epoch` is its time 0 on the loop's clock, the same for all hosts of a run."""
         assert self._epoch == inf, "begin is for held hosts, and once"
         self._epoch = epoch
+        self._unix = time.time() + epoch - self._loop.time()
         self._arm(self._armed)
         for when, action in self._scheduled:
             self.later(when, action)
@@ -276,8 +264,7 @@ class UdpHost:
             self._timer.cancel()
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
-        if self._disk is not None:
-            self._disk.close()
+        self._disk.close()
         self._tcp.stop()
         self._ports.close()
 
@@ -303,28 +290,11 @@ class UdpHost:
             at.queue.push(data, address)
         return at.queue.blocked
 
-    def listen(self, port: int = 0) -> None:
-        """Accept connections at a port of this node. Raises UsageError if another program listens there."""
-        self._tcp.listen(port)
-
-    def connect(self, peer: object, port: int = 0) -> TcpConnection:
-        """Begin a connection with the machine that listens at `peer`, an IPv4 address and a port."""
-        return self._tcp.connect(peer, port)
-
     def hang_up(self, connection: Connection) -> None:
         """Close a connection when what was sent has arrived."""
-        assert isinstance(connection, TcpConnection)
         self._tcp.hang_up(connection)
-
-    def hold(self, connection: Connection) -> None:
-        """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""
-        assert isinstance(connection, TcpConnection)
-        self._tcp.hold(connection)
-
-    def release(self, connection: Connection) -> None:
-        """Deliver the messages of a connection again."""
-        assert isinstance(connection, TcpConnection)
-        self._tcp.release(connection)
+        if self._reader is not None:
+            self._reader.forget(connection)
 
     def notify(self, event: Event) -> None:
         """Queue an event for the application."""
@@ -335,69 +305,30 @@ class UdpHost:
         if when < self._armed:
             self._arm(when)
 
-    def join(self, group: Group, port: int = 0) -> None:
-        """Receive what is sent to the group; a group with a unicast address is this node's own port and is not joined.
-
-        Ports that join the same group speak the same protocol: the codec of the first one reads what arrives.
-        """
-        if not self._ports.join(group, port):
-            return
-        if not self._joining:
-            self._ports.open_group(group)
-            return
-        since = self._joins[group] = self.now
-        self.later(since + self._joining, partial(self._on_joined, group, since))
-
-    def _on_joined(self, group: Group, since: float) -> None:
-        """Receive from the group, unless it has been left or joined again since."""
-        if self._joins.get(group) == since:
-            self._ports.open_group(group)
-
-    def leave(self, group: Group, port: int = 0) -> None:
-        """Stop receiving from the group, when no other port is a member."""
-        if self._ports.leave(group, port):
-            self._joins.pop(group, None)
+    def _after_joining(self, action: Callable[[], None]) -> None:
+        """Call `action` when the packets of a group that is joined now would arrive."""
+        if self._joining:
+            self.later(self.now + self._joining, action)
+        else:
+            action()
 
     def accept(self, offer: Offer) -> Sink | None:
         """Ask the application for the sink of an offered object; None declines it."""
         return None if self._accept is None else self._accept(offer)
 
-    # Stable storage --------------------------------------------------------------------------------------------------
-
     def store(self, changes: Sequence[Change], port: int = 0) -> int:
         """See `StoragePorts.store`; every port has records of its own."""
-        return self._opened_disk().store(changes, port)
+        return self._disk.store(changes, port)
 
     def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
         """See `StoragePorts.fetch`."""
-        return self._opened_disk().fetch(first, last, most, port)
-
-    def _opened_disk(self) -> Disk:
-        """Return the disk, opened when first used. StorageError if this host has none or its store can't be opened."""
-        if self._disk is None:
-            if self._open_disk is None:
-                raise StorageError("this program stores messages, and its host has no folder for them")
-            self._disk = self._open_disk(self._loop.call_soon_threadsafe, self._on_stored, self._on_disk_failed)
-        return self._disk
+        return self._disk.fetch(first, last, most, port)
 
     def work(self, seconds: float) -> None:
         """See `Ports.work`: what was sent before leaves, then the time is spent."""
         self._flush()
         self.worked += seconds
         spend(seconds)
-
-    def _on_stored(self, ticket: int, records: Sequence[Record] | None) -> None:
-        machine = self._machine
-        if machine is None:
-            return
-        if records is None:
-            self._input(machine.stored, ticket)
-        else:
-            self._input(machine.fetched, ticket, records)
-
-    @staticmethod
-    def _on_disk_failed(error: StorageError) -> None:
-        raise error
 
     # Inputs ----------------------------------------------------------------------------------------------------------
 
@@ -516,11 +447,11 @@ class UdpHost:
             if run is not None:
                 self._input_packets(self._run_receiver.receive_run, run, source, to)
                 return start + run.packets * segment
-        if size > _LONG and size <= segment and self._is_refused(data):
-            self._refused[WireError.reason] += 1
-            return size
+        packet = data[start:end] if size > segment else data
+        if self._selective is not None and not self._selective.is_worth_decoding(packet, source, self.now):
+            return end
         try:
-            message = codec.decode(data[start:end] if size > segment else data)
+            message = codec.decode(packet)
         except WireError as error:
             self._refused[error.reason] = self._refused.get(error.reason, 0) + 1
         else:
@@ -536,11 +467,6 @@ class UdpHost:
             self._busy = False
         if self._events:
             self._drain()
-
-    def _is_refused(self, data: bytes) -> bool:
-        """Return whether the machine has a method `is_worth_decoding` that refuses a long datagram."""
-        is_worth_decoding = getattr(self._machine, "is_worth_decoding", None)
-        return is_worth_decoding is not None and not is_worth_decoding(data)
 
     # The one timer ---------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any
 from emu.attachment import NamespaceServer
 from emu.cpu_quota import CpuQuotas
 from emu.disk import disk_opener
-from emu.fault_injection import FaultInjector, InjectedFault
+from emu.fault_injection import FaultInjector, HostCrash, InjectedFault
 from emu.foreign_program import ForeignProgram
 from emu.health import assess, kernel_drops
 from emu.hold import HeldSession, Hold, NotStartedError, make_hold
@@ -263,6 +263,8 @@ class _IsolatedEmulation:
             or bool(self.faults)
             or any(isinstance(program, ForeignProgram) for program in self.programs.values())
         )
+        crashes = [fault for fault in self.faults if isinstance(fault, HostCrash)]
+        decisions = {fault.names[0]: fault.decision for fault in crashes}
         # Node processes share this process's memory as long as nothing writes to it, the garbage collector included.
         gc.freeze()
         for name in self.programs:
@@ -285,6 +287,8 @@ class _IsolatedEmulation:
                     joining=joining,
                     names=plan.addresses,
                     open_disk=disk_opener(self.disk / name / "store.sqlite", name, model),
+                    disk=self.disk / name,
+                    decision=decisions.get(name),
                 )
             )
 

@@ -4,12 +4,15 @@ import asyncio
 import ctypes
 import select
 import selectors
+import time
 from math import inf
 from typing import Any
 
-__all__ = ["Loop", "new_loop"]
+__all__ = ["Loop", "new_loop", "spend"]
 
 _PR_SET_TIMERSLACK = 29
+_SLEEP_ERROR = 0.0002
+"""Seconds by which the kernel may end a sleep too late."""
 
 
 class _ExactEpoll(selectors.EpollSelector):
@@ -65,3 +68,12 @@ class Loop(asyncio.SelectorEventLoop):
 def new_loop() -> Loop:
     """Return a new loop for one or several hosts."""
     return Loop()
+
+
+def spend(seconds: float) -> None:
+    """Let so much time pass, to about 10 us; the last part is waited for without sleeping."""
+    until = time.perf_counter() + seconds
+    if seconds > _SLEEP_ERROR:
+        time.sleep(seconds - _SLEEP_ERROR)
+    while time.perf_counter() < until:
+        pass

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from emu.health import LinkStatistics, merge_reports
+from emu.hub_shaping import apply_hub
 from emu.link_processes import LinkProcesses
 from emu.mroute import MulticastRouter
 from emu.plan import Cable, EmulationPlan
@@ -151,9 +152,11 @@ class EmulatedNetwork:
         return dropped
 
     def _configure_snooping(self) -> None:
-        """Have switches forward groups to members only if the plan prunes, else to every port."""
+        """Have switches forward groups to members only if the plan prunes, else to every port; hubs always do this."""
         bridges = {switch: str(self._nodes[switch].name) for switch in self._plan.switches}
         if self._plan.pruned:
+            for hub in self._plan.hubs:
+                flood(hub.name, bridges.pop(hub.name))
             tables = self._plan.routing.switches
             entries = {
                 switch: {group: [self._port(switch, cable) for cable in cables] for group, cables in tables[switch].items()}
@@ -181,7 +184,7 @@ class EmulatedNetwork:
 
         Without offload packets leave one by one, which costs some speed. It stays on where no link loses, delays or counts
         packets and there is no router: multicast routing drops what is longer than the MTU of the outgoing link, even if it
-        could be segmented.
+        could be segmented. TCP hands several segments at once to any device, so their number is limited.
         """
         segmentation = not self._plan.report() and not self._plan.routers
         for host in self._plan.addresses:
@@ -192,11 +195,12 @@ class EmulatedNetwork:
                 f"ip route replace 224.0.0.0/4 dev {device}",
                 "ip -batch -",
             ]
+            neighbours = self._plan.routing.neighbours(host).items()
+            batch = [f"neigh replace {address} lladdr {mac} dev {device}" for address, mac in neighbours]
             if not segmentation:
                 commands.append(f"ethtool -K {device} tx-udp-segmentation off")
-            neighbours = self._plan.routing.neighbours(host).items()
-            batch = "\n".join(f"neigh replace {address} lladdr {mac} dev {device}" for address, mac in neighbours)
-            run("; ".join(commands), pid=self.pid(host), stdin=batch)
+                batch.append(f"link set {device} gso_max_segs 1")
+            run("; ".join(commands), pid=self.pid(host), stdin="\n".join(batch))
 
     def _prepare_router(self, name: str, table: RouterTable) -> MulticastRouter:
         """Enable forwarding between a router's ports, which have no addresses, with static routes for hosts and groups."""
@@ -246,6 +250,8 @@ class EmulatedNetwork:
                 apply_loss(shape, into.name, self._namespace_pid(into))
         for router in self._plan.routers:
             apply_router(router, *self.adapters(router.name), self.pid(router.name))
+        for number, hub in enumerate(self._plan.hubs, 1):
+            apply_hub(hub, [device for _, device, _ in self.devices(hub.name)], f"hub{number}")
         if self._link_processes is not None:
             self._link_processes.begin()
 

@@ -75,6 +75,10 @@ class NodeConfig:
     """Seconds from joining a group until its packets arrive."""
     open_disk: OpenDisk | None = None
     """Opens its stable storage, which outlives its processes."""
+    disk: Path | None = None
+    """The folder of its stable storage."""
+    decision: tuple[str, int] | None = None
+    """Name of a decision of its machine, and how often it is made until the process stops to be killed."""
     epoch: float = inf
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -142,17 +146,44 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
             "counters": report_counters,
         }
         connection = _LauncherConnection(loop, control, node.epoch, program.finished, orders)
-        program.start(host)
         before = _cpu()
+        if node.decision is not None:
+            host.trace = _stopping(node.decision, lambda: _send(control, _report(host, program, before) | {"decided": True}))
+        program.start(host)
         _send(control, {"ready": True})
         loop.run()
-        used = _cpu() - before
-        traffic = {"packets": host.traffic.packets, "octets": host.traffic.octets}
-        report = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
-        report["worked"] = host.worked
-        return report | {"killed": connection.killed}
+        return _report(host, program, before) | {"killed": connection.killed}
     finally:
         host.close()
+
+
+def _report(host: UdpHost, program: Program, before: float) -> dict[str, Any]:
+    """Return the report of a process that used `before` seconds of CPU time before its program began."""
+    return {
+        "result": program.result(),
+        "traffic": {"packets": host.traffic.packets, "octets": host.traffic.octets},
+        "faults": host.faults,
+        "cpu": _cpu() - before,
+        "worked": host.worked,
+        "memory": _peak(),
+    }
+
+
+def _stopping(decision: tuple[str, int], report: Callable[[], None]) -> Callable[[str, object], None]:
+    """Return a trace function that reports at a decision and then waits for ever, in the middle of the machine's input."""
+    wanted, count = decision
+    left = count
+
+    def trace(name: str, detail: object) -> None:
+        nonlocal left
+        del detail
+        left -= name == wanted
+        if name == wanted and left == 0:
+            report()
+            while True:
+                signal.pause()
+
+    return trace
 
 
 def _run_foreign(node: NodeConfig, program: ForeignProgram, control: socket.socket) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from functools import partial
 from ipaddress import IPv4Address
 
 from emu.udp import SendQueue, SocketAddress, open_receiver, open_transmitter, socket_address_of
@@ -62,7 +63,8 @@ class UdpPorts:
     """The ports of one host, by number, and the groups they joined.
 
     Port n receives unicasts at `where`, n above its UDP port. `make` opens a port, `open_group` a socket for a group's
-    address; `on_readable(socket, address)` is called for a socket that packets arrived at.
+    address; `on_readable(socket, address)` is called for a socket that packets arrived at, and `after_joining(action)` calls
+    `action` when packets of a group that is joined now arrive.
     """
 
     def __init__(
@@ -72,13 +74,17 @@ class UdpPorts:
         make: Callable[[int, SocketAddress], UdpPort],
         open_group: Callable[[SocketAddress], socket.socket],
         on_readable: Callable[[socket.socket, Address], None],
+        after_joining: Callable[[Callable[[], None]], None],
     ) -> None:
+        self._after_joining = after_joining
         self._loop, self._where, self._make, self._open_group, self._on_readable = loop, where, make, open_group, on_readable
         self._ports: dict[int, UdpPort] = {}
         self._sockets: dict[Address, socket.socket] = {}
         # The port whose codec reads what arrives at an address.
         self._readers: dict[Address, UdpPort] = {}
-        self._members: dict[Address, list[int]] = {}
+        self._members: dict[Group, list[int]] = {}
+        # What each group that is waited for is waited for by: it may be left and joined again meanwhile.
+        self._joins: dict[Group, object] = {}
         self._is_reading = False
 
     def __getitem__(self, number: int) -> UdpPort:
@@ -113,7 +119,9 @@ class UdpPorts:
         return port
 
     def close_port(self, number: int) -> None:
-        """Close a port that has left its groups; port 0 stays for the next machine."""
+        """Leave the groups of a port and close it; port 0 stays open for the next machine."""
+        for group in [group for group, ports in self._members.items() if number in ports]:
+            self.leave(group, number)
         if number:
             port = self._ports.pop(number)
             for sock in (port.transmitter, port.receiver):
@@ -126,8 +134,10 @@ class UdpPorts:
             self._loop.add_reader(sock, self._on_readable, sock, address)
 
     def stop(self) -> None:
-        """Call it no more."""
+        """Call it no more, and close all ports but port 0."""
         self._is_reading = False
+        for number in list(self._ports):
+            self.close_port(number)
         for sock in self._sockets.values():
             self._loop.remove_reader(sock)
 
@@ -138,17 +148,22 @@ class UdpPorts:
 
     # Groups
 
-    def join(self, group: Group, number: int) -> bool:
-        """Note that a port joins a group, and return whether it is the first; `open_group` then receives from it."""
+    def join(self, group: Group, number: int = 0) -> None:
+        """Have a port receive from a group; one with a unicast address is a port of this host.
+
+        Ports that join the same group speak the same protocol: the codec of the first one reads what arrives.
+        """
         members = self._members.setdefault(group, [])
         if number not in members:
             members.append(number)
         self._readers[group] = self._ports[members[0]]
-        return len(members) == 1
+        if len(members) == 1:
+            request = self._joins[group] = object()
+            self._after_joining(partial(self._receive_group, group, request))
 
-    def open_group(self, group: Group) -> None:
-        """Receive from a group; one with a unicast address is a port of this host."""
-        if group in self._sockets:
+    def _receive_group(self, group: Group, request: object) -> None:
+        """Receive from a group, unless it has been left or joined again since."""
+        if self._joins.get(group) is not request or group in self._sockets:
             return
         where = socket_address_of(group.name)
         if not IPv4Address(where[0]).is_multicast:
@@ -157,21 +172,17 @@ class UdpPorts:
                 return
         self._add(group, self._open_group(where))
 
-    def leave(self, group: Group, number: int) -> bool:
-        """Note that a port leaves a group, and return whether it was the last, so that the group's socket is closed."""
+    def leave(self, group: Group, number: int = 0) -> None:
+        """Have a port receive no more from a group, whose socket is closed when no other port is a member."""
         members = self._members.get(group, [])
         if number in members:
             members.remove(number)
         if members:
             self._readers[group] = self._ports[members[0]]
-            return False
+            return
         self._members.pop(group, None)
+        self._joins.pop(group, None)
         self._close(group)
-        return True
-
-    def groups_of(self, number: int) -> list[Group]:
-        """Return the groups that a port joined."""
-        return [group for group, ports in self._members.items() if number in ports and isinstance(group, Group)]
 
     # What arrives and what leaves
 

@@ -83,6 +83,20 @@ class Routing:
         (beyond,) = self._topology.graph.successors(node)
         return {address: self._mac(host, beyond, far) for far, address in self._addresses.items()}
 
+    def sources_at(self, switch: str) -> list[list[str]]:
+        """Return, for each cable of a switch in order, the source MAC addresses of what comes from there."""
+        cables = [(far, cable) for (near, far), cable in self._cables.items() if near == switch]
+        return [self._sources(far, switch, cable) for far, cable in cables]
+
+    def _sources(self, node: str, back: str, cable: int) -> list[str]:
+        """Return the MAC addresses that send over a cable from `node` to `back`."""
+        if node in self._addresses:
+            return [mac_of(self._addresses[node])]
+        if node in self.routers:
+            return [self.routers[node].ports[cable]]
+        beyond = [(far, number) for (near, far), number in self._cables.items() if near == node and far != back]
+        return [address for far, number in beyond for address in self._sources(far, node, number)]
+
     def _table(self, name: str, number: int) -> RouterTable:
         cables = [cable for (near, _), cable in self._cables.items() if near == name]
         if len(cables) > _MAX_VIFS:

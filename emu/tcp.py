@@ -18,7 +18,7 @@ from typing import NamedTuple
 from emu.tcp_connection import CLOSED, CONNECTING, HANGING_UP, OPEN, TcpConnection
 from emu.tcp_sockets import end_orderly, open_listener, open_socket, reason_of
 from emu.udp import SocketAddress
-from protocols.connection import Reason
+from protocols.connection import Connection, Reason
 from protocols.errors import ContractError, UsageError, WireError
 from protocols.framing import Framing
 from protocols.machine import Codec, Machine
@@ -121,14 +121,13 @@ class TcpConnections:
             raise ContractError(f"a message was sent on {connection!r}, which is not open")
         connection.push(data)
         self._mark(connection)
-        if connection.queued > _FULL:
-            self._write(connection)
-            # It may be over: the kernel's error is reported after this input.
-            connection.is_full = connection.queued > _FULL and connection.is_writing
+        # Full even if the kernel would take it, so that a machine that sends until it is full comes to an end.
+        connection.is_full = connection.is_full or connection.queued > _FULL
         return connection.is_full
 
-    def hang_up(self, connection: TcpConnection) -> None:
+    def hang_up(self, connection: Connection) -> None:
         """Close a connection when what was sent has arrived; nothing more is received."""
+        assert isinstance(connection, TcpConnection)
         if connection.state == CONNECTING:
             self._loop.call_soon(self._end, connection, "ended")
         elif connection.state == OPEN:
@@ -143,14 +142,16 @@ class TcpConnections:
             connection.is_dirty = True
             self._dirty.append(connection)
 
-    def hold(self, connection: TcpConnection) -> None:
+    def hold(self, connection: Connection) -> None:
         """Deliver no more messages of a connection before `release`; its receive buffer fills, and its other end waits."""
+        assert isinstance(connection, TcpConnection)
         if not connection.is_held and connection.state == OPEN:
             connection.is_held = True
             self._loop.remove_reader(connection.sock)
 
-    def release(self, connection: TcpConnection) -> None:
+    def release(self, connection: Connection) -> None:
         """Deliver the messages of a connection again."""
+        assert isinstance(connection, TcpConnection)
         if connection.is_held:
             connection.is_held = False
             if connection.state != CLOSED:
@@ -383,12 +384,16 @@ class TcpConnections:
             self._loop.add_writer(connection.sock, self._on_writable, connection)
         except OSError as error:
             self._fail(connection, reason_of(error))
+        if connection.is_full and connection.queued <= _DRAINED:
+            self._loop.call_soon(self._drain, connection)
 
     def _on_writable(self, connection: TcpConnection) -> None:
         connection.is_writing = False
         self._write(connection)
         if not connection.is_writing:
             self._loop.remove_writer(connection.sock)
+
+    def _drain(self, connection: TcpConnection) -> None:
         machine = self._inputs.machine()
         if connection.is_full and connection.queued <= _DRAINED and connection.state == OPEN and machine is not None:
             connection.is_full = False

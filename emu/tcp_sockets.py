@@ -125,12 +125,13 @@ def _set_buffer(sock: socket.socket, size: int) -> None:
             sock.setsockopt(socket.SOL_SOCKET, forced, size)
         except PermissionError:
             sock.setsockopt(socket.SOL_SOCKET, option, size)
-        # The kernel doubles the value, for its own overhead.
+        # The kernel doubles the value, for its own overhead, and estimates what is left for content.
         if sock.getsockopt(socket.SOL_SOCKET, option) < 2 * size:
             raise UnsupportedError(
                 f"connections: buffer {size} is more than this kernel allows: "
                 f"sudo sysctl net.core.rmem_max={size} net.core.wmem_max={size}"
             )
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, size)
 
 
 def reason_of(error: OSError) -> Reason:

@@ -79,7 +79,7 @@ class ComponentHost(InnerPorts):
     """The host and the ports of one of several machines."""
 
     def __init__(self, composite: "CompositeMachine", name: str, port: int) -> None:
-        super().__init__(composite, name, _AtPort(composite.host, port), port)
+        super().__init__(composite, name, _AtPort(composite.host, port), port=port)
         self._composite = composite
         self.on_event: Callable[[Event], None] | None = None
 

@@ -30,13 +30,14 @@ _ROUNDS = 100
 class InnerPorts:
     """The ports of an inner machine, which use the ports `out`. What they say beside that is kept by the `owner`.
 
-    `name` selects the machine's random stream; the one without a name has that of the owner. `port` is the number of the port
-    that `out` sends from.
+    `name` selects the machine's random stream; the one without a name has that of the owner. The keys of its records begin with
+    `prefix`, which is empty or ends with a zero. `port` is the number of the port that `out` sends from.
     """
 
-    def __init__(self, owner: "Layer", name: str, out: Ports, port: int = 0) -> None:
+    def __init__(self, owner: "Layer", name: str, out: Ports, prefix: bytes = b"", port: int = 0) -> None:
         self._owner = owner
         self._out = out
+        self._prefix = prefix
         self.port = port
         self.rng: Rng = out.rng.fork(name) if name else out.rng
         self.machine: Machine | None = None
@@ -109,16 +110,24 @@ class InnerPorts:
         self._out.hang_up(connection)
 
     def store(self, changes: Sequence[Change]) -> int:
-        """See `StoragePorts.store`. Machines at one port share its records."""
-        ticket = self._out.store(changes)
+        """See `StoragePorts.store`."""
+        ticket = self._out.store([change._replace(key=self._prefix + change.key) for change in changes])
         self._owner.tickets[ticket] = self
         return ticket
 
     def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
         """See `StoragePorts.fetch`."""
-        ticket = self._out.fetch(first, last, most)
+        if last is not None:
+            last = self._prefix + last
+        elif self._prefix:
+            last = self._prefix[:-1] + b"\1"
+        ticket = self._out.fetch(self._prefix + first, last, most)
         self._owner.tickets[ticket] = self
         return ticket
+
+    def own(self, records: Sequence[Record]) -> list[Record]:
+        """Return records that were fetched by the keys the machine gave them."""
+        return [record._replace(key=record.key[len(self._prefix) :]) for record in records]
 
 
 class Layer(Machine):
@@ -151,7 +160,7 @@ class Layer(Machine):
         `name` is that of its random stream. `heard(event, now)` is called with its events, after the input that caused them;
         it may call the machines of this layer. `accept` answers its offers; None wants nothing.
         """
-        ports = InnerPorts(self, name, self.ports)
+        ports = InnerPorts(self, name, self.ports, name.encode() + b"\0")
         ports.accepting = accept
         self._inner.append(ports)
         self._heard[ports] = heard
@@ -226,7 +235,7 @@ class Layer(Machine):
         """See `Machine.fetched`."""
         inner = self.tickets.pop(ticket, None)
         if inner is not None:
-            self._give(inner, "fetched", ticket, records, now)
+            self._give(inner, "fetched", ticket, inner.own(records), now)
 
     def counts(self) -> dict[str, int]:
         """Return the sums of the counters of the inner machines."""

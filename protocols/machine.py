@@ -1,13 +1,12 @@
 """The contract between a protocol and its host. Read this first.
 
 A protocol is a `Machine`: a state machine whose inputs are messages and the time, and whose only outputs are its `Ports`. It
-knows no socket, no clock and no simulator.
+knows no socket, no clock and no simulator. A protocol of datagrams needs nothing of what is said of connections and storage.
 
 Rules, for machines and for hosts:
 
 1. Inputs come one at a time, with `now` (seconds) not decreasing. A machine never receives its own messages.
-2. An input without effect costs nothing: all output goes through the ports. A deadline that moves *earlier* is announced by
-   `alarm`; one that moves later is not.
+2. An input without effect costs nothing: all output goes through the ports. Only an earlier deadline is announced (`alarm`).
 3. No port re-enters the machine. Events reach the application in order, before the machine's next input.
 4. Late and early wake-ups are harmless. With `deadline <= now` after `wake` the host raises `LivelockError`.
 5. A remote peer can never make a machine raise; a failing sink ends its object with an event.
@@ -82,7 +81,7 @@ class Message:
 
 
 class Packet:
-    """A message to be sent: `size` is bytes of UDP payload."""
+    """A message to be sent: `size` is bytes of UDP payload, on a connection those of the encoded message."""
 
     __slots__ = ("message", "size", "to")
 
@@ -187,10 +186,8 @@ class Machine(ABC):
     def _due(self, when: float) -> None:
         """Move the deadline; an earlier one is announced."""
         if when < self.deadline:
-            self.deadline = when
             self.ports.alarm(when)
-        else:
-            self.deadline = when
+        self.deadline = when
 
     @abstractmethod
     def start(self, now: float) -> None:
@@ -207,6 +204,14 @@ class Machine(ABC):
     def resume(self, now: float) -> None:
         """Send again, after `send` returned "full"."""
 
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """Return the machine's counters by name; a name means the same in every protocol (docs/protocols.md)."""
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return the bounded state the machine keeps, by name: (kept now, allowed by its own parameters)."""
+        return {}
+
     def opened(self, connection: Connection, now: float) -> None:
         """Use a connection that is established, by `connect` of this machine or of another."""
 
@@ -221,14 +226,6 @@ class Machine(ABC):
 
     def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
         """Take the records asked for with `fetch`."""
-
-    @abstractmethod
-    def counts(self) -> dict[str, int]:
-        """Return the machine's counters by name; a name means the same in every protocol (docs/protocols.md)."""
-
-    def held(self) -> dict[str, tuple[int, int]]:
-        """Return the bounded state the machine keeps, by name: (kept now, allowed by its own parameters)."""
-        return {}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

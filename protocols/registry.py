@@ -4,7 +4,7 @@ from protocols import arq, datagram, norm, relay, srm
 from protocols.errors import ConfigError
 from protocols.spec import ProtocolSpec
 
-__all__ = ["PROTOCOLS", "names", "protocol"]
+__all__ = ["PROTOCOLS", "file_protocols", "names", "protocol"]
 
 PROTOCOLS = {
     "norm": norm.PROTOCOL,
@@ -20,6 +20,11 @@ PROTOCOLS = {
 def names() -> list[str]:
     """Return all protocol names, sorted."""
     return sorted(PROTOCOLS)
+
+
+def file_protocols() -> list[str]:
+    """Return the names of the protocols that carry files, sorted."""
+    return [name for name in names() if PROTOCOLS[name].carries_files]
 
 
 def protocol(name: str) -> ProtocolSpec:

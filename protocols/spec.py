@@ -60,6 +60,8 @@ class ProtocolSpec:
     It is imported only when `makers` is asked for it. None: there is none.
     """
 
+    connected: bool = False
+    """Whether its machines use connections."""
     framing: Callable[[], Framing] = LengthPrefixed
     """Makes what joins messages to the stream of a connection; each end of each connection has its own."""
 

@@ -97,6 +97,7 @@ class Disk:
     """
 
     __slots__ = (
+        "_is_halted",
         "_kernel",
         "_lives",
         "_model",
@@ -124,6 +125,7 @@ class Disk:
         self._queue: deque[_Batch | _Read] = deque()
         self._serving: list[_Batch] | _Read | None = None
         self._lives = 0
+        self._is_halted = False
         self._tickets = 0
         self.busy = 0.0
         """Seconds in which the disk served requests."""
@@ -134,6 +136,8 @@ class Disk:
     def store(self, host: "SimHost", changes: Sequence[Change], port: int) -> int:
         """See `StoragePorts.store`. StorageError when the records would not fit."""
         batch = _Batch(host, port, self._next_ticket(), changes)
+        if self._is_halted:
+            return batch.ticket
         self._pending_size += batch.size
         room = self._model.size
         if room is not None and self._size + self._pending_size > room:
@@ -151,6 +155,10 @@ class Disk:
         """Answer none of the requests made so far; batches become durable all the same."""
         for request in self._requests():
             request.machine = None
+
+    def halt(self) -> None:
+        """Ignore what the machine stores until the crash that follows."""
+        self._is_halted = True
 
     def crash(self) -> None:
         """Keep what is durable and a random number of the first batches after that; drop all other requests."""
@@ -195,6 +203,7 @@ class Disk:
         self._serving = None
         self._pending_size = 0
         self._lives += 1
+        self._is_halted = False
 
     def _enqueue(self, request: _Batch | _Read) -> None:
         self._queue.append(request)

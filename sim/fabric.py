@@ -71,7 +71,3 @@ class Fabric:
             rng = Rng(key_of(self.seed, "disk", host))
             disk = self.disks[place] = Disk(self.kernel, host, self.topology.node(node).disk, rng)
         return disk
-
-    def open_port(self, place: int, port: int, codec: Callable[[], Codec] | None) -> None:
-        """Use a port of a host; its codec is made where bytes travel."""
-        self.ports.open(place, port, None if self.codec is None or codec is None else codec())

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
+from typing import Any
 
 from protocols.connection import Connection, Reason
 from protocols.machine import Address, Machine, Message, Ports
@@ -17,7 +18,6 @@ from sim.addresses import name_and_port
 from sim.clock import Clock
 from sim.flight import Flight
 from sim.idle import IDLE
-from sim.tcp.end import TcpEnd
 from sim.timers import KernelHost
 
 __all__ = ["FaultShim", "Rule"]
@@ -45,7 +45,7 @@ class FaultShim(Machine):
     `host` is the host; the ports of the inner machine are the host's.
     """
 
-    __slots__ = ("clock", "dropped", "free_at", "host", "inner", "parked", "queue", "room", "rules", "takes")
+    __slots__ = ("clock", "dropped", "free_at", "host", "inner", "kept", "parked", "queue", "room", "rules", "takes")
 
     def __init__(self, host: KernelHost, ports: Ports) -> None:
         super().__init__(ports)
@@ -62,6 +62,8 @@ class FaultShim(Machine):
         self.room = 0
         """How many packets may wait for a slow application."""
         self.queue: deque[Received] = deque()
+        self.kept: dict[Connection, deque[Received]] = {}
+        """The messages that wait on connections that are held."""
         self.free_at = 0.0
 
     @property
@@ -80,13 +82,34 @@ class FaultShim(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Drop, park, queue or deliver a packet; a message of a connection is never dropped or parked."""
-        is_packet = not isinstance(source, Connection)
-        if is_packet and self._is_shut_out(source, partial(self.receive, message, source, to)):
+        received = message, source, to
+        if isinstance(source, Connection):
+            held = self.kept.get(source)
+            if held is not None:
+                held.append(received)
+                return
+        elif self._is_shut_out(source, partial(self.receive, *received)):
             return
         if self.takes:
-            self._queue((message, source, to), now)
+            self._queue(received, now)
         else:
             self.inner.receive(message, source, to, self.clock.read(now))
+
+    def holds_back(self, connection: Connection) -> bool:
+        """Return whether a message that comes on a connection now waits here."""
+        return self.takes > 0.0 or connection in self.kept
+
+    def hold(self, connection: Connection) -> None:
+        """Let the messages of a connection wait from now on."""
+        self.kept.setdefault(connection, deque())
+
+    def let_go(self, connection: Connection, now: float) -> None:
+        """Let the machine have the messages of a connection that waited, and the next ones at once."""
+        for received in self.kept.pop(connection, ()):
+            if self.takes:
+                self._queue(received, now)
+            else:
+                self._pass(received, now)
 
     def shuts_out(self, flight: Flight, receive: Callable[[float], None]) -> bool:
         """Return whether a segment of a connection is dropped or parked; a parked one is received by `receive(now)` later."""
@@ -157,6 +180,7 @@ class FaultShim(Machine):
         """Crash: remove the inner machine, and drop all packets that wait."""
         self.inner = IDLE
         self.queue.clear()
+        self.kept.clear()
         self.parked.clear()
 
     def _queue(self, received: Received, now: float) -> None:
@@ -169,9 +193,14 @@ class FaultShim(Machine):
         self.rearm()
 
     def _read(self, now: float) -> None:
-        message, source, to = self.queue.popleft()
-        if not isinstance(source, TcpEnd):
+        self._pass(self.queue.popleft(), now)
+
+    def _pass(self, received: Received, now: float) -> None:
+        message, source, to = received
+        if not isinstance(source, Connection):
             self.inner.receive(message, source, to, self.clock.read(now))
-        elif source.wants_next():
+            return
+        end: Any = source
+        if end.wants_next():
             self.inner.receive(message, source, to, self.clock.read(now))
-            source.was_read(now)
+            end.was_read(now)

@@ -135,14 +135,13 @@ class SimHost(KernelHost):
 
     def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
         """Use a port, whose messages a `codec` of its own encodes where bytes travel."""
-        self.endpoint.fabric.open_port(self.place, port, codec)
+        self.endpoint.fabric.ports.open(self.place, port, codec)
 
     def close_port(self, port: int) -> None:
-        """Stop using a port: its groups are left."""
-        ports = self.endpoint.fabric.ports
-        for group in ports.groups_of(self.place, port):
+        """Stop using a port: its groups are left, and its connections reset."""
+        for group in self.endpoint.fabric.ports.groups_of(self.place, port):
             self.leave(group, port)
-        ports.close(self.place, port)
+        self.endpoint.fabric.tcp.stop(self, port)
 
     def port_of(self, address: Address) -> int | None:
         """Return which port of this host has an address, None for those of other hosts."""
@@ -153,6 +152,27 @@ class SimHost(KernelHost):
         """The fault shim, if the host has faults; the time of its machine is what the shim's clock shows."""
         shims = self.endpoint.fabric.fault_shims
         return shims.get(self.place) if shims else None
+
+    def put_fault_shim(self) -> FaultShim:
+        """Return the fault shim, put before the machine if there is none yet."""
+        shims = self.endpoint.fabric.fault_shims
+        shim = shims.get(self.place)
+        if shim is None:
+            shim = shims[self.place] = FaultShim(self, self)
+            if self.machine is not IDLE:
+                shim.inner, self.machine = self.machine, shim
+                for members in self.endpoint.groups.values():
+                    if members.listens(self.member):
+                        members.put(self.member, shim)
+        return shim
+
+    def hold(self, connection: Connection) -> None:
+        """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""
+        self.put_fault_shim().hold(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Deliver the messages of a connection again, those that waited after the present input."""
+        self.later(self.now, lambda: self.put_fault_shim().let_go(connection, self.now))
 
     def _input(self, verb: Callable[..., T], *args: object) -> T:
         """Give the machine one input, and handle what it causes."""

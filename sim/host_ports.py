@@ -3,6 +3,8 @@
 They lie here and not in the hosts, of which there may be a million.
 """
 
+from collections.abc import Callable
+
 from protocols.machine import Address, Codec, Group
 
 __all__ = ["HostPorts"]
@@ -13,29 +15,29 @@ Members = dict[Address, list[int]]
 class HostPorts:
     """The ports of all hosts, by place. A host of which no port was opened has one machine, and nothing here."""
 
-    __slots__ = ("_codecs", "_members")
+    __slots__ = ("_codecs", "_makers", "_members")
 
     def __init__(self) -> None:
         self._members: dict[int, Members] = {}
+        self._makers: dict[tuple[int, int], Callable[[], Codec]] = {}
         self._codecs: dict[tuple[int, int], Codec] = {}
+        """Those that were asked for."""
 
     @property
     def in_use(self) -> bool:
         """Whether any host has opened a port."""
         return bool(self._members)
 
-    def open(self, place: int, port: int, codec: Codec | None) -> None:
+    def open(self, place: int, port: int, codec: Callable[[], Codec] | None) -> None:
         """Use a port of a host, with a codec of its own; None: that of the network."""
         self._members.setdefault(place, {})
         if codec is not None:
-            self._codecs[place, port] = codec
+            self._makers[place, port] = codec
+            self._codecs.pop((place, port), None)
 
-    def close(self, place: int, port: int | None = None) -> None:
-        """Forget a port of a host, which has left its groups; None: all ports."""
-        if port is None:
-            self._members.pop(place, None)
-        for key in [key for key in self._codecs if key[0] == place and port in (None, key[1])]:
-            del self._codecs[key]
+    def close(self, place: int) -> None:
+        """Close the ports of a host. What is in flight is still encoded by their codecs."""
+        self._members.pop(place, None)
 
     def join(self, place: int, port: int, group: Group) -> bool:
         """Note that a port joins a group; returns whether its host has to join it."""
@@ -69,5 +71,11 @@ class HostPorts:
         return members is not None and any(other != port for other in members.get(to, ()))
 
     def codec(self, place: int, port: int, common: Codec) -> Codec:
-        """Return the codec of a port; `common` is that of the network."""
-        return self._codecs.get((place, port), common)
+        """Return the codec of a port; `common` is that of the network, for ports without one of their own."""
+        key = place, port
+        if key not in self._makers:
+            return common
+        codec = self._codecs.get(key)
+        if codec is None:
+            codec = self._codecs[key] = self._makers[key]()
+        return codec

@@ -19,15 +19,17 @@ from sim.fabric import Fabric, OnDelivery
 from sim.fingerprint import Fingerprint
 from sim.flight import Faulty, Grouped, Hop, Place, Single
 from sim.host import SimHost
+from sim.hub import Hub
 from sim.idle import IDLE
 from sim.impaired_link import ImpairedLink, ImpairedLinkGroup
 from sim.kernel import Kernel
 from sim.link import Link, LinkGroup
 from sim.member_uplinks import MemberUplinks
+from sim.node_counts import NodeCounts
 from sim.pause import PausedLink
 from sim.processor import ProcessorCounts
 from sim.receive_processor import LimitedEndpoint, LimitedHost, find_pausing
-from sim.router import NodeCounts, Router, StormSwitch, make_switch
+from sim.router import Router, StormSwitch, make_switch
 from sim.routes import Routes
 from sim.separate_links import SeparateLinks
 from sim.stats import LinkCounts, Observer
@@ -301,7 +303,7 @@ class Network:
         """Return the counts of every node with a model, in the order of the topology."""
         self.catch_up()
         nodes = (self._endpoints.get(name) or self._switches[name] for name in self.topology.graph)
-        return [node.counts() for node in nodes if isinstance(node, (Router, StormSwitch, LimitedEndpoint))]
+        return [node.counts() for node in nodes if isinstance(node, (Router, StormSwitch, Hub, LimitedEndpoint))]
 
     def lost(self, name: str) -> int:
         """Return how many packets this host did not receive over its own link, by loss or a full queue."""

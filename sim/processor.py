@@ -34,13 +34,14 @@ class ProcessorCounts:
 class HostProcessor(Pending):
     """The processor of one host. It puts a queue in the place of the host's machine when this first states work."""
 
-    __slots__ = ("_host", "_kernel", "_lives", "_replace", "busy", "busy_until", "waited", "waiting")
+    __slots__ = ("_host", "_is_halted", "_kernel", "_lives", "_replace", "busy", "busy_until", "waited", "waiting")
 
     def __init__(self, kernel: Kernel, host: KernelHost, replace: Callable[[Machine], None]) -> None:
         self._kernel = kernel
         self._host = host
         self._replace = replace
         self._lives = 0
+        self._is_halted = False
         self.busy_until = 0.0
         self.busy = 0.0
         """Seconds of work so far."""
@@ -64,7 +65,12 @@ class HostProcessor(Pending):
             self._replace(InputQueue(machine, self, self._host))
 
     def delay(self, action: Callable[[], None], now: float) -> bool:
-        """Call `action` when the processor is free; returns False, without calling it, when it is free now."""
+        """Call `action` when the processor is free; returns False, without calling it, when it is free now.
+
+        After `halt`, `action` is never called.
+        """
+        if self._is_halted:
+            return True
         if self.busy_until <= now:
             return False
         self._kernel.later(self.busy_until, partial(self._act, self._lives, action))
@@ -78,6 +84,11 @@ class HostProcessor(Pending):
         """Drop what waits: the host crashed."""
         self._lives += 1
         self.busy_until = 0.0
+        self._is_halted = False
+
+    def halt(self) -> None:
+        """Drop what the machine sends until the crash that follows."""
+        self._is_halted = True
 
     def counts(self) -> ProcessorCounts:
         """Return what it did so far."""

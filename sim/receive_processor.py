@@ -9,8 +9,8 @@ from sim.endpoint import Endpoint
 from sim.fabric import Fabric
 from sim.flight import Flight, Postponed
 from sim.host import SimHost
+from sim.node_counts import NodeCounts
 from sim.pause import Pausing, QueueRoom
-from sim.router import NodeCounts
 from sim.stage import Stage
 from sim.switch import Switch
 from topologies.ethernet import frames_of

@@ -49,6 +49,8 @@ class TcpStack:
         # By place of the host and its port.
         self._listening: dict[tuple[int, int], None] = {}
         self._begun: dict[int, int] = {}
+        self._dark: set[int] = set()
+        """Places of hosts without power."""
         self._serial = 0
         # Ends that are gone and still answer: until when, and their keys.
         self._waiting: deque[tuple[float, Key]] = deque()
@@ -82,23 +84,27 @@ class TcpStack:
         end.connect(now)
         return end
 
-    def stop(self, host: "SimHost") -> None:
-        """End all connections of a host in order, because its machine has ended."""
-        self._close_listeners(host)
+    def stop(self, host: "SimHost", port: int | None = None) -> None:
+        """Reset the connections of a port of a host, because its machine has ended; None: of all ports."""
+        self._close_listeners(host, port)
         for end in self._ends_of(host):
-            end.abandon(self._fabric.kernel.env.now)
+            if port in (None, end.port):
+                end.abort(self._fabric.kernel.env.now)
 
     def crash(self, host: "SimHost", power: bool = False) -> None:
         """End all connections of a host because its process is gone: peers are reset; with `power` they hear nothing."""
-        self._close_listeners(host)
-        for end in self._ends_of(host):
-            if power:
+        if power:
+            self._dark.add(host.place)
+            for end in self._ends_of(host):
                 end.vanish()
-            else:
-                end.abort(self._fabric.kernel.env.now)
+        self.stop(host)
 
-    def _close_listeners(self, host: "SimHost") -> None:
-        for key in [key for key in self._listening if key[0] == host.place]:
+    def restart(self, host: "SimHost") -> None:
+        """Answer segments again, after a loss of power."""
+        self._dark.discard(host.place)
+
+    def _close_listeners(self, host: "SimHost", port: int | None) -> None:
+        for key in [key for key in self._listening if key[0] == host.place and port in (None, key[1])]:
             del self._listening[key]
 
     def _ends_of(self, host: "SimHost") -> list[TcpEnd]:
@@ -201,7 +207,7 @@ class TcpStack:
             fabric.delivered += 1
             if fabric.on_delivery is not None:
                 fabric.on_delivery(now, end.name, message)
-            if shim is not None and shim.takes > 0.0:
+            if shim is not None and shim.holds_back(end):
                 end.hold(octets)
             host.machine.receive(message, end, end, now)
             if with_events:
@@ -253,6 +259,8 @@ class TcpStack:
         """Take a segment that arrived at a host."""
         segment = flight.message
         assert isinstance(segment, Segment)
+        if host.place in self._dark:
+            return
         end = self._ends.get(segment.to)
         if end is not None:
             end.arrive(segment, now)

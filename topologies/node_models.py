@@ -21,6 +21,13 @@ Kind: TypeAlias = Literal["host", "switch", "router"]
 Packets: TypeAlias = Annotated[int, Field(strict=True, ge=0)]
 
 
+_RATE = "Rate of a hub, or of the wire of a router of mac single; its links must then have no rate."
+_QUEUE = (
+    "Packets that may wait for a router's processor and, per direction, for its single wire, "
+    "or in each station for a hub; none: no limit."
+)
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,7 +67,11 @@ class HostModel(_Part):
 
 
 class SwitchModel(_Part):
-    """Storm control and flow control of a switch, which otherwise forwards without delay."""
+    """Storm control and flow control of a switch, which otherwise forwards without delay.
+
+    With `hub` it is a shared half-duplex medium of `rate`: every packet occupies it once, one after another, whoever it is for,
+    and a multicast is heard by all hosts on it. Stations that wait take turns, packet by packet, and there are no collisions.
+    """
 
     storm: Rate | None = Field(default=None, description="Storm control: rate of multicast admitted per port; none: unlimited.")
     burst: Size = Field(
@@ -69,6 +80,9 @@ class SwitchModel(_Part):
     pause: bool = Field(
         default=False, description="IEEE 802.3x: whether the switch pauses its inbound links while an outbound queue is full."
     )
+    hub: bool = Field(default=False, description="Whether all links share one half-duplex medium, which everybody hears.")
+    rate: Rate | None = Field(default=None, description=_RATE)
+    queue: Packets | None = Field(default=None, description=_QUEUE)
 
 
 class RouterModel(_Part):
@@ -85,13 +99,10 @@ class RouterModel(_Part):
     duplex: Literal["full", "half"] = Field(
         default="full", description="mac single: half: both directions share the rate of the wire; full: each has it."
     )
-    rate: Rate | None = Field(default=None, description="mac single: rate of its wire; its links must then have no rate.")
+    rate: Rate | None = Field(default=None, description=_RATE)
     cpu: Duration = Field(default=0.0, description="Processor time per forwarded packet, in seconds.")
     cpu_byte: Duration = Field(default=0.0, description="Additional processor time per byte of UDP payload, in seconds.")
-    queue: Packets | None = Field(
-        default=None,
-        description="Packets that may wait for the processor and, per direction, for a single wire; none: no limit.",
-    )
+    queue: Packets | None = Field(default=None, description=_QUEUE)
 
 
 Model: TypeAlias = HostModel | SwitchModel | RouterModel
@@ -128,6 +139,8 @@ class NodeAttributes(HostModel, SwitchModel, RouterModel):
         part = MODELS[kind].model_construct(**written) if written or kind == "router" else None
         if isinstance(part, RouterModel):
             _check_router(name, part)
+        if isinstance(part, SwitchModel):
+            _check_hub(name, part)
         return part
 
     def dumped(self) -> dict[str, Any]:
@@ -142,3 +155,12 @@ def _check_router(name: str, router: RouterModel) -> None:
         if router.mac == "dual" and key in router.model_fields_set:
             value = getattr(router, key)
             raise ConfigError(f"nodes.{name}.{key}: {value!r} is not allowed; only for mac single, else links have the rates")
+
+
+def _check_hub(name: str, switch: SwitchModel) -> None:
+    if switch.hub and switch.rate is None:
+        raise ConfigError(f"nodes.{name}.rate: is missing; a hub needs a rate, like 10Mbit")
+    for key in ("storm", "burst", "pause") if switch.hub else ("rate", "queue"):
+        if key in switch.model_fields_set:
+            only = "not for a hub" if switch.hub else "only for a hub, else links have the rates and queues"
+            raise ConfigError(f"nodes.{name}.{key}: {getattr(switch, key)!r} is not allowed; {only}")

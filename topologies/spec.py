@@ -154,6 +154,11 @@ class NodeSpec:
     bystander: bool = False
     disk: DiskModel | None = None
 
+    @property
+    def is_hub(self) -> bool:
+        """Whether all its links share one medium."""
+        return isinstance(self.model, SwitchModel) and self.model.hub
+
 
 class Member(NamedTuple):
     """The graph node of a host, and its index in a counted group (0 for a plain host)."""
@@ -281,6 +286,7 @@ def _check(graph: Graph) -> None:
             raise ConfigError(f"link {near}-{far}: has no opposite direction {far}-{near}")
     for name in graph:
         _check_single_mac(graph, name, graph.nodes[name]["node"])
+        _check_hub(graph, name, graph.nodes[name]["node"])
         _check_pausing(graph, name, graph.nodes[name]["node"])
     _check_connected(graph)
 
@@ -309,6 +315,18 @@ def _check_single_mac(graph: Graph, name: str, spec: NodeSpec) -> None:
         for near, far in [*graph.in_edges(name), *graph.out_edges(name)]:
             if graph.edges[near, far]["link"].rate < inf:
                 raise ConfigError(f"link {near}-{far}: rate is not allowed; {name} is a router of mac single and has the rate")
+
+
+def _check_hub(graph: Graph, name: str, spec: NodeSpec) -> None:
+    """Raise ConfigError for a link of a hub with a rate of its own, and for one between two hubs, which are one medium."""
+    if not spec.is_hub:
+        return
+    for near, far in [*graph.in_edges(name), *graph.out_edges(name)]:
+        if graph.edges[near, far]["link"].rate < inf:
+            raise ConfigError(f"link {near}-{far}: rate is not allowed; {name} is a hub and has the rate")
+    for far in graph.successors(name):
+        if graph.nodes[far]["node"].is_hub:
+            raise ConfigError(f"link {name}-{far}: is not allowed between two hubs; make them one, or put a switch between")
 
 
 def _check_pausing(graph: Graph, name: str, spec: NodeSpec) -> None:

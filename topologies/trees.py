@@ -9,7 +9,7 @@ import networkx as nx
 
 from topologies.spec import Graph, Topology
 
-__all__ = ["distribution", "forwarding", "group_tree", "in_scope", "next_hops"]
+__all__ = ["distribution", "forwarding", "group_tree", "in_scope", "next_hops", "with_hubs"]
 
 
 def forwarding(topology: Topology) -> Graph:
@@ -71,6 +71,17 @@ def group_tree(
     else:
         tree = _children(topology, _parents_on_tree(topology, root, graph), root, members)
     return tree if ttl is None else _within(topology, tree, root, ttl)
+
+
+def with_hubs(topology: Topology, tree: dict[str, tuple[str, ...]], root: str) -> dict[str, tuple[str, ...]]:
+    """Return the tree of a multicast with the hosts on its hubs, which hear it, members or not."""
+    order = {name: place for place, name in enumerate(topology.graph)}
+    heard = dict(tree)
+    for name in {root: None} | {far: None for below in tree.values() for far in below}:
+        if topology.node(name).is_hub:
+            hosts = [far for far in topology.graph.successors(name) if topology.node(far).kind == "host"]
+            heard[name] = tuple(sorted({*tree.get(name, ()), *hosts}, key=order.__getitem__))
+    return heard
 
 
 def _parents_on_tree(topology: Topology, root: str, graph: Graph) -> dict[str, str]:

@@ -80,7 +80,9 @@ def _variant(base: ProtocolChoice, name: str, module: str, special: Mapping[str,
     kind = find_protocol(name, module).spec.config
     given = asdict(base.config)
     if base.name != name:
-        given = {item.name: given[item.name] for item in fields(kind) if item.name in ("rate", "segment")}
+        given = {
+            item.name: given[item.name] for item in fields(kind) if item.name in ("rate", "segment") and item.name in given
+        }
     wanted = ProtocolChoice.of(name, dict(special), module).config
     return ProtocolChoice(name, kind(**given | {key: getattr(wanted, key) for key in special}), module)
 

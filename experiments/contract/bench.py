@@ -50,13 +50,18 @@ class Bench:
         self.silent: set[str] = set()
         """Hosts that are cut off: nothing reaches them, and nothing leaves them."""
         self.hosts = {name: FakeHost(name, seed=seed, late=late) for name in names}
-        self.connections = FakeConnections(self, room, timeout)
         self._numbers: Counter[tuple[str, str, str]] = Counter()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._posted = 0
         for host in self.hosts.values():
             host.on_send = partial(self._send, host)
-            self.connections.attach(host)
+        self.use(FakeConnections(self, room, timeout))
+
+    def use(self, connections: FakeConnections) -> None:
+        """Use these connections from now on."""
+        self.connections = connections
+        for host in self.hosts.values():
+            connections.attach(host)
 
     def __getitem__(self, name: str) -> FakeHost:
         return self.hosts[name]
@@ -68,10 +73,11 @@ class Bench:
         """
         for _ in range(STEPS):
             if over():
+                self._set_clocks(self.now)
                 return
             now = self._next()
             if now > until or now == inf:
-                self.now = max(self.now, until) if until < inf else self.now
+                self._set_clocks(max(self.now, until) if until < inf else self.now)
                 return
             # An alarm in the past is processed at the current time.
             self.now = max(now, self.now)
@@ -90,12 +96,17 @@ class Bench:
         """
         if power:
             self.silent.add(name)
-        self.hosts[name].now = self.now
         self.hosts[name].crash(keep)
 
     def kinds(self) -> Counter[str]:
         """Return the number of packets that all hosts sent, by kind of message."""
         return sum((host.kinds() for host in self.hosts.values()), Counter[str]())
+
+    def _set_clocks(self, now: float) -> None:
+        """Set the time; a call from outside is an input at this time."""
+        self.now = now
+        for host in self.hosts.values():
+            host.now = max(host.now, now)
 
     def _next(self) -> float:
         arrival = self._events[0][0] if self._events else inf

@@ -99,12 +99,13 @@ class _Talker(Machine):
 
 
 class Caller(_Talker):
-    """Connects to `peer`, says `lines`, and hangs up when as many were heard; with `lines` of 0 at once."""
+    """Connects to `peer`, says `lines`, and hangs up when as many were heard; without `stays` when all were sent."""
 
-    __slots__ = ("connection", "lines", "peer", "size")
+    __slots__ = ("connection", "lines", "peer", "size", "stays")
 
-    def __init__(self, ports: Ports, peer: Any, lines: int, size: int = 100) -> None:
+    def __init__(self, ports: Ports, peer: Any, lines: int, size: int = 100, *, stays: bool = True) -> None:
         super().__init__(ports)
+        self.stays = stays
         self.peer = peer
         self.lines = lines
         self.size = size
@@ -117,10 +118,8 @@ class Caller(_Talker):
     def opened(self, connection: Connection, now: float) -> None:
         """Say all lines."""
         super().opened(connection, now)
-        for number in range(self.lines):
-            self.say(connection, Line(number, self.size))
-        if not self.lines:
-            self.ports.hang_up(connection)
+        self.waiting[connection].extend(Line(number, self.size) for number in range(self.lines))
+        self._send(connection)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Note a line, and hang up after the last."""
@@ -128,6 +127,11 @@ class Caller(_Talker):
         assert isinstance(to, Connection)
         if len(self.heard[to]) == self.lines:
             self.ports.hang_up(to)
+
+    def _send(self, connection: Connection) -> None:
+        super()._send(connection)
+        if not (self.stays or self.waiting[connection]):
+            self.ports.hang_up(connection)
 
     @property
     def reason(self) -> Reason | None:

@@ -11,7 +11,7 @@ from protocols.connection import Connection, Reason
 from protocols.machine import Message
 from sim.addresses import name_and_port
 
-__all__ = ["FakeConnections"]
+__all__ = ["FakeConnections", "Link"]
 
 
 class Link(Protocol):
@@ -99,7 +99,7 @@ class FakeConnections:
         far.host.open(far.connection, self._link.now)
 
     def _accepted(self, near: _End) -> None:
-        if near.connection is not None and near.host.states[near.connection] == "connecting":
+        if near.connection is not None and near.host.rules.states[near.connection] == "connecting":
             near.host.open(near.connection, self._link.now)
 
     # Messages
@@ -130,7 +130,7 @@ class FakeConnections:
 
     def _message(self, end: _End, message: Message) -> None:
         there = end.other.connection
-        if there is not None and end.other.host.states[there] != "hung up":
+        if there is not None and end.other.host.rules.states[there] != "hung up":
             end.other.host.deliver(message, there, there, self._link.now)
         self._link.post(self._link.now + self._link.delay, partial(self._acknowledged, end))
 
@@ -138,7 +138,7 @@ class FakeConnections:
         end.unacknowledged -= 1
         if end.is_full and end.unacknowledged <= self.room / 2:
             end.is_full = False
-            if end.connection is not None and end.host.states[end.connection] == "full":
+            if end.connection is not None and end.host.rules.states[end.connection] == "full":
                 end.host.drain(end.connection, self._link.now, inf)
 
     def _is_held_back(self, end: _End) -> bool:

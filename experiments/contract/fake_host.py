@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from math import inf
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from experiments.contract.fake_disk import FakeDisk
 from experiments.contract.recorder import Recorder
+from experiments.contract.rules import ConnectionRules
 from protocols.connection import Connection, Reason
 from protocols.errors import LivelockError, UsageError
 from protocols.events import Event
@@ -20,7 +21,6 @@ from sim.addresses import address_at, name_and_port
 __all__ = ["FakeHost"]
 
 T = TypeVar("T")
-State = Literal["connecting", "open", "full", "hung up", "closed"]
 
 
 class FakeHost(Recorder):
@@ -44,8 +44,7 @@ class FakeHost(Recorder):
         self.on_reset: Callable[[Connection], None] = lambda connection: None
         """Called with each connection that was not closed when its machine was removed."""
         self.on_release: Callable[[Connection], None] = lambda connection: None
-        self.states: dict[Connection, State] = {}
-        """How far each connection is that is not closed."""
+        self.rules = ConnectionRules(name)
         self.held_back: set[Connection] = set()
         """The connections whose messages are not to be delivered."""
         self.codecs: dict[int, Codec] = {}
@@ -106,7 +105,7 @@ class FakeHost(Recorder):
         self.members.clear()
         self.listening.clear()
         self.disk.crash(keep=len(self.disk.pending))
-        self._reset(list(self.states))
+        self._reset(list(self.rules.states))
 
     def crash(self, keep: int = 0) -> None:
         """Remove the machine; of the batches that are not durable the first `keep` become so. `run` starts it again."""
@@ -124,7 +123,7 @@ class FakeHost(Recorder):
             self.leave(group, port)
         if port in self.listening:
             self.listening.remove(port)
-        self._reset([connection for connection in self.states if connection.port == port])
+        self._reset([connection for connection in self.rules.states if connection.port == port])
 
     def port_of(self, address: Address) -> int | None:
         """Return the port of this host that an address names, None for other hosts."""
@@ -137,11 +136,14 @@ class FakeHost(Recorder):
         """Record the packet and pass it on; return True when the network, or the connection, is full now."""
         connection = packet.to
         if isinstance(connection, Connection):
-            self._check_sending(connection, port)
+            self.rules.send(connection)
+            assert connection.port == port, (
+                f"{self.name} sends from port {port} on {connection}, a connection of {connection.port}"
+            )
         self.transcript.append((self.now, packet.message.kind))
         full = bool(self.on_send(packet, port)) | super().send(packet, port)
         if full and isinstance(connection, Connection):
-            self.states[connection] = "full"
+            self.rules.fill(connection)
         return full
 
     def alarm(self, when: float) -> None:
@@ -175,16 +177,14 @@ class FakeHost(Recorder):
     def connect(self, peer: object, port: int = 0) -> Connection:
         """Begin a connection."""
         connection = super().connect(peer, port)
-        self.states[connection] = "connecting"
+        self.rules.connect(connection)
         self.on_connect(connection)
         return connection
 
     def hang_up(self, connection: Connection) -> None:
         """Close a connection; `closed` follows. AssertionError for one that is closed or hung up already."""
-        state = self.states.get(connection, "closed")
-        assert state not in ("closed", "hung up"), f"{self.name} hangs up {connection}, which is {state}"
+        self.rules.hang_up(connection)
         super().hang_up(connection)
-        self.states[connection] = "hung up"
         self.on_hang_up(connection)
 
     def store(self, changes: Sequence[Change], port: int = 0) -> int:
@@ -235,11 +235,13 @@ class FakeHost(Recorder):
 
     def deliver(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Deliver a message from `source`, sent to `to`, at `now` seconds."""
-        own = self.port_of(source)
+        own = None if isinstance(to, Connection) else self.port_of(source)
         others = self.members.get(to, []) if isinstance(to, Group) else [self.port_of(to)]
         assert own is None or any(port != own for port in others), f"{self.name} would receive its own message"
         machine = self._running()
         self._advance(now)
+        if isinstance(to, Connection):
+            self.rules.receive(to)
         self._input(lambda: machine.receive(message, source, to, now))
 
     def resume(self, now: float, room: float = inf) -> None:
@@ -255,7 +257,7 @@ class FakeHost(Recorder):
         """Tell the machine that a connection is established; one of another host is new here."""
         machine = self._running()
         self._advance(now)
-        self.states[connection] = "open"
+        self.rules.open(connection)
         self._input(lambda: machine.opened(connection, now))
 
     def drain(self, connection: Connection, now: float, room: float = inf) -> None:
@@ -263,14 +265,14 @@ class FakeHost(Recorder):
         machine = self._running()
         self._advance(now)
         self.rooms[connection] = room
-        self.states[connection] = "open"
+        self.rules.drain(connection)
         self._input(lambda: machine.drained(connection, now))
 
     def close(self, connection: Connection, reason: Reason, now: float) -> None:
         """Tell the machine that a connection is closed."""
         machine = self._running()
         self._advance(now)
-        del self.states[connection]
+        self.rules.close(connection, reason)
         self.held_back.discard(connection)
         self._input(lambda: machine.closed(connection, reason, now))
 
@@ -283,14 +285,9 @@ class FakeHost(Recorder):
         self.held_back.discard(connection)
         self.on_release(connection)
 
-    def _check_sending(self, connection: Connection, port: int) -> None:
-        state = self.states.get(connection, "closed")
-        assert state == "open", f"{self.name} sends on {connection}, which is {state}"
-        assert connection.port == port, f"{self.name} sends from port {port} on {connection}, which is at {connection.port}"
-
     def _reset(self, connections: list[Connection]) -> None:
         for connection in connections:
-            del self.states[connection]
+            self.rules.forget(connection)
             self.held_back.discard(connection)
             self.on_reset(connection)
 

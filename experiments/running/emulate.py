@@ -13,6 +13,7 @@ from experiments.running.authentication import node_codec
 from experiments.running.emulated_faults import emulated
 from experiments.running.foreign_programs import check_programs
 from experiments.running.invariants import check_messages
+from experiments.running.lives import join_lives
 from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import OnDisk
 from experiments.running.recording import Recording
@@ -33,6 +34,11 @@ def _refuse(scenario: Scenario) -> None:
     """UnsupportedError for a scenario that only the simulator can run."""
     if scenario.traffic:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
+    if scenario.emu.losses == "keyed" and scenario.protocol.spec.connected:
+        raise UnsupportedError(
+            f"emu.losses: value 'keyed' can't be emulated with protocol {scenario.protocol.name}, which uses TCP: "
+            "the segments are the kernel's, and no two worlds send the same; losses: any"
+        )
 
 
 def emulate_scenario(
@@ -66,6 +72,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         codec=protocol.spec.codec,
         node_codec=node_codec(protocol.spec, protocol.config),
         framing=protocol.spec.framing,
+        tcp=scenario.connections.options() if protocol.spec.connected else None,
         port=PORT,
         duration=scenario.duration,
         over=participants.senders.issubset,
@@ -83,7 +90,8 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         ttls=scenario.scopes,
     )
     results = {
-        name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()
+        name: join_lives([*node.earlier, node.result]) if node.result is not None else {"fault": node.error}
+        for name, node in emulation.nodes.items()
     }
     packets, octets = Counter[str](), Counter[str]()
     for node in emulation.nodes.values():

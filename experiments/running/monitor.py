@@ -9,7 +9,7 @@ from experiments.running.program import ReceiverProgram, SenderProgram
 from experiments.running.quiescence import run_to_rest
 from experiments.running.result import Result
 from experiments.running.storms import StormCounters
-from experiments.scenario.fault_schedule import CrashableProgram, plan
+from experiments.scenario.fault_schedule import CrashableProgram, DecisionWatcher, plan
 from experiments.scenario.scenario import Scenario
 from experiments.workload.ledger import Ledger
 from sim.network import Network
@@ -31,6 +31,7 @@ class RunMonitor:
         programs: Mapping[str, CrashableProgram],
         programs_by_row: Mapping[str, SenderProgram | ReceiverProgram],
         parties: Sequence[Party] = (),
+        decisions: DecisionWatcher | None = None,
     ) -> None:
         self._programs = programs_by_row
         self._parties = parties
@@ -42,7 +43,7 @@ class RunMonitor:
         network.observers.append(self.storm)
         for name, program in programs_by_row.items():
             program.check_with(name, self._invariants)
-        self._faults = plan(scenario.faults, network, programs) if scenario.faults else None
+        self._faults = plan(scenario.faults, network, programs, decisions) if scenario.faults else None
 
     def metrics(self, results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the metrics of faults and storms at the end of the run; `results` are those of the programs, by row."""

@@ -13,7 +13,17 @@ from experiments.running.content import Accounted, MemorySink
 from experiments.running.files import ScratchSink
 from experiments.running.hashing import Hasher
 from experiments.running.invariants import Invariants
-from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectPurged, ObjectReceived, ObjectSent, SenderReset
+from experiments.running.lives import add_counts
+from protocols.events import (
+    FlushCompleted,
+    ObjectAborted,
+    ObjectOpened,
+    ObjectPurged,
+    ObjectReceived,
+    ObjectsAborted,
+    ObjectSent,
+    SenderReset,
+)
 from protocols.hosting import PortsHost
 from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
 from protocols.spec import ProtocolSpec
@@ -54,6 +64,7 @@ class SenderProgram:
 
     __slots__ = (
         "_down",
+        "_earlier",
         "_ended",
         "_host",
         "_invariants",
@@ -77,6 +88,8 @@ class SenderProgram:
         self._restarts = -1
         self._down = False
         self._ended = 0
+        self._earlier: dict[str, int] = {}
+        """Counters of the machines before crashes."""
         # Objects that were sent and can still fail, in a repair.
         self._repairable: set[int] = set()
         self._host: PortsHost | None = None
@@ -115,6 +128,8 @@ class SenderProgram:
 
     def crash(self) -> None:
         """Handle a crash of the host: scheduled jobs are cancelled."""
+        if self.machine is not None and not self._down:
+            self._earlier = add_counts(self._earlier, self.machine.counts())
         self._down = True
         self.ended_at = None
 
@@ -160,7 +175,7 @@ class SenderProgram:
             "ended_at": self.ended_at,
             "sent": sorted([object_id, number] for object_id, number in self.sent.items()),
             "failures": self.failures,
-            "counts": {} if self.machine is None else self.machine.counts(),
+            "counts": self._earlier if self.machine is None or self._down else add_counts(self._earlier, self.machine.counts()),
         }
 
 
@@ -171,6 +186,7 @@ class ReceiverProgram:
     """
 
     __slots__ = (
+        "_earlier",
         "_expected",
         "_host",
         "_invariants",
@@ -198,6 +214,8 @@ class ReceiverProgram:
         one_run: bool = False,
     ) -> None:
         self._one_run = one_run
+        self._earlier: dict[str, int] | None = None
+        """Counters of the machines before crashes; None before the first crash, to save memory."""
         self._name = ""
         self._invariants: Invariants | None = None
         self._node = node
@@ -232,6 +250,9 @@ class ReceiverProgram:
 
     def crash(self) -> None:
         """Handle a crash of the host: received objects are forgotten."""
+        if self.machine is not None:
+            self._earlier = add_counts(self._earlier or {}, self.machine.counts())
+            self.machine = None
         if self._invariants is not None:
             self._invariants.forget(self._name)
 
@@ -253,6 +274,9 @@ class ReceiverProgram:
             self.aborted += 1
             if self._open:
                 self._open.pop((event.sender, event.object_id), None)
+        elif isinstance(event, ObjectsAborted):
+            self._check(event)
+            self.aborted += event.count
         elif isinstance(event, ObjectOpened):
             if self.first_at is None:
                 self.first_at = self._host.now
@@ -262,16 +286,20 @@ class ReceiverProgram:
         if self.watch is not None:
             self.watch(event)
 
-    def _check(self, event: ObjectReceived | ObjectAborted | ObjectOpened) -> None:
+    def _check(self, event: ObjectReceived | ObjectAborted | ObjectsAborted | ObjectOpened) -> None:
         invariants = self._invariants
         if invariants is None or self._host is None or self.machine is None:
             return
-        now, key = self._host.now, (event.sender, event.object_id)
-        had = self.received is not None and key in self.received
+        now, received = self._host.now, self.received or {}
         if isinstance(event, ObjectReceived):
-            invariants.received(self._name, event, had, now)
+            invariants.received(self._name, event, (event.sender, event.object_id) in received, now)
         elif isinstance(event, ObjectAborted):
-            invariants.aborted(self._name, key, had, now)
+            key = event.sender, event.object_id
+            invariants.aborted(self._name, key, key in received, now)
+        elif isinstance(event, ObjectsAborted):
+            for step in range(event.count):
+                key = event.sender, (event.first + step) & 0xFFFF
+                invariants.aborted(self._name, key, key in received, now)
         else:
             invariants.check_memory(self._name, self.machine, now)
 
@@ -313,7 +341,7 @@ class ReceiverProgram:
             "received": [[*key, size, _digest(sink)] for key, (size, sink) in came],
             "duplicates": self.duplicates,
             "aborted": self.aborted,
-            "counts": {} if self.machine is None else self.machine.counts(),
+            "counts": add_counts(self._earlier or {}, {} if self.machine is None else self.machine.counts()),
         }
 
 

@@ -15,6 +15,7 @@ from experiments.running.program import accounted, in_memory
 from experiments.running.recording import Recording
 from experiments.running.result import Result
 from experiments.running.run_progress import RunProgress
+from experiments.scenario.fault_schedule import DecisionWatcher
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError
 from sim.network import Network
@@ -68,6 +69,9 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
         scenario, topology, str, real, in_memory if real else accounted, fast=scenario.engine != "strict"
     )
     began = time.process_time()
+    decisions = DecisionWatcher(scenario.faults) if any(fault.when for fault in scenario.faults) else None
+    if decisions is not None:
+        watchers = [*watchers, decisions]
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
     network = make(
         topology,
@@ -80,7 +84,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
     for host, ttl in scenario.scopes.items():
         network.limit_scope(host, ttl)
     monitor = RunMonitor(
-        scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties
+        scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties, decisions
     )
     for name, program in participants.programs():
         program.start(network.host(name))

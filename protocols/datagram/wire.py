@@ -10,6 +10,7 @@ from math import isnan
 from protocols.datagram.messages import Part, part_of
 from protocols.errors import UsageError, WireError
 from protocols.machine import Message
+from protocols.message_wire import write_head
 
 __all__ = ["OVERHEAD", "DatagramCodec"]
 
@@ -26,14 +27,13 @@ class DatagramCodec:
         """Return the UDP payload. UsageError for a message of another protocol, or a value out of its field's range."""
         if not isinstance(message, Part):
             raise UsageError(f"{message} is no datagram")
-        assert message.content is not None, "simulated content can't be encoded"
         try:
             head = _HEAD.pack(
                 MAGIC, message.part, message.parts, message.publisher, message.number, message.sequence, message.sent_at
             )
         except struct.error as error:
             raise UsageError(f"{message} has a value out of its field's range: {error}") from error
-        return head + message.content
+        return head + (_content(message) if message.content is None else message.content)
 
     def decode(self, data: bytes) -> Message:
         """Return the part in a UDP payload. Raises WireError and nothing else."""
@@ -44,3 +44,12 @@ class DatagramCodec:
             raise WireError(f"part {part} of {parts}, sent at {sent_at}")
         content = data[OVERHEAD:]
         return part_of(publisher, sequence, sent_at, number, part, parts, len(content), content)
+
+
+def _content(part: Part) -> bytes:
+    """Return the bytes of a part whose message has a body of a size only, which is written as zeros."""
+    assert part.whole is not None
+    head = write_head(part.whole)
+    size = len(head) + part.whole.size
+    start = size - part.length if part.part == part.parts - 1 else part.part * part.length
+    return (head + bytes(part.whole.size))[start : start + part.length]

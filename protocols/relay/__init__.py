@@ -15,6 +15,7 @@ PROTOCOL = ProtocolSpec(
     "relay",
     RelayConfig,
     RelayCodec,
+    connected=True,
     roles={
         "relay": Role(Relay, single=True),
         "publisher": Role(RelayPublisher, needs=("relay",)),

@@ -177,11 +177,6 @@ class TcpEnd(Connection):
             # Later, because a port does not re-enter the machine.
             self._stack.tell_later(self, now)
 
-    def abandon(self, now: float) -> None:
-        """Go on without the machine, which has ended: send what was written, and then a FIN."""
-        self._told = True
-        self.hang_up(now)
-
     def abort(self, now: float) -> None:
         """Reset the connection, because the process of the machine is gone."""
         if self.state != GONE:

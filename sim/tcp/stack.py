@@ -31,11 +31,14 @@ class Connections(Protocol):
     def connect(self, host: Any, peer: object, port: int = 0) -> Connection:
         """Begin a connection of the machine at a port of a host; UsageError when there is no such peer."""
 
-    def stop(self, host: Any) -> None:
-        """End all connections of a host in order, because its machine has ended."""
+    def stop(self, host: Any, port: int | None = None) -> None:
+        """Reset the connections of a port of a host, because its machine has ended; None: of all ports."""
 
     def crash(self, host: Any, power: bool = False) -> None:
         """End all connections of a host because its process is gone: peers are reset; with `power` they hear nothing."""
+
+    def restart(self, host: Any) -> None:
+        """Answer segments again, after a loss of power."""
 
     def arrive(self, host: Any, flight: Flight, now: float) -> None:
         """Take a segment that arrived at a host."""

@@ -7,10 +7,9 @@ import pytest
 from experiments.contract.bench import Bench
 from experiments.contract.conversation import Answerer, Caller, Line, LineCodec
 from protocols.composite import CompositeMachine
-from protocols.connection import Connection
 from protocols.errors import UsageError
-from protocols.machine import Packet
 from sim.addresses import HostPort
+from tests.contract.broken_callers import BROKEN_CALLERS
 
 
 def talk(lines: int = 10, answerer: type[Answerer] = Answerer, **options: Any) -> tuple[Bench, Caller, Answerer]:
@@ -52,7 +51,7 @@ def test_a_slow_connection_does_not_hold_up_another() -> None:
     bench["b"].hold(slow)
     bench.run(2.0)
     assert (callers[0].reason, callers[1].reason) == (None, "ended")
-    assert bench["a"].states[callers[0].connection] == "full"  # type: ignore[index]
+    assert bench["a"].rules.states[callers[0].connection] == "full"  # type: ignore[index]
     bench["b"].release(slow)
     bench.run()
     assert callers[0].reason == "ended"
@@ -172,69 +171,7 @@ def test_a_port_is_listened_at_once() -> None:
         bench["a"].call(lambda now: bench["a"].listen())
 
 
-class SendsWhileConnecting(Caller):
-    """Send before the connection is established."""
-
-    __slots__ = ()
-
-    def start(self, now: float) -> None:
-        """Connect and send."""
-        super().start(now)
-        self.ports.send(Packet(Line(0, 8), 8, self.connection))
-
-
-class SendsAfterClosed(Caller):
-    """Send on a connection that is closed."""
-
-    __slots__ = ()
-
-    def closed(self, connection: Connection, reason: Any, now: float) -> None:
-        """Send a last line."""
-        self.ports.send(Packet(Line(0, 8), 8, connection))
-
-
-class SendsAfterHangingUp(Caller):
-    """Send on a connection after hanging up."""
-
-    __slots__ = ()
-
-    def receive(self, message: Any, source: Any, to: Any, now: float) -> None:
-        """Send a last line after the last."""
-        super().receive(message, source, to, now)
-        if len(self.heard[to]) == self.lines:
-            self.ports.send(Packet(Line(0, 8), 8, to))
-
-
-class HangsUpTwice(Caller):
-    """Hang up again when the connection is closed."""
-
-    __slots__ = ()
-
-    def closed(self, connection: Connection, reason: Any, now: float) -> None:
-        """Hang up."""
-        self.ports.hang_up(connection)
-
-
-class IgnoresFull(Caller):
-    """Go on sending when the connection is full."""
-
-    __slots__ = ()
-
-    def _send(self, connection: Connection) -> None:
-        while self.waiting[connection]:
-            self.ports.send(Packet(self.waiting[connection].popleft(), self.size, connection))
-
-
-MUTANTS: list[tuple[type[Caller], str]] = [
-    (SendsWhileConnecting, "sends on .* which is connecting"),
-    (SendsAfterClosed, "sends on .* which is closed"),
-    (SendsAfterHangingUp, "sends on .* which is hung up"),
-    (HangsUpTwice, "hangs up .* which is closed"),
-    (IgnoresFull, "sends on .* which is full"),
-]
-
-
-@pytest.mark.parametrize(("mutant", "words"), MUTANTS)
+@pytest.mark.parametrize(("mutant", "words"), BROKEN_CALLERS)
 def test_a_machine_that_breaks_a_rule_is_caught(mutant: type[Caller], words: str) -> None:
     bench = Bench(("a", "b"), room=4)
     bench["b"].run(Answerer(bench["b"]))

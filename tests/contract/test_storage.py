@@ -1,42 +1,23 @@
-"""Stable storage of fake hosts: told durable in order, and what a crash keeps."""
+"""Stable storage: its rules in every world, disks that break one, and what a crash of a fake host keeps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from experiments.contract.bench import Bench
+from experiments.contract.fake_disk import FakeDisk
+from experiments.contract.recorder import Recorder
+from experiments.contract.storage_checks import (
+    STORAGE_RULES,
+    Clerk,
+    batches_become_durable_in_order,
+    every_machine_has_records_of_its_own,
+    reads_see_all_earlier_batches,
+)
+from experiments.contract.watch import Watch
+from experiments.contract.worlds import WORLDS, BenchWorld, Coded, ContractWorld
 from protocols.composite import CompositeMachine
-from protocols.machine import Address, Machine, Message
-from protocols.storage import Delete, Put, Record
-
-
-class Clerk(Machine):
-    """Keep the tickets that became durable and the records that were fetched."""
-
-    __slots__ = ("found", "told")
-
-    def start(self, now: float) -> None:
-        """Begin with nothing."""
-        self.told: list[int] = []
-        self.found: dict[int, list[Record]] = {}
-
-    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Ignore messages."""
-
-    def wake(self, now: float) -> None:
-        """Do nothing: there are no timers."""
-
-    def stored(self, ticket: int, now: float) -> None:
-        """Note a ticket."""
-        self.told.append(ticket)
-
-    def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
-        """Note records."""
-        self.found[ticket] = list(records)
-
-    def counts(self) -> dict[str, int]:
-        """Return no counters."""
-        return {}
+from protocols.storage import Change, Delete, Put, Record
 
 
 def clerk_on(bench: Bench) -> Clerk:
@@ -72,7 +53,7 @@ def test_batches_become_durable_in_order_and_are_read_at_once() -> None:
 def test_changes_of_a_batch_apply_in_order() -> None:
     bench = Bench(("a",))
     clerk = clerk_on(bench)
-    changes = [Put(b"k", b"old"), Put(b"k", b"new", 1000), Put(b"gone", b""), Delete(b"gone"), Delete(b"never")]
+    changes: list[Change] = [Put(b"k", b"old"), Put(b"k", b"new", 1000), Put(b"gone", b""), Delete(b"gone"), Delete(b"never")]
     bench["a"].call(lambda now: bench["a"].store(changes))
     ticket = bench["a"].call(lambda now: bench["a"].fetch())
     bench.run()
@@ -114,3 +95,105 @@ def test_work_is_recorded() -> None:
     clerk = clerk_on(bench)
     bench["a"].call(lambda now: clerk.ports.work(0.25))
     assert bench["a"].works == [0.25]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("rule", STORAGE_RULES)
+def test_the_rules_of_storage_hold(rule: Callable[..., None], world: str) -> None:
+    rule(WORLDS[world])
+
+
+class Loses(FakeDisk):
+    """Lose the second batch."""
+
+    def sync(self) -> None:
+        """Drop a batch."""
+        if len(self.durable.get(0, {})) == 2:
+            self.pending.popleft()
+        else:
+            super().sync()
+
+
+class Tears(FakeDisk):
+    """Apply only the first change of a batch."""
+
+    def store(self, port: int, changes: Sequence[Change]) -> None:
+        """Take part of a batch."""
+        super().store(port, changes[:1])
+
+
+class ReadsLate(FakeDisk):
+    """Read only what is durable."""
+
+    def read(self, port: int, first: bytes, last: bytes | None, most: int | None) -> list[Record]:
+        """Leave out what is pending."""
+        kept, self.pending = self.pending, type(self.pending)()
+        try:
+            return super().read(port, first, last, most)
+        finally:
+            self.pending = kept
+
+
+class Unsorted(FakeDisk):
+    """Read in the reverse order."""
+
+    def read(self, port: int, first: bytes, last: bytes | None, most: int | None) -> list[Record]:
+        """Reverse."""
+        return super().read(port, first, last, most)[::-1]
+
+
+class Shared(FakeDisk):
+    """Have one set of records for all ports."""
+
+    def store(self, port: int, changes: Sequence[Change]) -> None:
+        """Take a batch of any port."""
+        super().store(0, changes)
+
+    def read(self, port: int, first: bytes, last: bytes | None, most: int | None) -> list[Record]:
+        """Read for any port."""
+        return super().read(0, first, last, most)
+
+
+BROKEN_DISKS: list[tuple[type[FakeDisk], Callable[..., None]]] = [
+    (Loses, batches_become_durable_in_order),
+    (Tears, batches_become_durable_in_order),
+    (ReadsLate, reads_see_all_earlier_batches),
+    (Unsorted, reads_see_all_earlier_batches),
+    (Shared, every_machine_has_records_of_its_own),
+]
+
+
+@pytest.mark.parametrize(("disk", "rule"), BROKEN_DISKS)
+def test_a_disk_that_breaks_a_rule_is_caught(disk: type[FakeDisk], rule: Callable[..., None]) -> None:
+    def make(case: Coded, count: int, loss: float) -> ContractWorld:
+        world = BenchWorld(case, count, loss)
+        for host in world.bench.hosts.values():
+            host.disk = disk()
+        return world
+
+    with pytest.raises(AssertionError):
+        rule(make)
+
+
+def tell(watch: Watch, tickets: list[int]) -> None:
+    """Tell a machine that batches are durable, and nothing more."""
+    for ticket in tickets:
+        watch.stored(ticket, 1.0)
+    watch.expect_all_ended()
+
+
+@pytest.mark.parametrize(
+    ("tells", "words"),
+    [
+        ([2, 1], "2 is durable, and the first that is not is 1"),
+        ([1, 1], "1 is durable, and the first that is not is 2"),
+        ([1, 3], "3 is durable, and the first that is not is 2"),
+        ([1], r"never told that \[2\] are durable"),
+    ],
+)
+def test_a_host_that_tells_batches_wrongly_is_caught(tells: list[int], words: str) -> None:
+    watch = Watch(Recorder(), Clerk)
+    for _ in range(2):
+        watch.act(lambda: watch.inner.ports.store([Put(b"k", b"v")]), 0.0)
+    with pytest.raises(AssertionError, match=words):
+        tell(watch, tells)

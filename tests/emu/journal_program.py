@@ -18,6 +18,8 @@ class _Journal(Machine):
         super().__init__(host)
         self.found: list[int] = []
         self.durable: list[int] = []
+        self.after = 0
+        """How often `stored` ended."""
         self._waiting: dict[int, int] = {}
         self._next = 0
 
@@ -44,13 +46,16 @@ class _Journal(Machine):
         """Note that a number is durable."""
         del now
         self.durable.append(self._waiting.pop(ticket))
+        if self.ports.trace is not None:
+            self.ports.trace("stored", {"ticket": ticket})
+        self.after += 1
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Nobody sends."""
 
     def counts(self) -> dict[str, int]:
         """Numbers that are durable."""
-        return {"durable": len(self.durable)}
+        return {"durable": len(self.durable), "after": self.after}
 
 
 class JournalProgram:
@@ -72,4 +77,4 @@ class JournalProgram:
         """Numbers found at the start, and numbers known to be durable since."""
         assert self._machine is not None
         assert self._machine.deadline < inf
-        return {"found": self._machine.found, "durable": self._machine.durable}
+        return {"found": self._machine.found, "durable": self._machine.durable, "after": self._machine.after}

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from math import inf
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from emu.disk import Disk, open_store
 from emu.fault_injection import HostCrash
-from emu.launch import emulate
+from emu.launch import Emulation, emulate
 from protocols.errors import StorageError
 from protocols.storage import Delete, Put, Record
 from tests.emu.journal_program import JournalProgram
@@ -178,22 +179,26 @@ def _store_for_ever(folder: Path, telling: int) -> None:
         time.sleep(0.0002)
 
 
-@pytest.mark.emu
-@pytest.mark.parametrize("kept", [False, True])
-def test_a_host_that_is_killed_finds_what_was_durable_when_it_starts_again(tmp_path: Path, kept: bool) -> None:
-    topology = Star.model_validate({"receivers": 1}).build()
-    run = emulate(
-        topology,
+def play(fault: HostCrash, disk: Path | None = None) -> Emulation:
+    """Emulate two hosts that store numbers."""
+    return emulate(
+        Star.model_validate({"receivers": 1}).build(),
         {"r1": JournalProgram(), "sender": JournalProgram()},
         codec=NumberCodec,
         port=PORT,
         duration=2.0,
         over=lambda finished: False,
         seed=1,
-        faults=[HostCrash("r1 crashes", 0.6, 0.3, ["r1"])],
+        faults=[fault],
         respawn=lambda name, life: JournalProgram(),
-        disk=tmp_path if kept else None,
+        disk=disk,
     )
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_host_that_is_killed_finds_what_was_durable_when_it_starts_again(tmp_path: Path, kept: bool) -> None:
+    run = play(HostCrash("r1 crashes", 0.6, 0.3, ["r1"]), tmp_path if kept else None)
     result = run.nodes["r1"].result
     assert result is not None
     found, durable = result["found"], result["durable"]
@@ -201,6 +206,27 @@ def test_a_host_that_is_killed_finds_what_was_durable_when_it_starts_again(tmp_p
     assert found == list(range(len(found)))
     assert durable[:3] == [len(found), len(found) + 1, len(found) + 2]
     assert sorted(path.name for path in tmp_path.iterdir()) == (["r1", "sender"] if kept else [])
+
+
+@pytest.mark.emu
+def test_a_crash_at_a_decision_stops_the_process_at_that_very_point() -> None:
+    run = play(HostCrash("r1 crashes", inf, 0.3, ["r1"], decision=("stored", 17)))
+    (before,) = run.nodes["r1"].earlier
+    assert len(before["durable"]) == 17
+    assert before["after"] == 16, "the input did not end"
+    after = run.nodes["r1"].result
+    assert after is not None
+    assert len(after["found"]) >= 17
+    assert run.injected == {"crash": 1, "restart": 1}
+
+
+@pytest.mark.emu
+def test_a_disk_that_is_lost_is_empty_after_the_crash() -> None:
+    run = play(HostCrash("r1 crashes", 0.6, 0.3, ["r1"], loses_disk=True))
+    result = run.nodes["r1"].result
+    assert result is not None
+    assert result["found"] == []
+    assert len(run.nodes["r1"].earlier[0]["durable"]) > 20
 
 
 def test_each_port_of_a_host_has_records_of_its_own(tmp_path: Path) -> None:

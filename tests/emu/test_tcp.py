@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -168,11 +169,12 @@ def test_full_is_of_one_connection_and_drained_ends_it(net: Net) -> None:
                 while not talker.say(connection, sent[0], size=10_000):
                     sent[0] += 1
 
-        caller = net.talker(port, fast_port, on_open=fill)
+        caller = net.talker(port, fast_port, on_open=fill, on_drain=fill)
         net.run(lambda: len(caller.open) == 2)
         net.hosts[-1].call(lambda now: speak(caller, 100))
         net.run(lambda: only(fast)[1:] == list(range(100)))
-        assert caller.log[caller.made[0]] == ["opened"]
+        net.loop.run(0.1)
+        drained = len(caller.log[caller.made[0]])
         peer, _ = server.accept()
         peer.setblocking(False)
 
@@ -182,7 +184,7 @@ def test_full_is_of_one_connection_and_drained_ends_it(net: Net) -> None:
                     pass
             except BlockingIOError:
                 pass
-            return caller.log[caller.made[0]] == ["opened", "drained"]
+            return len(caller.log[caller.made[0]]) > drained
 
         net.run(read)
         peer.close()
@@ -192,6 +194,33 @@ def speak(talker: Talker, count: int) -> None:
     """Send numbers on the second connection, which must not be full."""
     for number in range(count):
         assert not talker.say(talker.made[1], number)
+
+
+def test_a_machine_that_sends_until_it_is_full_comes_to_an_end_though_the_kernel_takes_all(net: Net) -> None:
+    port = free_port()
+    # More than everything that waits anywhere, and far less than is sent in a second.
+    limit = 50 << 20
+
+    def fill(talker: Talker, connection: Connection) -> None:
+        before = net.hosts[-1].traffic.octets.get("counted", 0)
+        while not talker.say(connection, 1, size=10_000):
+            assert net.hosts[-1].traffic.octets["counted"] - before < limit
+
+    with socket.create_server(("127.0.0.1", port)) as server:
+        caller = net.talker(port, on_open=fill, on_drain=fill)
+        reader = threading.Thread(target=_read_all, args=(server,))
+        reader.start()
+        net.run(lambda: net.hosts[-1].traffic.octets.get("counted", 0) > limit)
+        net.hosts[-1].stop()
+        reader.join()
+    assert only(caller).count("drained") > 10
+
+
+def _read_all(server: socket.socket) -> None:
+    peer, _ = server.accept()
+    with peer, contextlib.suppress(ConnectionResetError):
+        while peer.recv(1 << 20):
+            pass
 
 
 def test_a_message_on_a_connection_that_is_over_breaks_the_contract(net: Net) -> None:
@@ -421,10 +450,10 @@ def test_a_host_of_saturated_connections_serves_its_timers_and_all_of_them(net: 
         net.loop.call_at(due + 0.02, look, due + 0.02)
 
     net.loop.call_soon(look, net.loop.time())
-    net.run(lambda: len(late) > 30, 20.0)
+    net.run(lambda: len(late) > 30 and listener.counts()["received"] > 60_000, 30.0)
     served = [len(log) for log in listener.log.values()]
     for peer in peers:
         peer.close()
-    assert sorted(late)[len(late) // 2] < 0.1
+    assert sorted(late)[len(late) // 2] < 0.5
     assert len(served) == 20
     assert min(served) > 0.2 * max(served)

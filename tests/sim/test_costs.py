@@ -14,7 +14,7 @@ from benchmarks.compiled import check
 from benchmarks.layers import LAYERS, measure_layer
 from benchmarks.simulator import bytes_per_receiver, check_same, storm
 from benchmarks.yardsticks import Measure
-from protocols.registry import names
+from protocols.registry import file_protocols
 from tests.sim.stored import ROOT
 
 
@@ -76,7 +76,7 @@ def test_the_benchmark_prints_what_it_promises() -> None:
 
 
 def test_the_benchmark_covers_every_protocol() -> None:
-    assert {case.scenario(10, 1).protocol.spec.name for case in CASES.values()} == set(names())
+    assert {case.scenario(10, 1).protocol.spec.name for case in CASES.values()} == set(file_protocols())
 
 
 def test_a_case_whose_runs_differ_is_refused() -> None:

@@ -184,14 +184,14 @@ def test_a_machine_that_hangs_up_before_the_answer_is_told_that_it_ended() -> No
     assert not listener.closings
 
 
-def test_a_stopped_machine_says_what_it_wrote_and_then_ends() -> None:
+def test_the_connections_of_a_stopped_machine_are_reset() -> None:
     scene = Scene()
     listener = scene.listener("r1")
     scene.caller("sender", "r1", [1000] * 20)
     scene.at(0.05, scene.network.host("sender").stop)
     scene.network.run(until=5)
     assert list(listener.heard.values()) == [list(range(20))]
-    assert listener.reasons == ["ended"]
+    assert listener.reasons == ["reset"]
 
 
 def test_five_hundred_connections_at_one_host() -> None:
