@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mypy_extensions import trait
 
-from protocols.machine import Machine
+from protocols.machine import Machine, Message
 from sim.flight import Flight, Hop, Route
 from sim.group_members import GroupMembers
 from sim.timers import KernelHost
@@ -42,7 +42,7 @@ class Accelerator(ABC):
     def before_input(self, machine: Machine) -> None:
         """Bring a machine up to date before an input that goes to it alone."""
 
-    def before_receive(self, machine: Machine) -> None:
+    def before_receive(self, machine: Machine, message: Message) -> None:
         """Bring a machine up to date before a message that goes to it alone."""
 
     def route_changed(self, route: Route) -> None:

@@ -163,7 +163,7 @@ class SimHost(KernelHost):
             fabric.delivered += 1
             if fabric.on_delivery is not None:
                 fabric.on_delivery(now, self.name, flight.message)
-            fabric.accelerator.before_receive(self.machine)
+            fabric.accelerator.before_receive(self.machine, flight.message)
             self.machine.receive(flight.message, flight.source, flight.route.to, now)
 
     def listens_to(self, flight: Flight) -> bool:

@@ -137,12 +137,19 @@ class FastMachine(Machine):
 
     plans_bursts: ClassVar[bool] = False
     """Whether `plan_bursts` may return anything."""
+    takes_feedback_only: ClassVar[bool] = False
+    """Whether all other messages have no effect on the machine."""
 
     def leave_lockstep(self) -> None:
         """Become independent of the coordinator; called before every input that does not come through it."""
         coordinator = self.fast_state.coordinator
         if coordinator is not None:
             coordinator.release(self)
+
+    def leave_lockstep_for(self, message: Message) -> None:
+        """As `leave_lockstep`, before the machine receives a message that the coordinator does not deliver."""
+        del message
+        self.leave_lockstep()
 
     def wake_in_lockstep(self, now: float) -> None:
         """Do what is due without leaving the lockstep group, and move the deadline; leave the group if that is impossible."""

@@ -14,7 +14,7 @@ from mypy_extensions import mypyc_attr, trait
 from protocols.fast.contract import FastMachine, FastMessage, FastState
 from protocols.fast.deferred import Missed
 from protocols.fast.feedback import FeedbackBatch
-from protocols.fast.group import MachineGroup
+from protocols.fast.group import MachineGroup, SenderGroup
 from protocols.machine import Address, Message, Packet
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class UnitMachine(FastMachine):
         return None
 
 
-class UnitGroup(MachineGroup):
+class UnitGroup(SenderGroup):
     """See the module. `machines` is not copied and must not change."""
 
     __slots__ = (

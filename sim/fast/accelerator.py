@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from protocols.fast.group import MachineGroup
-from protocols.machine import Machine
+from protocols.machine import Machine, Message
 from sim.acceleration import Accelerator, deliver_each
 from sim.fast.batches import Batches
 from sim.fast.lookahead import Lookahead
@@ -73,11 +73,11 @@ class LockstepAccelerator(Accelerator):
         if found is not None:
             found.leave_lockstep()
 
-    def before_receive(self, machine: Machine) -> None:
+    def before_receive(self, machine: Machine, message: Message) -> None:
         """See `Accelerator`; a machine that plans bursts looks after them in `receive`, as when a group gets the message."""
         found = fast_machine(machine)
         if found is not None and not found.plans_bursts:
-            found.leave_lockstep()
+            found.leave_lockstep_for(message)
 
     def route_changed(self, route: Route) -> None:
         """See `Accelerator`."""

@@ -57,7 +57,7 @@ class Lookahead(Schedule, Pending, Reservation):
         bursts = machine.plan_bursts()
         if not bursts or bursts[-1].count < SHORTEST or bursts[-1].to is not self.route.to:
             return
-        if self not in self._active and not self._attach():
+        if self not in self._active and not self._attach(bursts[0]):
             return
         self._forget()
         if not self._set_size(bursts[0].size):
@@ -66,12 +66,12 @@ class Lookahead(Schedule, Pending, Reservation):
         if len(sent_at) >= SHORTEST:
             self._schedule(machine, bursts, sent_at)
 
-    def _attach(self) -> bool:
+    def _attach(self, burst: Burst) -> bool:
         """Whether no other sender has scheduled packets on the tree, and the hosts at its leaves can be advanced together."""
         for branch in self.tree.branches:
             if branch.link.reservation is not None:
                 return False
-        return bool(self._leaves) and all(leaf.attach() for leaf in self._leaves)
+        return bool(self._leaves) and all(leaf.attach(burst) for leaf in self._leaves)
 
     def _schedule(self, machine: FastMachine, bursts: Sequence[Burst], sent_at: list[float]) -> None:
         fabric, begin = self.fabric, self.end

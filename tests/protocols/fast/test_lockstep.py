@@ -29,7 +29,7 @@ class Side:
         self.ports = [Recorder(seed) for seed in range(COUNT)]
         pairs = zip(kinds, self.ports, strict=True)
         self.machines = [kind(cast(Ports, ports), CONFIG, node, GROUP) for node, (kind, ports) in enumerate(pairs, 2)]
-        self.lockstep = LockstepGroup(self.machines) if together else None
+        self.lockstep = FastNormReceiver.make_group(self.machines) if together else None
         for machine in self.machines:
             machine.start(0.0)
 

@@ -1,0 +1,94 @@
+"""Several senders in one group: each is followed in a lockstep group of its own, and nothing else is different."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.cases import CASES, OURS
+from benchmarks.cases import run as measure
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
+from experiments.search.search import random_plan
+from protocols.machine import Message
+from protocols.norm.fast.views import SenderView
+from protocols.rng import Rng, key_of
+
+LOSSES = st.sampled_from(["0%", "1%", "5%", "15%"])
+LINKS = st.fixed_dictionaries(
+    {
+        "rate": st.sampled_from([None, "100Mbit", "10Mbit"]),
+        "delay": st.sampled_from(["0ms", "1ms", "5ms"]),
+        "queue": st.sampled_from([None, None, 20]),
+        "down": st.fixed_dictionaries({"loss": LOSSES}),
+        "up": st.fixed_dictionaries({"loss": st.sampled_from(["0%", "0%", "2%"])}),
+    }
+)
+PARAMETERS = st.fixed_dictionaries(
+    {
+        "rate": st.sampled_from(["1Mbit", "4Mbit"]),
+        "grtt": st.sampled_from(["10ms", "50ms"]),
+        "block": st.sampled_from([4, 16, 64]),
+        "parity": st.sampled_from([0, 0, 4, 16]),
+        "backoff": st.sampled_from([0, 4, 4]),
+        # With room for few senders, others are forgotten and come again.
+        "senders": st.sampled_from([1024, 1024, 1024, 1, 2, 3]),
+        "probing": st.sampled_from(["active", "passive"]),
+    }
+)
+WORK = st.tuples(st.sampled_from([8000, 30_000, 60_000]), st.sampled_from(["0s", "0s", "10ms", "100ms", "1s"]))
+GUESTS = st.sampled_from([[], [], [{"hosts": ["r9"], "join": "60ms"}], [{"hosts": ["r9"], "leave": "150ms"}]])
+
+
+def scenario(kind: str, link: dict[str, Any], protocol: dict[str, Any], works: list[Any], **more: Any) -> dict[str, Any]:
+    """Return a scenario with a sender for each of `works`, `sender` and `r1` to `r7`; `r8` to `r12` only receive."""
+    network: dict[str, Any] = {"kind": kind, "receivers": 12, "link": link}
+    if kind == "star":
+        network["trunk"] = {"rate": "20Mbit", "delay": "2ms", "down": {"loss": "1%"}}
+    names = ["sender", *(f"r{number}" for number in range(1, 8))]
+    work = [{"from": name, "size": size, "at": at} for name, (size, at) in zip(names, works, strict=False)]
+    common = {"name": "senders", "topology": network, "protocol": protocol, "workload": work, "duration": "4s"}
+    return {**common, **more}
+
+
+def assert_same(written: dict[str, Any]) -> None:
+    """Assert that both engines leave one fingerprint."""
+    fast, strict = (run(parse({**written, "engine": engine}, "senders")).fingerprint for engine in ("fast", "strict"))
+    assert fast == strict
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(
+    st.sampled_from(["lan", "star"]), LINKS, PARAMETERS, st.lists(WORK, min_size=2, max_size=8), GUESTS, st.integers(0, 2**32)
+)
+def test_several_norm_senders_have_the_results_of_the_strict_engine(
+    kind: str, link: dict[str, Any], parameters: dict[str, Any], works: list[Any], guests: list[Any], seed: int
+) -> None:
+    written = scenario(kind, link, {"name": "norm", **parameters}, works, receivers=guests, seed=seed)
+    assert_same(written)
+
+
+@pytest.mark.parametrize("parity", [0, 16])
+@pytest.mark.parametrize("number", range(4))
+def test_random_faults_with_several_senders(parity: int, number: int) -> None:
+    link = {"rate": "50Mbit", "delay": "2ms", "down": {"loss": "3%"}, "up": {"loss": "1%"}}
+    protocol = {"name": "norm", "rate": "4Mbit", "grtt": "50ms", "parity": parity}
+    written = scenario("lan", link, protocol, [(100_000, "0s"), (60_000, "20ms"), (60_000, "20ms")], seed=number)
+    written["faults"] = random_plan(Rng(key_of(31, number)), parse(written, "senders").build_topology(), 1.0)
+    assert_same(written)
+
+
+def test_receivers_in_lockstep_with_one_sender_are_not_called_whatever_they_lack_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    called, receive = [], SenderView.receive
+
+    def counted(self: SenderView, message: Message, *where: Any) -> None:
+        called.append(message.kind)
+        receive(self, message, *where)
+
+    monkeypatch.setattr(SenderView, "receive", counted)
+    outcome = measure(OURS, CASES["senders8"].scenario(100, 200))
+    # Every receiver lacks something of some sender nearly all the time.
+    assert called.count("data") < 0.05 * outcome.deliveries
