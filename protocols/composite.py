@@ -38,6 +38,10 @@ class ComponentHost:
     def trace(self, function: Callable[[str, object], None] | None) -> None:
         self._composite.host.trace = function
 
+    def is_for(self, message: Message, to: Address) -> bool:
+        """Whether a message sent to this address is delivered to this machine."""
+        return self.takes(message) and (type(to) is not Group or to in self.groups)
+
     # Host
 
     @property
@@ -87,11 +91,13 @@ class ComponentHost:
     def join(self, group: Group) -> None:
         """Join a group."""
         self.groups[group] = None
+        self._composite.changed()
         self._composite.host.join(group)
 
     def leave(self, group: Group) -> None:
         """Leave a group; the host leaves it when no component is a member."""
         self.groups.pop(group, None)
+        self._composite.changed()
         if not self._composite.is_member(group):
             self._composite.host.leave(group)
 
@@ -107,20 +113,22 @@ class CompositeMachine(Machine):
     accept it, too.
     """
 
-    __slots__ = ("_components", "host", "pending_events")
+    __slots__ = ("components", "host", "on_change", "pending_events")
 
     def __init__(self, host: Any) -> None:
         super().__init__(host)
         self.host: PortsHost = host
-        self._components: list[ComponentHost] = []
+        self.components: list[ComponentHost] = []
         self.pending_events: deque[ComponentHost] = deque()
         """The components whose events the host has not yet delivered, in order of the events."""
+        self.on_change: list[Callable[[], None]] = []
+        """Called, once, when the components or their groups are about to change."""
         host.run(self, self._on_event)
 
     def component(self, name: str, takes: Callable[[Message], bool]) -> ComponentHost:
         """Add a component for a machine."""
         component = ComponentHost(self, name, takes)
-        self._components.append(component)
+        self.components.append(component)
         return component
 
     def start(self, now: float) -> None:
@@ -128,20 +136,24 @@ class CompositeMachine(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Deliver a message to the components that take it."""
-        for component in list(self._components):
-            if component.machine is not None and component.takes(message) and (type(to) is not Group or to in component.groups):
+        self.deliver(message, source, to, now)
+
+    def deliver(self, message: Message, source: Address, to: Address, now: float, without: ComponentHost | None = None) -> None:
+        """Deliver a message to the components that take it, but one."""
+        for component in list(self.components):
+            if component is not without and component.machine is not None and component.is_for(message, to):
                 component.machine.receive(message, source, to, now)
 
     def wake(self, now: float) -> None:
         """Wake the machines whose deadline is reached."""
-        for component in list(self._components):
+        for component in list(self.components):
             if component.machine is not None and component.machine.deadline <= now:
                 component.machine.wake(now)
         self.deadline = self._first_deadline()
 
     def resume(self, now: float) -> None:
         """Resume every machine."""
-        for component in list(self._components):
+        for component in list(self.components):
             if component.machine is not None:
                 component.machine.resume(now)
 
@@ -159,22 +171,28 @@ class CompositeMachine(Machine):
 
     def is_member(self, group: Group) -> bool:
         """Return whether any component is a member of the group."""
-        return any(group in component.groups for component in self._components)
+        return any(group in component.groups for component in self.components)
 
     def forget(self, component: ComponentHost) -> None:
         """Remove a component."""
-        self._components.remove(component)
+        self.components.remove(component)
+
+    def changed(self) -> None:
+        """Tell those who asked for it that a component joins or leaves a group."""
+        callbacks, self.on_change = self.on_change, []
+        for callback in callbacks:
+            callback()
 
     def counts(self) -> dict[str, int]:
         """Return the sums of the counters of all machines."""
         total: dict[str, int] = {}
-        for component in self._components:
+        for component in self.components:
             for name, count in ({} if component.machine is None else component.machine.counts()).items():
                 total[name] = total.get(name, 0) + count
         return total
 
     def _first_deadline(self) -> float:
-        machines = (component.machine for component in self._components)
+        machines = (component.machine for component in self.components)
         return min((machine.deadline for machine in machines if machine is not None), default=inf)
 
     def _on_event(self, event: Event) -> None:

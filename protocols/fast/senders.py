@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from mypy_extensions import mypyc_attr, trait
 
-from protocols.fast.contract import FastMachine
+from protocols.fast.contract import FastMachine, Other
 from protocols.fast.group import MachineGroup, SenderGroup
-from protocols.machine import Address, Machine, Message
+from protocols.machine import Address, Message
 
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
@@ -29,7 +29,10 @@ class FollowingMachine(FastMachine):
 
     @staticmethod
     def sender_of(message: Message) -> Hashable:
-        """Return what names the sender that a message comes from, or that feedback is for; None if it has none."""
+        """Return what names the sender that a message comes from, or that feedback is for.
+
+        None: the message has no effect on machines of this class.
+        """
         raise NotImplementedError(message)
 
     @property
@@ -48,39 +51,38 @@ class FollowingMachine(FastMachine):
 
 
 class SenderGroups(MachineGroup):
-    """See the module. The following machines must be of one class; `machines` is not copied and must not change."""
+    """See the module. `followers` are of one class, or None; the list is not copied and must not change.
 
-    __slots__ = ("_followers", "_groups", "_kind", "_others", "_single")
+    `others` receive every message singly, or feedback only, if nothing else has an effect on them.
+    """
 
-    def __init__(self, machines: list[Any], kind: type[FollowingMachine]) -> None:
+    __slots__ = ("_followers", "_groups", "_kind", "_others", "_others_for_content", "_single")
+
+    def __init__(self, followers: list[Any], others: list[Other]) -> None:
         super().__init__()
-        self._kind = kind
-        # The machines that do not follow senders, with their indices.
-        self._others: list[tuple[int, Machine]] = []
-        self._followers: list[Any] = machines
-        if any(type(machine) is not kind for machine in machines):
-            self._followers = [machine if type(machine) is kind else None for machine in machines]
-            self._others = [(index, machine) for index, machine in enumerate(machines) if type(machine) is not kind]
+        self._followers = followers
+        self._kind: type[FollowingMachine] = next(type(each) for each in followers if each is not None)
+        self._others = others
+        self._others_for_content = [each for each in others if not each[2]]
         self._groups: dict[Hashable, SenderGroup] = {}
         # Whether the machines are their own views, those of the only sender.
         self._single = True
 
     def tell(self, message: Message, source: Address, to: Address, now: float, lost_by: Sequence[int]) -> None:
         """Deliver a message to all machines but those at the indices `lost_by`."""
-        for index, machine in self._others:
-            if index not in lost_by and (message.is_feedback or not _takes_feedback_only(machine)):
+        for index, machine, _ in self._others if message.is_feedback else self._others_for_content:
+            if index not in lost_by:
                 machine.receive(message, source, to, now)
         sender = self._kind.sender_of(message)
-        group = self._groups.get(sender)
-        if group is None and not message.is_feedback and sender is not None:
-            group = self._make_group(sender)
-        if group is not None:
-            group.tell(message, source, to, now, lost_by)
-            return
-        for index, machine in enumerate(self._followers):
-            if machine is not None and index not in lost_by:
-                machine.leave_lockstep_for(message)
-                machine.receive(message, source, to, now)
+        if sender in self._groups:
+            self._groups[sender].tell(message, source, to, now, lost_by)
+        elif sender is not None and not message.is_feedback:
+            self._make_group(sender).tell(message, source, to, now, lost_by)
+        elif sender is not None:
+            # Some may have received a message of this sender on their own.
+            for index, machine in enumerate(self._followers):
+                if machine is not None and index not in lost_by:
+                    machine.receive(message, source, to, now)
 
     def follow(self, burst: "Burst") -> SenderGroup:
         """Return the group that is advanced over the messages of this burst and others of its sender."""
@@ -106,7 +108,3 @@ class SenderGroups(MachineGroup):
     def _group_of_views(self, sender: Hashable) -> SenderGroup:
         views = [None if machine is None else machine.view_of(sender) for machine in self._followers]
         return self._kind.make_sender_group(views)
-
-
-def _takes_feedback_only(machine: Machine) -> bool:
-    return isinstance(machine, FastMachine) and machine.takes_feedback_only

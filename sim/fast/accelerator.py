@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from protocols.fast.group import MachineGroup
-from protocols.machine import Machine, Message
+from protocols.machine import Address, Machine, Message
 from sim.acceleration import Accelerator, deliver_each
 from sim.fast.batches import Batches
 from sim.fast.lookahead import Lookahead
-from sim.fast.machines import begins_chain, fast_machine, make_group
+from sim.fast.machines import are_hosted, begins_chain, fast_machine, fast_machines, make_group
 from sim.fast.tree import tree_of
 from sim.flight import Flight, Route
 from sim.group_members import GroupMembers
@@ -38,16 +38,16 @@ class LockstepAccelerator(Accelerator):
             machines = members.machines
             assert machines is not None, "the members are packed before a delivery"
             if len(machines) >= LOCKSTEP_MINIMUM and begins_chain(flight.message):
-                lockstep = members.lockstep = self._make_group(machines)
+                lockstep = members.lockstep = self._make_group(members, flight.route.to)
             if lockstep is None:
                 deliver_each(machines, flight, lost_by, now)
                 return
         assert isinstance(lockstep, MachineGroup)
         lockstep.tell(flight.message, flight.source, flight.route.to, now, lost_by)
 
-    def _make_group(self, machines: list[Machine]) -> MachineGroup | None:
-        group = make_group(machines)
-        if group is not None:
+    def _make_group(self, members: GroupMembers, to: Address) -> MachineGroup | None:
+        group = make_group(members, to)
+        if group is not None and are_hosted(members.machines or ()):
             group.send_batch = self._batches.send
         return group
 
@@ -55,6 +55,10 @@ class LockstepAccelerator(Accelerator):
         """See `Accelerator`; the machine may go on with a burst it planned, or plan another one."""
         machine = fast_machine(host.machine)
         if machine is None:
+            for part in fast_machines(host.machine):
+                each: Machine = part
+                if each.deadline <= now and part.fast_state.coordinator is not None:
+                    part.wake_in_lockstep(now)
             host.machine.wake(now)
             return
         if machine.fast_state.coordinator is not None:
@@ -72,11 +76,17 @@ class LockstepAccelerator(Accelerator):
         found = fast_machine(machine)
         if found is not None:
             found.leave_lockstep()
+        else:
+            for part in fast_machines(machine):
+                part.leave_lockstep()
 
     def before_receive(self, machine: Machine, message: Message) -> None:
         """See `Accelerator`; a machine that plans bursts looks after them in `receive`, as when a group gets the message."""
         found = fast_machine(machine)
-        if found is not None and not found.plans_bursts:
+        if found is None:
+            for part in fast_machines(machine):
+                part.leave_lockstep_for(message)
+        elif not found.plans_bursts:
             found.leave_lockstep_for(message)
 
     def route_changed(self, route: Route) -> None:

@@ -49,11 +49,12 @@ class LastHop(Point, Pending):
         members = self.endpoint.groups.get(self._in_flight.route.to)
         if members is None or not members.present:
             return True
-        machines = members.pack() if members.machines is None else members.machines
+        if members.machines is None:
+            members.pack()
         if members.members is not None:
             return False
         if members.lockstep is None:
-            members.lockstep = make_group(machines)
+            members.lockstep = make_group(members, self._in_flight.route.to)
         if not isinstance(members.lockstep, MachineGroup):
             return False
         lockstep = members.lockstep.follow(burst)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any, Final, cast
 
 from protocols.events import SenderHeard
-from protocols.fast.contract import FastMachine
+from protocols.fast.contract import FastMachine, Other
 from protocols.fast.group import MachineGroup
 from protocols.fast.lockstep import LockstepGroup
 from protocols.fast.senders import FollowingMachine, SenderGroups
@@ -92,9 +92,9 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
         super().receive(message, source, to, now)
 
     @staticmethod
-    def make_group(machines: list[Any]) -> MachineGroup:
-        """Return a group of receivers; machines of other classes may be among them."""
-        return SenderGroups(machines, next(type(each) for each in machines if isinstance(each, FastNormReceiver)))
+    def make_group(machines: list[Any], others: list[Other]) -> MachineGroup:
+        """Return a group of receivers and others."""
+        return SenderGroups(machines, others)
 
     @staticmethod
     def make_sender_group(views: list[Any]) -> LockstepGroup:

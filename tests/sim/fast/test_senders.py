@@ -8,13 +8,20 @@ from hypothesis import strategies as st
 
 from benchmarks.cases import CASES, OURS
 from benchmarks.cases import run as measure
+from experiments.running.content import Accounted, Extent
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
 from experiments.search.search import random_plan
-from protocols.machine import Message
+from protocols.composite import ComponentHost, CompositeMachine
+from protocols.machine import Content, Group, Message
 from protocols.norm.fast.views import SenderView
+from protocols.registry import protocol
 from protocols.rng import Rng, key_of
+from sim.network import Network
+from topologies.generators import Lan
 
+NORM = protocol("norm")
+CONFIG = NORM.config(rate=250_000.0, segment=1000, grtt=0.05)
 LOSSES = st.sampled_from(["0%", "1%", "5%", "15%"])
 LINKS = st.fixed_dictionaries(
     {
@@ -58,7 +65,7 @@ def assert_same(written: dict[str, Any]) -> None:
     assert fast == strict
 
 
-@settings(deadline=None, max_examples=25, derandomize=True)
+@settings(deadline=None, max_examples=16, derandomize=True)
 @given(
     st.sampled_from(["lan", "star"]), LINKS, PARAMETERS, st.lists(WORK, min_size=2, max_size=8), GUESTS, st.integers(0, 2**32)
 )
@@ -77,6 +84,56 @@ def test_random_faults_with_several_senders(parity: int, number: int) -> None:
     written = scenario("lan", link, protocol, [(100_000, "0s"), (60_000, "20ms"), (60_000, "20ms")], seed=number)
     written["faults"] = random_plan(Rng(key_of(31, number)), parse(written, "senders").build_topology(), 1.0)
     assert_same(written)
+
+
+GROUPS = ("239.0.1.1:6000", "239.0.1.2:6000")
+MEMBERS = ["sender", *(f"r{number}" for number in range(1, 13))]
+
+
+@settings(deadline=None, max_examples=10, derandomize=True)
+@given(
+    st.sampled_from(["lan", "star"]),
+    LINKS,
+    PARAMETERS,
+    st.lists(st.tuples(st.integers(0, 12), st.sampled_from(GROUPS), WORK), min_size=2, max_size=5),
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_hosts_that_send_to_one_group_and_receive_another(
+    kind: str, link: dict[str, Any], parameters: dict[str, Any], works: list[Any], is_crossed: bool, seed: int
+) -> None:
+    written = scenario(kind, link, {"name": "norm", **parameters}, [], seed=seed)
+    for number, group, (size, at) in works:
+        senders = [MEMBERS[each] for each, to, _ in works if to == group]
+        members = [name for name in MEMBERS if name not in senders]
+        written["workload"].append({"from": MEMBERS[number], "group": group, "size": size, "at": at, "members": members})
+    if is_crossed:
+        written["traffic"] = [{"kind": "poisson", "from": "r1", "to": "r2", "rate": "1Mbit", "size": 700}]
+    assert_same(written)
+
+
+@pytest.mark.parametrize("when", [0.0, 0.051, 0.2])
+def test_a_part_of_a_host_stops_while_another_stays_in_the_group(when: float) -> None:
+    """Every host sends to the group and receives it."""
+    outcomes = []
+    for engine in ("fast", "strict"):
+        link = {"rate": "50Mbit", "delay": "2ms", "down": {"loss": "3%"}}
+        topology = Lan.model_validate({"kind": "lan", "receivers": 7, "link": link}).build()
+        network, group, makers = Network(topology, seed=3, engine=engine), Group("239.0.0.1:1"), NORM.makers(engine == "fast")
+        parts: list[ComponentHost] = []
+        for node, name in enumerate(topology.hosts, 1):
+            composite = CompositeMachine(network.host(name))
+            receiving, sending = (composite.component(role, lambda message: True) for role in ("receiver", "sender"))
+            receiving.run(makers.make_receiver(receiving, CONFIG, node, group), lambda event: None, lambda offer: Accounted())
+            sender = makers.make_sender(sending, CONFIG, node, group, 7)
+            sending.run(sender, lambda event: None)
+            sending.call(sender.submit, Content(Extent(40_000 + 1000 * node), b"name"))
+            parts.append(receiving)
+        network.later(when, parts[3].stop)
+        network.later(when + 0.01, parts[5].stop)
+        network.run(3.0)
+        outcomes.append((network.fingerprint(), network.deliveries, network.links()))
+    assert outcomes[0] == outcomes[1]
 
 
 def test_receivers_in_lockstep_with_one_sender_are_not_called_whatever_they_lack_of_another(
