@@ -27,8 +27,8 @@ def fast_machine(machine: Any) -> FastMachine | None:
 
 
 def fast_machines(machine: Machine) -> Sequence[FastMachine]:
-    """Return the fast machines that a composite machine consists of; none of another machine."""
-    if type(machine) is not CompositeMachine:
+    """Return the fast machines that a composite machine consists of; none if it is not in a group, and of other machines."""
+    if type(machine) is not CompositeMachine or not machine.on_change:
         return _NONE
     found = [fast_machine(component.machine) for component in machine.components]
     return [each for each in found if each is not None]
@@ -67,7 +67,8 @@ def make_group(members: GroupMembers, to: Address) -> MachineGroup | None:
             others.append((index, whole, _takes_feedback_only(whole)))
         elif part is not None:
             assert isinstance(whole, CompositeMachine)
-            whole.on_change.append(members.dissolve)
+            if members.dissolve not in whole.on_change:
+                whole.on_change.append(members.dissolve)
             beside = [each.machine for each in whole.components if each is not part and to in each.groups]
             if beside:
                 others.append((index, _Rest(whole, part), all(map(_takes_feedback_only, beside))))
