@@ -7,9 +7,9 @@ from typing import Final
 from protocols.fec import decode
 from protocols.machine import Sink
 from protocols.norm.maps import NONE, BlockBitmaps, bit_runs
-from protocols.norm.messages import Fti
+from protocols.norm.messages import Data, Fti
 
-__all__ = ["MOST_FRAGMENTS", "RxObject"]
+__all__ = ["MOST_FRAGMENTS", "RxObject", "fits"]
 
 MOST_FRAGMENTS: Final = 1 << 14
 """Incomplete blocks and ranges of missing blocks of an object, beyond which symbols that make more of them are not taken."""
@@ -67,6 +67,14 @@ class RxObject:
         return 0 if parity is None else parity.get(block, 0)
 
     # -- what is missing ---------------------------------------------------------------------------------------------
+
+    def abort(self, reason: str) -> str:
+        """Abort the sink; return the reason, with the sink's error if it fails."""
+        try:
+            self.sink.abort()
+        except OSError as error:
+            return f"{reason}; sink: {error}"
+        return reason
 
     def skip(self, block: int, symbol: int, to_block: int, to_symbol: int) -> None:
         """Record the loss of everything from (block, symbol) up to, but without, (to_block, to_symbol)."""
@@ -215,3 +223,16 @@ class RxObject:
         parities = {number: self._stored[block, number] for number in range(have.bit_length()) if have >> number & 1}
         for index, payload in decode(fti.block, fti.parity, length, sources, parities).items():
             self.write(block, index, payload[: partition.payload(first + index)])
+
+
+def fits(message: Data, fti: Fti) -> bool:
+    """Return whether the symbol is one of its object, with the right number of bytes."""
+    if message.fti is not None and message.fti is not fti and message.fti != fti:
+        return False
+    partition = fti.partition
+    if message.block >= partition.blocks:
+        return False
+    length = partition.length(message.block)
+    if message.symbol >= length:
+        return message.symbol - length < fti.parity and message.length == partition.vector(message.block)
+    return message.length == partition.payload(partition.first(message.block) + message.symbol)

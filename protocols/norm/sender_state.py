@@ -9,8 +9,16 @@ from functools import lru_cache
 from math import inf
 from typing import ClassVar, Final, TypeAlias
 
-from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
-from protocols.machine import Offer
+from protocols.events import (
+    InfoReceived,
+    ObjectAborted,
+    ObjectOpened,
+    ObjectReceived,
+    ObjectsAborted,
+    SenderReset,
+    SenderSilent,
+)
+from protocols.machine import Address, Offer
 from protocols.norm.backoff import NEVER
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
@@ -44,7 +52,7 @@ from protocols.norm.nack_process import (
 from protocols.norm.position import START, Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.rx_object import RxObject
+from protocols.norm.rx_object import RxObject, fits
 from protocols.norm.sender_profile import unknown_sender
 from protocols.norm.session import Session
 from protocols.serial import ahead
@@ -87,6 +95,7 @@ class SenderState:
         "_silent_periods",
         "duplicates",
         "first_sequence",
+        "host",
         "is_complete",
         "last_heard",
         "lost",
@@ -96,6 +105,7 @@ class SenderState:
         "position",
         "probe_response",
         "session",
+        "strangers",
     )
 
     process_type: ClassVar[type[NackProcess]] = NackProcess
@@ -116,6 +126,10 @@ class SenderState:
         """The sequence number of the sender's first message, as far as known; None once the receiver has joined."""
         self.lost = self.duplicates = 0
         """Messages of the sender that did not arrive; content that was of no use."""
+        self.host: Address | None = None
+        """The host whose messages these are; None for any (see `sender_host`)."""
+        self.strangers = 0
+        """Messages in the sender's name from other hosts that were ignored."""
         self._base = 0
         self._profile = unknown_sender()
         self._idle_at = inf
@@ -130,7 +144,7 @@ class SenderState:
         self.last_heard = now
         if self._idle_at == inf:
             self._silent_periods = 0
-            self._idle_at = _later(now, self._activity_period())
+            self._idle_at = _later(now, self.activity_period())
         sequence = self._count_losses(message.sequence)
         has_moved = False
         if isinstance(message, Data):
@@ -238,7 +252,7 @@ class SenderState:
         is_current = key == self.position.object_id or self._advance_to(key)
         item = self.objects.get(key) or self._object_of(message)
         fti = item.fti if item is not None else message.fti
-        if fti is None or not _fits(message, fti):
+        if fti is None or not fits(message, fti):
             self.session.count("ignored")
             return False
         position, length = self.position, fti.partition.length(block)
@@ -517,18 +531,27 @@ class SenderState:
         self.nack_process = None
 
     def _give_up(self, keys: list[int], reason: str) -> None:
-        """Abort objects that will not be complete."""
-        assert self.origin is not None
+        """Abort objects that will not be complete; consecutive ones of which nothing is known are told by one event."""
+        first, count = 0, 0
         for key in keys:
             item = self.objects.pop(key)
+            if item is None and count and key == (first + count) & 0xFFFF:
+                count += 1
+                continue
+            self._tell_aborted(first, count, reason)
+            first, count = key, int(item is None)
             if item is not None:
-                try:
-                    item.sink.abort()
-                except OSError as error:
-                    reason = f"{reason}; sink: {error}"
-            self.session.count("objects_aborted")
-            self.session.ports.notify(ObjectAborted(self.origin.source_id, key, reason))
+                self._tell_aborted(key, 1, item.abort(reason))
+        self._tell_aborted(first, count, reason)
         self._update_completeness()
+
+    def _tell_aborted(self, first: int, count: int, reason: str) -> None:
+        """Notify the application of so many aborted objects, from id `first` on; an event each would cost too much."""
+        if count:
+            node = self.node
+            event = ObjectAborted(node, first, reason) if count == 1 else ObjectsAborted(node, first, count, reason)
+            self.session.count("objects_aborted", count)
+            self.session.ports.notify(event)
 
     # -- NACKs -----------------------------------------------------------------------------------------------------
 
@@ -642,12 +665,13 @@ class SenderState:
 
     # -- activity --------------------------------------------------------------------------------------------------
 
-    def _activity_period(self) -> float:
+    def activity_period(self) -> float:
+        """Return the seconds of an activity period."""
         return max(1.0, 2 * self.session.config.robust * self._profile.grtt)
 
     def renew_activity(self, last_heard: float, now: float) -> bool:
         """Begin the activity period that follows the last message; return False when that one is over."""
-        period = self._activity_period()
+        period = self.activity_period()
         if last_heard + period <= now:
             return False
         self._silent_periods = 0
@@ -658,7 +682,7 @@ class SenderState:
         """The activity period is over: if the sender was silent, request what is missing; at last report it."""
         if self.renew_activity(self.last_heard, now):
             return
-        position, period = self.position, self._activity_period()
+        position, period = self.position, self.activity_period()
         if self.last_heard >= self._idle_at - period:
             # A message arrived at the very moment of the last check.
             self._silent_periods = 0
@@ -672,16 +696,3 @@ class SenderState:
         self._idle_at = inf
         self._set_next_new(*next_new)
         self.session.ports.notify(SenderSilent(self.origin.source_id))
-
-
-def _fits(message: Data, fti: Fti) -> bool:
-    """Return whether the symbol is one of its object, with the right number of bytes."""
-    if message.fti is not None and message.fti is not fti and message.fti != fti:
-        return False
-    partition = fti.partition
-    if message.block >= partition.blocks:
-        return False
-    length = partition.length(message.block)
-    if message.symbol >= length:
-        return message.symbol - length < fti.parity and message.length == partition.vector(message.block)
-    return message.length == partition.payload(partition.first(message.block) + message.symbol)
