@@ -136,6 +136,30 @@ def test_a_part_of_a_host_stops_while_another_stays_in_the_group(when: float) ->
     assert outcomes[0] == outcomes[1]
 
 
+def test_deliveries_without_an_effect_are_counted_at_their_time_and_a_sender_that_stops_gets_no_more() -> None:
+    networks = []
+    for engine in ("fast", "strict"):
+        topology = Lan.model_validate({"kind": "lan", "receivers": 9, "link": {"rate": "10Mbit", "delay": "20ms"}}).build()
+        network, group, makers = Network(topology, seed=3, engine=engine), Group("239.0.0.1:1"), NORM.makers(engine == "fast")
+        for node, name in reversed(list(enumerate(topology.hosts, 1))):
+            host = network.host(name)
+            if node > 3:
+                host.run(makers.make_receiver(host, CONFIG, node, group), lambda event: None, lambda offer: Accounted())
+                continue
+            sender = makers.make_sender(host, CONFIG, node, group, 7)
+            host.run(sender, lambda event: None)
+            host.call(sender.submit, Content(Extent(60_000), b"name"))
+        network.later(0.1234, network.host("r1").stop)
+        networks.append(network)
+    for step in range(60):
+        for network in networks:
+            network.run(0.00513 * step)
+        assert networks[0].deliveries == networks[1].deliveries
+        assert networks[0].links() == networks[1].links()
+    assert networks[0].fingerprint() == networks[1].fingerprint()
+    assert networks[0].events < networks[1].events / 4
+
+
 def test_receivers_in_lockstep_with_one_sender_are_not_called_whatever_they_lack_of_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
