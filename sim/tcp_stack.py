@@ -200,7 +200,7 @@ class TcpStack:
         with_events = fabric.kernel.with_events
         shims = fabric.fault_shims
         shim = shims.get(host.place) if shims else None
-        fabric.accelerator.before_receive(host.machine)
+        fabric.accelerator.before_input(host.machine)
         for message, octets in messages:
             if end.state != OPEN:
                 break
