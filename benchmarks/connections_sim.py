@@ -55,7 +55,7 @@ def _ours(topology: Topology, size: int, messages: int) -> float:
         host = network.host(name)
         machines.append(make(host))
         host.run(machines[-1], _ignore)
-    used = timed(lambda: network.run(until=60.0, over=None))
+    used = timed(lambda: network.run(until=60.0))
     _check(machines, messages)
     return used
 
@@ -90,12 +90,8 @@ def _idle(connections: int) -> float:
     for name, make in _machines(topology.hosts, 100, 1).items():
         host = network.host(name)
         host.run(make(host), _ignore)
-    for name in topology.hosts:
-        network.plain_link  # noqa: B018
-        del name
     gc.collect()
     tracemalloc.start()
-    network.run(until=0.19)
     network.run(until=1.0)
     gc.collect()
     used = tracemalloc.get_traced_memory()[0]

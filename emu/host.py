@@ -69,6 +69,7 @@ class UdpHost:
 
     trace: Callable[[str, object], None] | None = None
     _run_receiver: RunReceiver | None = None
+    _selective: Selective | None = None
     _latest = 0.0
     _queue_drops = 0
     _is_queueing = False
@@ -106,7 +107,6 @@ class UdpHost:
         self.traffic = Traffic()
         self.address = address_of(interface)
         self._loop = loop
-        self._selective: Selective | None = None
         self._epoch = inf if held else loop.time()
         self._unix = time.time()
         self._scheduled: list[tuple[float, Callable[[], None]]] = []

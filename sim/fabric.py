@@ -1,7 +1,7 @@
 """What all hosts, links and switches of one network share."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from protocols.machine import Codec, Message
 from protocols.rng import Rng, key_of
@@ -16,11 +16,9 @@ from sim.kernel import Kernel
 from sim.membership import Membership
 from sim.routes import Routes
 from sim.stats import Observer
+from sim.tcp.stack import Connections
 from sim.timers import KernelHost
 from topologies.spec import Topology
-
-if TYPE_CHECKING:
-    from sim.tcp.stack import TcpStack
 
 __all__ = ["Fabric", "OnDelivery"]
 
@@ -54,7 +52,7 @@ class Fabric:
         """Encodes and decodes every packet once, where one is set."""
         self.on_delivery: OnDelivery | None = None
         """Called for every delivery; only in the strict engine."""
-        self.tcp: TcpStack
+        self.tcp: Connections
         """The connections of all hosts."""
         self.fingerprinter = Fingerprint()
         self.traffic = Traffic()

@@ -5,7 +5,7 @@ from ipaddress import IPv4Address
 from protocols.machine import Address, Group
 from sim.addresses import name_and_port
 from topologies.addressing import endpoint_of_group, host_address
-from topologies.frames.building import frame
+from topologies.frames.building import frame, tcp_frame
 from topologies.spec import Topology
 
 __all__ = ["PORT", "Framer"]
@@ -39,6 +39,10 @@ class Framer:
     def frame(self, source: Address, to: Address, payload: bytes, number: int) -> bytes:
         """Return the frame from one of the topology's addresses to another."""
         return frame(self.endpoint(source), self.endpoint(to), payload, number)
+
+    def tcp_frame(self, source: Address, to: Address, segment: bytes, number: int) -> bytes:
+        """Return the frame of a TCP segment between two hosts; its ports are in the segment."""
+        return tcp_frame(self.endpoint(source)[0], self.endpoint(to)[0], segment, number)
 
 
 def _is_endpoint(name: str) -> bool:

@@ -219,7 +219,8 @@ class SimHost(KernelHost):
         if self.listens_to(flight):
             fabric = self.endpoint.fabric
             if isinstance(flight.message, Segment):
-                self._arrive_segment(flight, now)
+                if not fabric.fault_shims or not self._shuts_out(flight):
+                    fabric.tcp.arrive(self, flight, now)
                 return
             fabric.delivered += 1
             if fabric.on_delivery is not None:
@@ -227,12 +228,10 @@ class SimHost(KernelHost):
             fabric.accelerator.before_receive(self.machine)
             self.machine.receive(flight.message, flight.source, flight.route.to, now)
 
-    def _arrive_segment(self, flight: Flight, now: float) -> None:
-        """Take a segment of a connection, unless a fault shuts out the host that sent it."""
-        shim = self._fault_shim()
-        fabric = self.endpoint.fabric
-        if shim is None or not shim.shuts_out(flight, lambda later: fabric.tcp.arrive(self, flight, later)):
-            fabric.tcp.arrive(self, flight, now)
+    def _shuts_out(self, flight: Flight) -> bool:
+        """Whether a fault shuts out the host that sent a segment; it may arrive when the fault is over."""
+        shim, tcp = self._fault_shim(), self.endpoint.fabric.tcp
+        return shim is not None and shim.shuts_out(flight, lambda now: tcp.arrive(self, flight, now))
 
     def listens_to(self, flight: Flight) -> bool:
         """Whether the packet is for this host, or for a group it listens to."""
@@ -248,7 +247,11 @@ class SimHost(KernelHost):
         """
         to = packet.to
         if isinstance(to, Connection):
-            return self._write(to, packet)
+            if not isinstance(to, TcpEnd):
+                raise ContractError(f"{self.name} sends on a connection of another world: {to!r}")
+            if self.endpoint.processors is not None and self._is_delayed(partial(self._write_late, to, packet)):
+                return to.is_full
+            return to.write(packet.message, packet.size, self.endpoint.fabric.kernel.env._now)
         endpoint = self.endpoint
         if endpoint.processors is not None and self._is_delayed(partial(endpoint.transmit, self, packet, port)):
             return False
@@ -301,13 +304,6 @@ class SimHost(KernelHost):
                 self.parked = self.armed
             self.armed = when
             self.endpoint.fabric.timers.requests.append((when, self.place))
-
-    def _write(self, connection: Connection, packet: Packet) -> bool:
-        if not isinstance(connection, TcpEnd):
-            raise ContractError(f"{self.name} sends to a connection of another world: {connection!r}")
-        if self._is_delayed(partial(self._write_late, connection, packet)):
-            return connection.is_full
-        return connection.write(packet.message, packet.size, self.now)
 
     def _write_late(self, end: TcpEnd, packet: Packet) -> None:
         """Write what waited for the processor, unless the connection was closed meanwhile."""

@@ -4,6 +4,7 @@ Packets must be offered in order of time.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
@@ -15,6 +16,9 @@ from topologies.ethernet import Framing, wire_bytes
 from topologies.spec import LinkSpec
 
 __all__ = ["Link", "LinkGroup"]
+
+MOST_IDLE: Final = 64
+"""Separate queues of a group beyond those found busy at the last clearance, before idle ones are removed."""
 
 
 def _framing(spec: LinkSpec) -> tuple[int, Framing | None]:
@@ -98,6 +102,7 @@ class LinkGroup:
     """
 
     __slots__ = (
+        "_most",
         "delay",
         "dropped",
         "framing",
@@ -121,6 +126,7 @@ class LinkGroup:
         self.delay = spec.delay
         self.overhead, self.framing = _framing(spec)
         self.sampler = spec.loss.group(key, head.count)
+        self._most = MOST_IDLE
         self.separate_queues: dict[int, DropTailQueue] = {}
         """The queues of members that do not share `queue` now."""
         self.is_constant = True
@@ -194,9 +200,12 @@ class LinkGroup:
 
     def _carry_one(self, flight: Flight, member: int, now: float, arrivals: Arrivals) -> None:
         self.offered += 1
-        self.rejoin(now)
         lost = self.sampler is not None and self.sampler.lost(flight.identity, member)
         if member not in self.separate_queues:
+            if len(self.separate_queues) >= self._most:
+                # An idle queue is like the shared one when that is idle too, so it only takes room.
+                self.rejoin(now)
+                self._most = len(self.separate_queues) + MOST_IDLE
             self.separate_queues[member] = self.queue.fork()
         self._send_separately(flight, member, lost, now, arrivals)
 

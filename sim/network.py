@@ -9,6 +9,7 @@ from mypy_extensions import mypyc_attr
 from simpy import Environment
 
 from protocols.errors import UsageError
+from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
@@ -32,7 +33,7 @@ from sim.router import Router, StormSwitch, make_switch
 from sim.routes import Routes
 from sim.separate_links import SeparateLinks
 from sim.stats import LinkCounts, Observer
-from sim.tcp.stack import TcpStack
+from sim.tcp_stack import TcpStack
 from topologies.keys import loss_key, member_loss_key
 from topologies.node_models import HostModel
 from topologies.spec import LinkSpec, Topology
@@ -48,8 +49,9 @@ class Network:
     """Runs machines on the hosts of a topology.
 
     With `codec` (a factory) every packet is encoded and decoded once, and its size is checked; without, receivers get the very
-    object that was sent. `environment` may be shared with a user's own SimPy processes. Everything that happens is a function
-    of topology, machines and `seed`.
+    object that was sent. Connections are TCP with the options `connections`; `framing` says how messages lie in their streams.
+    `environment` may be shared with a user's own SimPy processes. Everything that happens is a function of topology, machines
+    and `seed`.
 
     Two engines leave equal fingerprints. `strict` spends one event on every delivery, keeps every link of a group apart, and
     raises ContractError when a machine does not announce an earlier deadline; `fast` groups arrivals and runs what is in
@@ -69,6 +71,7 @@ class Network:
         engine: str = "auto",
         on_delivery: OnDelivery | None = None,
         connections: TcpOptions | None = None,
+        framing: Callable[[], Framing] = LengthPrefixed,
     ) -> None:
         if engine not in ENGINES:
             raise UsageError(f"engine: {engine!r} is not allowed; one of {', '.join(ENGINES)}")
@@ -89,7 +92,7 @@ class Network:
         self.fabric = Fabric(topology, seed, kernel, forwarding, accelerator, routes)
         self.fabric.codec = codec() if codec is not None else None
         self.fabric.on_delivery = on_delivery
-        self.fabric.tcp = TcpStack(self.fabric, connections)
+        self.fabric.tcp = TcpStack(self.fabric, connections, framing)
         self.kernel = kernel
         self.env = kernel.env
         self._build()

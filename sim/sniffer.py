@@ -13,6 +13,8 @@ from sim.flight import Flight
 from sim.framer import Framer
 from sim.host_ports import HostPorts
 from sim.noise import Noise
+from sim.tcp.segment import Segment
+from sim.tcp.wire import encode
 from sim.timeline import Timeline
 from sim.watch import Fate, Passage, WatchedNetwork, Watcher, number_of
 from topologies.pcapng import INBOUND, OUTBOUND, PcapngWriter
@@ -80,12 +82,17 @@ class Encoder:
         number = number_of(flight)
         found = self._recent.get(number)
         if found is None:
-            codec = self.ports.codec(flight.place, name_and_port(flight.source)[1], self._codec)
-            payload = _payload(codec, flight.message, flight.size)
-            found = self._recent[number] = self._framer.frame(flight.source, flight.route.to, payload, number)
+            found = self._recent[number] = self._build(flight, number)
             if len(self._recent) > _RECENT:
                 self._recent.popitem(last=False)
         return found
+
+    def _build(self, flight: Flight, number: int) -> bytes:
+        if isinstance(flight.message, Segment):
+            return self._framer.tcp_frame(flight.source, flight.route.to, encode(flight.message), number)
+        codec = self.ports.codec(flight.place, name_and_port(flight.source)[1], self._codec)
+        payload = _payload(codec, flight.message, flight.size)
+        return self._framer.frame(flight.source, flight.route.to, payload, number)
 
 
 def _payload(codec: Codec, message: Any, size: int) -> bytes:

@@ -267,6 +267,7 @@ class WatchedNetwork(Network):
         """Passages whose outcome was not known when the packet was offered, by its number and the node it may arrive at."""
         self._kinds: dict[type, type] = {}
         super().__init__(*args, **options)
+        self.fabric.tcp.is_watched = True
         self.fabric.forwarding = _WatchedForwarding(self.fabric.forwarding, self)
         for watcher in watchers:
             watcher.begin(self)

@@ -107,8 +107,14 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
 def _network(scenario: Scenario, topology: Topology, codec: Callable[[], Codec] | None, watchers: Sequence[Watcher]) -> Network:
     """Build the network of a scenario; `codec` is for messages that are encoded on the way."""
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
-    options = scenario.connections.options()
-    network = make(topology, seed=scenario.seed, codec=codec, engine=scenario.engine, connections=options)
+    network = make(
+        topology,
+        seed=scenario.seed,
+        codec=codec,
+        engine=scenario.engine,
+        connections=scenario.connections.options(),
+        framing=scenario.protocol.spec.framing,
+    )
     for host, ttl in scenario.scopes.items():
         network.limit_scope(host, ttl)
     return network

@@ -4,8 +4,9 @@ Differences to a kernel's: numbers do not wrap, a segment is repeated as it was 
 open and no path MTU discovery, and both directions end together, as `ConnectionPorts.hang_up` says.
 """
 
+from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from protocols.connection import Connection, Reason
 from protocols.errors import ContractError, WireError
@@ -13,16 +14,11 @@ from protocols.machine import Message
 from protocols.tcp.congestion import CONTROLS
 from protocols.tcp.options import KEEP_IDLE, KEEP_INTERVAL, KEEP_PROBES, SILENCE, SYN_RETRIES
 from protocols.tcp.rtt import LEAST, MOST, RttEstimator
+from sim.flight import Hop, Route
 from sim.tcp.reassembly import Reassembly
 from sim.tcp.scoreboard import Scoreboard, Sent
-from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sim.flight import Hop, Route
-    from sim.host import SimHost
-    from sim.tcp.stack import TcpStack
+from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment, SynSegment
+from sim.tcp.stack import Stack
 
 __all__ = ["OPEN", "TcpEnd"]
 
@@ -57,74 +53,26 @@ class TcpEnd(Connection):
     """
 
     __slots__ = (
-        "_ack_at",
-        "_ack_now",
-        "_acked",
-        "_acks",
-        "_armed",
-        "_control",
-        "_duplicate",
-        "_echo",
-        "_edge",
-        "_expected",
-        "_fin_acked",
-        "_finished",
-        "_heard_at",
-        "_held",
-        "_idle_at",
-        "_inside",
-        "_interactive",
-        "_is_probe",
-        "_limit",
-        "_limited",
-        "_offered",
-        "_options",
-        "_ordinal",
-        "_passive",
-        "_probe_again",
-        "_probe_end",
-        "_probes",
-        "_progress_at",
-        "_reader",
-        "_reason",
-        "_reassembly",
-        "_recover",
-        "_recovery",
-        "_retries",
-        "_rtt",
-        "_score",
-        "_sent_at",
-        "_small",
-        "_stack",
-        "_timer_at",
-        "_to",
-        "_told",
-        "_unread",
-        "_writer",
-        "hops",
-        "host",
-        "identity",
-        "is_full",
-        "key",
-        "name",
-        "port",
-        "route",
-        "serial",
-        "state",
+        *("_ack_at", "_ack_now", "_acked", "_acks", "_armed", "_control", "_duplicate", "_echo", "_edge", "_expected"),
+        *("_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_inside", "_interactive", "_is_probe", "_limit"),
+        *("_limited", "_offered", "_options", "_ordinal", "_passive", "_probe_again", "_probe_end", "_probes"),
+        *("_progress_at", "_reader", "_reason", "_reassembly", "_recover", "_recovery", "_retries", "_rtt", "_score"),
+        *("_sent_at", "_small", "_stack", "_timer_at", "_to", "_told", "_unread", "_writer", "hops", "host", "identity"),
+        *("is_full", "key", "name", "port", "route", "serial", "state"),
     )
 
     identity: int
     """The upper 32 bits of the identities of its segments."""
     serial: int
     """Number of the end in the network."""
-    route: "Route"
-    hops: "Sequence[Hop]"
+    route: Route
+    hops: Sequence[Hop]
     """The first links of its route."""
 
-    def __init__(self, stack: "TcpStack", host: "SimHost", port: int, key: Key, peer: object, now: float) -> None:
+    def __init__(self, stack: Stack, host: Any, port: int, key: Key, peer: object, now: float) -> None:
         super().__init__(peer)
         self._stack = stack
-        self._options = options = stack.options
+        self._options = stack.options
         self.host = host
         self.name = host.name
         self.port = port
@@ -137,10 +85,18 @@ class TcpEnd(Connection):
         """Whether the machine was told that the connection is closed, or is gone."""
         self._inside = False
         """Whether the machine is being told something, so that what it writes is sent afterwards."""
-        # Sending.
-        self._writer = stack.writer(host.place, port)
+        self._writer, self._reader = stack.streams(host, port)
+        self._begin_sending(now)
+        self._begin_receiving()
+        self._armed = self._timer_at = self._ack_at = inf
+        self._idle_at = now + KEEP_IDLE
+        self._is_probe = False
+        """Whether the timer of retransmission is that of a tail loss probe."""
+        self._heard_at, self._probes = now, 0
+
+    def _begin_sending(self, now: float) -> None:
         self._score = Scoreboard()
-        self._control = CONTROLS[options.control](FIRST_WINDOW)
+        self._control = CONTROLS[self._options.control](FIRST_WINDOW)
         self._rtt = RttEstimator(LEAST)
         self._edge = 1
         """Number of the first byte that the peer has no room for."""
@@ -152,12 +108,12 @@ class TcpEnd(Connection):
         # The tail loss probe under way: the end of what was sent before (0: none), and whether it was a retransmission.
         self._probe_end, self._probe_again = 0, False
         self._sent_at = self._progress_at = now
-        # Receiving.
-        self._reader = stack.reader(host.place, port)
+
+    def _begin_receiving(self) -> None:
         self._reassembly = Reassembly()
         # The number of the first byte that has not arrived, what was acknowledged last, the time stamp to be echoed.
         self._expected = self._acked = self._echo = 0
-        self._limit = self._offered = 1 + options.buffer
+        self._limit = self._offered = 1 + self._options.buffer
         """Number of the first byte that there is no room for; and what the peer knows of it."""
         self._unread = 0
         """Bytes of messages that the machine has not read."""
@@ -166,12 +122,11 @@ class TcpEnd(Connection):
         self._duplicate: tuple[int, int] | None = None
         """Range of a segment that arrived again, to be reported (RFC 2883)."""
         self._ack_now = self._finished = self._interactive = self._passive = False
-        # Timers.
-        self._armed = self._timer_at = self._ack_at = inf
-        self._idle_at = now + KEEP_IDLE
-        self._is_probe = False
-        """Whether the timer of retransmission is that of a tail loss probe."""
-        self._heard_at, self._probes = now, 0
+
+    @property
+    def window(self) -> float:
+        """Congestion window, in segments."""
+        return self._control.window
 
     # What the machine does
 
@@ -200,8 +155,11 @@ class TcpEnd(Connection):
             self._control.restart(FIRST_WINDOW)
         writer.write(message, size)
         if not self._inside:
-            self._output(now)
-            self._arm()
+            unsent = writer.behind - score.nxt
+            # Else it waits for the ACK of another small segment, which is under way.
+            if unsent >= self._options.mss or self._may_be_small(unsent, unsent):
+                self._output(now)
+                self._arm()
         self.is_full = writer.behind - score.una >= self._options.buffer
         return self.is_full
 
@@ -222,7 +180,7 @@ class TcpEnd(Connection):
     def abort(self, now: float) -> None:
         """Reset the connection, because the process of the machine is gone."""
         if self.state != GONE:
-            self._stack.reset(self.host, self._to, self._score.nxt, now)
+            self._stack.reset(self.host, self._to, self._score.nxt, self._expected, now)
         self.vanish()
 
     def vanish(self) -> None:
@@ -319,18 +277,12 @@ class TcpEnd(Connection):
                 self._duplicate = segment.number, segment.end
             self._ack_now = True
             return
-        if reassembly:
+        self._take(segment, now)
+        if reassembly.early:
             # Without waiting, so that the peer learns soon how much of a gap is closed.
             self._ack_now = True
-            parts = [segment, *reassembly.take(segment.end)]
-        else:
-            parts = [segment]
-        for part in parts:
-            self._expected = part.end
-            if part.octets and self.state == OPEN:
-                self._read(part, now)
-            if part.flags & FIN:
-                self._finished = self._ack_now = True
+            for part in reassembly.take(segment.end):
+                self._take(part, now)
         self._limit = max(self._limit, self._expected + self._options.buffer - self._unread)
         self._plan_ack(segment, now)
 
@@ -348,28 +300,31 @@ class TcpEnd(Connection):
         elif self._ack_at == inf:
             self._ack_at = now + DELAYED_ACK
 
-    def _read(self, segment: Segment, now: float) -> None:
-        """Give the machine the messages that end in a segment; `reset` when they can't be decoded."""
+    def _take(self, segment: Segment, now: float) -> None:
+        """Take the next segment: give the machine the messages that end in it; `reset` when they can't be decoded."""
+        self._expected = segment.end
+        if segment.flags:
+            self._finished = self._ack_now = True
+        if self.state != OPEN or not segment.octets:
+            return
         try:
             messages = self._reader.read(segment.content)
         except WireError:
             self._stack.undecodable += 1
-            self._stack.reset(self.host, self._to, self._score.nxt, now)
+            self._stack.reset(self.host, self._to, self._score.nxt, self._expected, now)
             self._end("reset", now)
             return
-        if not messages:
-            return
-        stack = self._stack
-        self._inside = True
-        for message, octets in messages:
-            if self.state != OPEN:
-                break
-            if stack.deliver(self, message, now):
-                if self._held is None:
-                    self._held = []
-                self._held.append(octets)
-                self._unread += octets
-        self._inside = False
+        if messages:
+            self._inside = True
+            self._stack.deliver(self, messages, now)
+            self._inside = False
+
+    def hold(self, octets: int) -> None:
+        """Note that the machine reads the next message, of so many bytes, later: `wants_next` and `was_read` follow."""
+        if self._held is None:
+            self._held = []
+        self._held.append(octets)
+        self._unread += octets
 
     def _after(self, now: float) -> None:
         """Send what the segment that arrived makes possible, and tell the machine."""
@@ -462,37 +417,38 @@ class TcpEnd(Connection):
 
     def _output(self, now: float) -> None:
         """Send what the congestion window, the peer's window and Nagle's algorithm allow: first what is lost, then new data."""
-        score, control = self._score, self._control
-        window = int(control.window)
+        score, writer = self._score, self._writer
+        window = int(self._control.window)
+        mss = self._options.mss
+        self._limited = True
         while score.in_flight < window:
-            sent = score.next_lost()
+            sent = score.next_lost() if score.lost else None
             if sent is not None:
                 self._repeat(sent, now)
-            elif not self._send_next(now):
+                continue
+            unsent = writer.behind - score.nxt
+            octets = self._edge - score.nxt
+            if unsent >= mss <= octets:
+                self._send_new(mss, 0, now)
+            elif not self._send_rest(unsent, octets, now):
                 self._limited = False
                 break
-        else:
-            self._limited = True
-        if self._timer_at == inf and self._writer.behind > score.nxt and self.state >= OPEN:
+        if self._timer_at == inf and writer.behind > score.nxt and self.state >= OPEN:
             # The peer has no room; it says so when it has, and is asked in case that is lost.
             self._timer_at = now + self._rtt.timeout
 
-    def _send_next(self, now: float) -> bool:
-        """Send the next new segment, or the FIN behind the last one; returns False when none may be sent."""
-        score, writer = self._score, self._writer
-        nxt = score.nxt
-        unsent = writer.behind - nxt
-        if unsent <= 0:
-            # The FIN is behind all that was written, and is sent once.
-            if self.state != LEAVING or unsent < 0:
+    def _send_rest(self, unsent: int, room: int, now: float) -> bool:
+        """Send a segment that is not full, or the FIN behind the last one; returns False when none may be sent."""
+        if unsent > 0:
+            octets = min(unsent, room, self._options.mss)
+            if not self._may_be_small(octets, unsent):
                 return False
-            self._send_new(0, FIN, now)
+            self._send_new(octets, 0, now)
             return True
-        mss = self._options.mss
-        octets = min(unsent, mss, self._edge - nxt)
-        if octets < mss and not self._may_be_small(octets, unsent):
+        # The FIN is behind all that was written, and is sent once.
+        if self.state != LEAVING or unsent < 0:
             return False
-        self._send_new(octets, 0, now)
+        self._send_new(0, FIN, now)
         return True
 
     def _may_be_small(self, octets: int, unsent: int) -> bool:
@@ -535,7 +491,7 @@ class TcpEnd(Connection):
         """Put a transmission of a segment on the network."""
         stamp = sent.stamp = int(now * 1000)
         self._sent_at = now
-        kind = ControlSegment if sent.flags else Segment
+        kind = (SynSegment if sent.flags & SYN else ControlSegment) if sent.flags else Segment
         answers = self.state != CONNECTING
         segment = kind(
             self._to,
@@ -552,15 +508,17 @@ class TcpEnd(Connection):
             sent.push,
             sent.repeated,
         )
+        if isinstance(segment, SynSegment):
+            segment.mss = self._options.mss
         if answers:
             self._note_ack()
-            if not self._reassembly:
+            if not self._reassembly.early:
                 self._ack_now = False
-        self._stack.transmit(self, segment, now)
+        self._stack.send(self.host, self.name, self.route, self.hops, segment, now)
 
     def _send_ack(self, now: float, number: int = -1) -> None:
         """Send a segment without data: an ACK, or with an old `number` a probe that is answered by one."""
-        ranges = self._reassembly.ranges() if self._reassembly else ()
+        ranges = self._reassembly.ranges() if self._reassembly.early else ()
         if self._duplicate is not None:
             ranges = (self._duplicate, *ranges)[:3]
             self._duplicate = None
@@ -580,7 +538,7 @@ class TcpEnd(Connection):
         )
         self._note_ack()
         self._ack_now = False
-        self._stack.transmit(self, segment, now)
+        self._stack.send(self.host, self.name, self.route, self.hops, segment, now)
 
     def _note_ack(self) -> None:
         self._acked = self._expected
@@ -591,7 +549,9 @@ class TcpEnd(Connection):
 
     def _arm(self) -> None:
         """See to it that `expire` is called when the first timer expires."""
-        due = min(self._timer_at, self._ack_at, self._idle_at)
+        due = self._timer_at
+        due = min(due, self._ack_at)
+        due = min(due, self._idle_at)
         if due < self._armed:
             self._armed = due
             self._stack.post(self, due)
@@ -658,7 +618,7 @@ class TcpEnd(Connection):
         """Send a tail loss probe (RFC 8985, section 7.3): a new segment, or the last one again."""
         score = self._score
         self._is_probe = False
-        self._probe_again = not self._send_next(now)
+        self._probe_again = not self._send_rest(self._writer.behind - score.nxt, self._edge - score.nxt, now)
         if self._probe_again:
             sent = score.latest()
             if sent is not None:

@@ -11,23 +11,21 @@ _MOST_RANGES = 3
 class Reassembly:
     """Segments that arrived before earlier ones. Segments overlap only as repetitions of a whole."""
 
-    __slots__ = ("_early", "_ranges")
+    __slots__ = ("_ranges", "early")
 
     def __init__(self) -> None:
-        self._early: dict[int, Segment] = {}
+        self.early: dict[int, Segment] = {}
+        """By their first byte."""
         # Ranges (first byte, first byte behind), the one that grew last first.
         self._ranges: list[tuple[int, int]] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._early)
 
     def put(self, segment: Segment) -> bool:
         """Keep a segment; returns False for one that is kept already."""
         first, behind = segment.number, segment.end
-        if first in self._early:
+        if first in self.early:
             self._report((first, behind))
             return False
-        self._early[first] = segment
+        self.early[first] = segment
         rest = []
         for known in self._ranges:
             if known[1] == first:
@@ -50,7 +48,7 @@ class Reassembly:
         """Remove and return the segments that follow byte `number` without a gap."""
         found: list[Segment] = []
         while True:
-            segment = self._early.pop(number, None)
+            segment = self.early.pop(number, None)
             if segment is None:
                 break
             found.append(segment)

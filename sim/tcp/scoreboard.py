@@ -50,11 +50,11 @@ class Scoreboard:
         "_first",
         "_flying",
         "_known",
-        "_lost",
         "_records",
         "_second",
         "_third",
         "in_flight",
+        "lost",
         "nxt",
         "rtt",
         "turn",
@@ -71,8 +71,8 @@ class Scoreboard:
         """Round-trip time (seconds) measured by the latest ACK; negative: none."""
         self._records: dict[int, Sent] = {}
         self._flying: dict[int, Sent] = {}
-        # First bytes of segments that are lost, a heap; entries whose segment is not lost any more are ignored.
-        self._lost: list[int] = []
+        self.lost: list[int] = []
+        """First bytes of segments that are lost, a heap; entries whose segment is not lost any more are ignored."""
         # The three latest transmissions that arrived.
         self._first = self._second = self._third = 0
         # By the first byte of each range reported by SACK: the end up to which it was processed.
@@ -113,7 +113,7 @@ class Scoreboard:
             # Tables that were large once would stay so.
             records.clear()
             self._flying.clear()
-            self._lost.clear()
+            self.lost.clear()
             self._known.clear()
         return arrived
 
@@ -167,20 +167,20 @@ class Scoreboard:
 
     def _lose(self, sent: Sent) -> None:
         sent.state = LOST
-        heappush(self._lost, sent.begin)
+        heappush(self.lost, sent.begin)
 
     def lose_all(self) -> None:
         """Mark all segments as lost that are not known to have arrived."""
         self._flying.clear()
         self.in_flight = 0
-        self._lost.clear()
+        self.lost.clear()
         for sent in self._records.values():
             if sent.state != ARRIVED:
                 self._lose(sent)
 
     def next_lost(self) -> Sent | None:
         """Return the first segment that is lost and not yet repeated; the caller repeats it or asks again."""
-        lost = self._lost
+        lost = self.lost
         while lost:
             sent = self._records.get(lost[0])
             if sent is not None and sent.state == LOST:
@@ -194,8 +194,3 @@ class Scoreboard:
             if sent.state != ARRIVED:
                 return sent
         return None
-
-    @property
-    def has_loss(self) -> bool:
-        """Whether a segment is lost and not yet repeated."""
-        return self.next_lost() is not None

@@ -11,12 +11,14 @@ __all__ = [
     "HEADER",
     "RST",
     "SYN",
+    "TCP_HEADER",
     "AckSegment",
     "Content",
     "ControlSegment",
     "Key",
     "Segment",
-    "segment_size",
+    "SynSegment",
+    "options_size",
 ]
 
 FIN: Final = 1
@@ -25,11 +27,15 @@ RST: Final = 4
 
 HEADER: Final = 32
 """Bytes of the TCP header with the option of time stamps (RFC 7323), which every segment has."""
+TCP_HEADER: Final = HEADER - 8
+"""What links are told of it: they count the 8 bytes of a UDP header themselves (`LinkSpec.overhead`).
+
+So a segment with 1448 bytes of data occupies 1514 bytes: 14 Ethernet, 20 IPv4, 20 TCP, 12 time stamps, and the data.
+"""
 SYN_OPTIONS: Final = 8
 """More bytes of a SYN: largest segment, SACK permitted, window scale."""
 _SACK_OPTION: Final = 4
 _SACK_BLOCK: Final = 8
-_UDP: Final = 8
 
 Key: TypeAlias = tuple[int, int, int, int]
 """The end of a connection: the place and TCP port of its host, the place and TCP port of the peer."""
@@ -43,13 +49,13 @@ class Segment(Message):
 
     kind: ClassVar[str] = "segment"
     __slots__ = (
-        "_identity",
         "ack",
         "again",
         "content",
         "echo",
         "end",
         "flags",
+        "name",
         "number",
         "octets",
         "push",
@@ -85,7 +91,8 @@ class Segment(Message):
         self.end = number + octets + (1 if flags & 3 else 0)
         """Number of the first byte behind it; SYN and FIN count as one."""
         self.content = content
-        self._identity = identity
+        self.name = identity
+        """Its identity."""
         self.ack = ack
         """Number of the byte expected next; 0 when it acknowledges nothing."""
         self.window = window
@@ -104,7 +111,7 @@ class Segment(Message):
     @property
     def identity(self) -> int | None:
         """Stable 64 bits: the connection's, and the number of the segment on it, the same for every transmission."""
-        return self._identity
+        return self.name
 
     @property
     def repair(self) -> bool:
@@ -137,15 +144,15 @@ class ControlSegment(Segment):
     __slots__ = ()
 
 
-def segment_size(segment: Segment) -> int:
-    """Return the size that links are told, in bytes: TCP header, options and data, less the UDP header that links count.
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SynSegment(ControlSegment):
+    """A SYN, with the bytes of data that its sender takes in one segment."""
 
-    Links add the headers of a UDP datagram (`LinkSpec.overhead`), or frame it exactly. So a segment with 1448 bytes of data
-    occupies 1514 bytes: 14 Ethernet, 20 IPv4, 20 TCP, 12 time stamps, and the data.
-    """
-    size = HEADER - _UDP + segment.octets
-    if segment.sack:
-        size += _SACK_OPTION + _SACK_BLOCK * len(segment.sack)
-    if segment.flags & SYN:
-        size += SYN_OPTIONS
-    return size
+    __slots__ = ("mss",)
+    mss: int
+
+
+def options_size(segment: Segment) -> int:
+    """Return the bytes of the options that not every segment has."""
+    sack = _SACK_OPTION + _SACK_BLOCK * len(segment.sack) if segment.sack else 0
+    return sack + (SYN_OPTIONS if segment.flags & SYN else 0)

@@ -1,21 +1,21 @@
 """Messages on a stream of bytes: written at one end, cut into segments, and read at the other.
 
 Without a codec a segment carries the messages that end within it, the very objects that were sent. With a codec it carries the
-bytes. Both take the same room: each message is preceded by its length.
+bytes. Both take the same room on the stream, that of the protocol's framing.
 """
 
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
 
-from protocols.errors import ContractError, WireError
+from protocols.errors import ContractError
+from protocols.framing import Framing
 from protocols.machine import Codec, Message
 from sim.tcp.segment import Content
 
-__all__ = ["ByteReader", "ByteWriter", "ObjectReader", "ObjectWriter", "Reader", "Writer"]
+__all__ = ["ByteReader", "ByteWriter", "Messages", "ObjectReader", "ObjectWriter", "Reader", "Writer"]
 
-LENGTH: Final = 4
-"""Bytes of the length before each message."""
-MOST: Final = (1 << 24) + (1 << 16)
-"""Bytes of the longest message."""
+Messages: TypeAlias = Sequence[tuple[Message, int]]
+"""Messages, each with its bytes on the stream."""
 
 
 class Writer(Protocol):
@@ -37,15 +37,16 @@ class Writer(Protocol):
 class ObjectWriter:
     """Keeps messages with the numbers of the bytes behind them."""
 
-    __slots__ = ("_messages", "behind")
+    __slots__ = ("_framing", "_messages", "behind")
 
-    def __init__(self) -> None:
+    def __init__(self, framing: Framing) -> None:
+        self._framing = framing
         self.behind = 1
         self._messages: list[tuple[Message, int, int]] = []
 
     def write(self, message: Message, size: int) -> None:
         """See `Writer`."""
-        size += LENGTH
+        size = self._framing.size_of(size)
         self.behind += size
         self._messages.append((message, size, self.behind))
 
@@ -73,10 +74,11 @@ class ObjectWriter:
 class ByteWriter:
     """Keeps bytes."""
 
-    __slots__ = ("_bytes", "_codec", "behind")
+    __slots__ = ("_bytes", "_codec", "_framing", "behind")
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: Codec, framing: Framing) -> None:
         self._codec = codec
+        self._framing = framing
         self._bytes = bytearray()
         self.behind = 1
 
@@ -85,8 +87,9 @@ class ByteWriter:
         data = self._codec.encode(message)
         if len(data) != size:
             raise ContractError(f"{message.kind} was sent with a size of {size} bytes and encodes to {len(data)}")
-        self._bytes += size.to_bytes(LENGTH) + data
-        self.behind += LENGTH + size
+        frame = self._framing.wrap(data)
+        self._bytes += frame
+        self.behind += len(frame)
 
     def cut(self, number: int) -> Content:
         """See `Writer`."""
@@ -104,7 +107,7 @@ class ByteWriter:
 class Reader(Protocol):
     """Joins what segments carry into messages."""
 
-    def read(self, content: Content) -> "tuple[tuple[Message, int], ...] | list[tuple[Message, int]]":
+    def read(self, content: Content) -> Messages:
         """Return the messages that end in the next segment, each with its bytes on the stream. Raises WireError."""
 
 
@@ -113,7 +116,7 @@ class ObjectReader:
 
     __slots__ = ()
 
-    def read(self, content: Content) -> "tuple[tuple[Message, int], ...] | list[tuple[Message, int]]":
+    def read(self, content: Content) -> Messages:
         """See `Reader`."""
         assert isinstance(content, tuple)
         return content
@@ -122,25 +125,15 @@ class ObjectReader:
 class ByteReader:
     """Joins the bytes of segments, and decodes messages."""
 
-    __slots__ = ("_bytes", "_codec")
+    __slots__ = ("_codec", "_framing")
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: Codec, framing: Framing) -> None:
         self._codec = codec
-        self._bytes = bytearray()
+        self._framing = framing
 
-    def read(self, content: Content) -> "tuple[tuple[Message, int], ...] | list[tuple[Message, int]]":
+    def read(self, content: Content) -> Messages:
         """See `Reader`."""
         assert isinstance(content, bytes)
-        kept, found, at = self._bytes, [], 0
-        kept += content
-        while len(kept) - at >= LENGTH:
-            size = int.from_bytes(kept[at : at + LENGTH])
-            if size > MOST:
-                raise WireError(f"a message of {size} bytes; at most {MOST} are allowed")
-            begin = at + LENGTH
-            if len(kept) - begin < size:
-                break
-            at = begin + size
-            found.append((self._codec.decode(bytes(kept[begin:at])), LENGTH + size))
-        del kept[:at]
-        return found
+        found: list[bytes] = []
+        self._framing.unwrap(content, found)
+        return [(self._codec.decode(data), self._framing.size_of(len(data))) for data in found]

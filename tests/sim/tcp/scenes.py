@@ -1,11 +1,13 @@
 """Two hosts, or a few, with talkers on them, and what carries their segments."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, cast
 
 from protocols.machine import Codec
 from protocols.tcp import TcpOptions
 from sim.network import Network
+from sim.watch import WatchedNetwork, Watcher
 from tests.support.talkers import NumberedCodec, Talker
 from topologies.generators import Star
 from topologies.spec import Topology
@@ -29,9 +31,17 @@ def _codec() -> Codec:
 class Scene:
     """A network and its talkers by name."""
 
-    def __init__(self, topology: Topology | None = None, engine: str = "fast", seed: int = 1, **options: Any) -> None:
+    def __init__(
+        self,
+        topology: Topology | None = None,
+        engine: str = "fast",
+        seed: int = 1,
+        watchers: Sequence[Watcher] = (),
+        **options: Any,
+    ) -> None:
         wire = engine == BYTES
-        self.network = Network(
+        make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
+        self.network: Network = make(
             star(rate="10Mbit", delay="10ms") if topology is None else topology,
             seed=seed,
             engine="fast" if wire else engine,
@@ -59,8 +69,12 @@ class Scene:
     def during(self, begin: float, end: float, verb: Any) -> None:
         """Do something for a while: `verb()` returns what undoes it."""
         undo: list[Any] = []
-        self.network.later(begin, lambda: undo.append(verb()))
-        self.network.later(end, lambda: [back() for back in undo])
+        self.at(begin, lambda: undo.append(verb()))
+        self.at(end, lambda: [back() for back in undo])
+
+    def at(self, when: float, action: Callable[[], object]) -> None:
+        """Do something at a time."""
+        self.network.later(when, cast("Callable[[], None]", action))
 
 
 def _ignore(event: object) -> None:

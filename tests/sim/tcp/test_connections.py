@@ -77,7 +77,7 @@ def test_a_peer_that_falls_silent_is_a_timeout_within_a_minute(lines: list[int])
     listener = scene.listener("r1")
     caller = scene.caller("sender", "r1", lines)
     faults = Faults(scene.network)
-    scene.network.later(0.2, lambda: faults.partition(["sender", "r1"]))
+    scene.at(0.2, lambda: faults.partition(["sender", "r1"]))
     scene.network.run(until=100)
     assert caller.reasons == listener.reasons == ["timeout"]
     for talker in (caller, listener):
@@ -90,7 +90,7 @@ def test_a_crashed_process_resets_its_connections_at_once() -> None:
     scene.listener("r1")
     caller = scene.caller("sender", "r1", [1000] * 5000)
     faults = Faults(scene.network)
-    scene.network.later(0.2, lambda: faults.crash("r1"))
+    scene.at(0.2, lambda: faults.crash("r1"))
     scene.network.run(until=100)
     assert caller.reasons == ["reset"]
     assert caller.closings[caller.connections[0]][1] == pytest.approx(0.21, abs=0.002)
@@ -101,10 +101,10 @@ def test_after_a_restart_new_connections_are_accepted_and_the_old_one_stays_clos
     scene.listener("r1")
     caller = scene.caller("sender", "r1", [100] * 3)
     faults = Faults(scene.network)
-    scene.network.later(0.2, lambda: faults.crash("r1"))
-    scene.network.later(0.3, lambda: caller.call("r1", 0.3))
-    scene.network.later(0.5, lambda: faults.restart("r1", lambda host: scene.listener("r1")))
-    scene.network.later(0.6, lambda: caller.call("r1", 0.6))
+    scene.at(0.2, lambda: faults.crash("r1"))
+    scene.at(0.3, lambda: caller.call("r1", 0.3))
+    scene.at(0.5, lambda: faults.restart("r1", lambda host: scene.listener("r1")))
+    scene.at(0.6, lambda: caller.call("r1", 0.6))
     scene.network.run(until=5)
     assert caller.reasons == ["reset", "refused"]
     assert len(caller.openings) == 2
@@ -127,7 +127,7 @@ def test_a_slow_connection_does_not_block_another() -> None:
     scene = Scene(star(2, rate="10Mbit", delay="1ms"), buffer=20_000)
     faults = Faults(scene.network)
     fast, slow = scene.listener("r1"), scene.listener("r2")
-    scene.network.later(0.0, lambda: faults.slow("r2", 0.5, 4))
+    scene.at(0.0, lambda: faults.slow("r2", 0.5, 4))
     talker = scene.caller("sender", "r1", [1000] * 1000)
     scene.network.host("sender").call(talker.call, "r2")
     scene.network.run(until=4)
@@ -142,7 +142,7 @@ def test_a_slow_application_gets_all_messages_before_the_end() -> None:
     scene = Scene()
     listener = scene.listener("r1")
     faults = Faults(scene.network)
-    scene.network.later(0.0, lambda: faults.slow("r1", 0.1, 1))
+    scene.at(0.0, lambda: faults.slow("r1", 0.1, 1))
     scene.caller("sender", "r1", [1000] * 50, hangs_up=True)
     scene.network.run(until=60)
     (connection,) = listener.connections
@@ -188,7 +188,7 @@ def test_the_connections_of_a_stopped_machine_are_reset() -> None:
     scene = Scene()
     listener = scene.listener("r1")
     scene.caller("sender", "r1", [1000] * 20)
-    scene.network.later(0.05, scene.network.host("sender").stop)
+    scene.at(0.05, scene.network.host("sender").stop)
     scene.network.run(until=5)
     assert list(listener.heard.values()) == [list(range(20))]
     assert listener.reasons == ["reset"]
