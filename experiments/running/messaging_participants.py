@@ -1,6 +1,6 @@
 """The publishers, subscribers and servers of a run: their programs, and the ledger of their messages."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -54,9 +54,9 @@ class Party:
 class MessagingParticipants:
     """Make the programs of the roles beside `sender` and `receiver`.
 
-    `taken(host)` is how many programs a host has before, `add(host, stream, program)` adds one and returns its index. Without
-    `bytes_travel` messages have bodies of a size only. `address` returns the address of a group by its name, `fast` is whether
-    to run the protocol's fast machines.
+    `names` are those of other rows. `taken(host)` is how many programs a host has before, `add(host, stream, program)` adds one
+    and returns its index. Without `bytes_travel` messages have bodies of a size only. `address` returns the address of a group
+    by its name, `fast` is whether to run the protocol's fast machines.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class MessagingParticipants:
         address: Callable[[str], str],
         bytes_travel: bool,
         fast: bool,
+        names: Iterable[str],
         taken: Callable[[str], int],
         add: AddRole,
     ) -> None:
@@ -77,7 +78,7 @@ class MessagingParticipants:
         self._taken = taken
         self._slots: list[_Slot] = []
         self._on_host: dict[str, int] = {}
-        self._names: set[str] = set()
+        self._names = set(names)
         self._fill_slots()
         plans = {
             slot.id: MessagePlan(slot.work, scenario.seed, slot.id)
@@ -113,10 +114,11 @@ class MessagingParticipants:
 
     def _name(self, role: str, host: str) -> str:
         """Return the name of a row: the host for its first subscriber, and for others with a number behind it."""
-        name, number = f"{role} {host}" if role != "subscriber" else host, 1
+        first = name = host if role == "subscriber" else f"{role} {host}"
+        number = 1
         while name in self._names:
             number += 1
-            name = f"{name.partition('.')[0]}.{number}"
+            name = f"{first}.{number}"
         self._names.add(name)
         return name
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from emu.foreign_program import ForeignProgram
@@ -18,7 +19,7 @@ from experiments.workload.file import Attendance, FileWorkload
 from experiments.workload.ledger import Ledger
 from protocols.cross import CrossCodec, Load, Receipt
 from protocols.errors import ConfigError
-from protocols.machine import Content, Group, Source
+from protocols.machine import Content, Group, Offer, Sink, Source
 from topologies.addressing import node_id
 from topologies.spec import Topology
 from topologies.trees import in_scope
@@ -125,7 +126,8 @@ class Participants:
         self.scenario = scenario
         self.topology = topology
         self.bytes_travel = bytes_travel
-        self._sinks = sinks
+        # A group may carry messages beside files.
+        self._sinks = partial(_of_file, sinks) if scenario.publications else sinks
         self._fast = fast
         self._address = address
         self._group_of: dict[int, Group] = {}
@@ -156,6 +158,7 @@ class Participants:
             address,
             bytes_travel,
             fast,
+            [enrolled.name for enrolled in (*self._receivers, *self._senders)],
             lambda host: len(self._roles.get(host, ())),
             lambda host, name, program: self._add_role(host, Role(name, program)),
         )
@@ -408,6 +411,11 @@ class Participants:
         now = world.metrics["duration"]
         rows = [flow_row(number, spec, ends, now) for number, spec in enumerate(self.scenario.traffic)]
         return {"cross_traffic": rows} if rows else {}
+
+
+def _of_file(sinks: Sinks, offer: Offer) -> Sink | None:
+    """Return the sink of an object that is a file; None for a message."""
+    return sinks(offer) if offer.is_file else None
 
 
 def _of_session(counts: Mapping[str, int]) -> dict[str, int]:

@@ -99,6 +99,14 @@ def test_several_clients_on_one_host_are_told_apart() -> None:
     assert [row["delivered"] for row in result.messages["subscriptions"]] == [150] * 4
 
 
+def test_files_and_messages_share_a_run() -> None:
+    work = [{"kind": "file", "size": "100kB"}, WORK[0], {**WORK[1], "hosts": ["sender", "r"]}]
+    result = result_of("norm", workload=work)
+    assert result.ok
+    assert [row.name for row in result.receivers] == ["r1", "r2", "r3", "sender.2", "r1.2", "r2.2", "r3.2"]
+    assert [row.objects for row in result.receivers] == [1] * 3 + [200] * 4
+
+
 def test_a_saturated_publisher_is_blocked_at_the_rate_of_the_slowest_subscriber() -> None:
     topology = {
         "kind": "graph",

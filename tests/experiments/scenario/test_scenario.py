@@ -201,7 +201,9 @@ def test_the_digest_is_sha256_of_canonical_json() -> None:
         del plain[key]
     # The MAC mode of a router's networks is part of the digest only if it was set.
     del plain["emu"]["trunk"]
-    # So are options of TCP.
+    # Where disks are kept is not part of it.
+    del plain["emu"]["disk"]
+    # Options of TCP are part of it only if they were set, too.
     del plain["connections"]
     # So is authentication.
     del plain["protocol"]["key_file"]
