@@ -60,14 +60,16 @@ class UdpHost:
     other programs of this machine receive the multicast.
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
-    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. `names` has
-    the addresses of hosts, with their ports for unicast, for programs that name hosts. `open_disk` opens the host's disk when
-    its machine first uses it. `framing` makes what cuts the stream of a connection into messages; `tcp` has the options of
-    connections, None leaves them to the kernel. `traffic` counts packets sent, `faults` what went wrong.
+    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive; groups are
+    joined on `devices`, without any on the one of the interface. `names` has the addresses of hosts, with their ports for
+    unicast, for programs that name hosts. `open_disk` opens the host's disk when its machine first uses it. `framing` makes
+    what cuts the stream of a connection into messages; `tcp` has the options of connections, None leaves them to the kernel.
+    `traffic` counts packets sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
     _run_receiver: RunReceiver | None = None
+    _selective: Selective | None = None
     _latest = 0.0
     _queue_drops = 0
     _is_queueing = False
@@ -95,6 +97,7 @@ class UdpHost:
         loopback: bool = True,
         held: bool = False,
         joining: float = 0.0,
+        devices: Sequence[str] = (),
         names: Mapping[str, SocketAddress] | None = None,
         framing: Callable[[], Framing] = LengthPrefixed,
         tcp: TcpOptions | None = None,
@@ -104,7 +107,6 @@ class UdpHost:
         self.traffic = Traffic()
         self.address = address_of(interface)
         self._loop = loop
-        self._selective: Selective | None = None
         self._epoch = inf if held else loop.time()
         self._unix = time.time()
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
@@ -115,7 +117,7 @@ class UdpHost:
             loop,
             (self.address, port),
             partial(open_port, ttl=ttl, loopback=loopback, buffers=buffers, burst=burst),
-            partial(open_receiver, address=self.address, buffers=buffers),
+            partial(open_receiver, address=self.address, buffers=buffers, devices=devices),
             self._on_readable,
             self._after_joining,
         )

@@ -285,6 +285,7 @@ class _IsolatedEmulation:
                     self.framing,
                     self.tcp,
                     joining=joining,
+                    devices=network.group_devices(name),
                     names=plan.addresses,
                     open_disk=disk_opener(self.disk / name / "store.sqlite", name, model),
                     disk=self.disk / name,

@@ -13,7 +13,7 @@ import signal
 import socket
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -81,6 +81,8 @@ class NodeConfig:
     """Name of a decision of its machine, and how often it is made until the process stops to be killed."""
     epoch: float = inf
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
+    devices: Sequence[str] = ()
+    """Devices on which it joins groups; none: the one of its address."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The addresses of all hosts, for programs that name one."""
 
@@ -133,6 +135,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         loopback=False,
         held=True,
         joining=node.joining,
+        devices=node.devices,
         open_disk=node.open_disk,
         names={name: (address, node.port) for name, address in node.names.items()},
         framing=node.framing,

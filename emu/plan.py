@@ -78,9 +78,14 @@ class EmulationPlan:
         needed += HUB_FEATURES if self.hubs else []
         return list(dict.fromkeys(needed + [feature for router in self.routers for feature in router.features]))
 
+    @property
+    def machines(self) -> dict[str, str]:
+        """The hosts that are machines of routers, with their routers; they have no namespace and no link of their own."""
+        return {host: router for router, host in self.topology.router_machines.items()}
+
     def shaped(self, host: str) -> bool:
         """Whether the host's own link limits its rate or must see packets one by one, so that batches are not allowed."""
-        return any(
+        return host in self.machines or any(
             host in (cable.near, cable.far) and (cable.down.needs_single_packets or cable.up.needs_single_packets)
             for cable in self.cables
         )
@@ -121,7 +126,11 @@ def plan_emulation(
         )
     _check_supported(topology)
     cables = []
+    machines = topology.router_machines.values()
     for near, far in topology.graph.to_undirected().edges:
+        if near in machines or far in machines:
+            # It runs in the router's own namespace.
+            continue
         shape = partial(_shapes, topology, near, far, _Impairers(seed, keyed, netem))
         # One end is a single node: members of host groups are attached to switches.
         for i, a in enumerate(_members(topology, near)):

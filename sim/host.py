@@ -130,8 +130,8 @@ class SimHost(KernelHost):
 
     def address_of(self, name: str, port: int = 0) -> Address:
         """Return the address of the machine at a port of a host; UsageError when there is no such host."""
-        self.endpoint.fabric.topology.member(name)
-        return address_at(name, port)
+        topology = self.endpoint.fabric.topology
+        return address_at(topology.member_name(*topology.member(name)), port)
 
     def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
         """Use a port, whose messages a `codec` of its own encodes where bytes travel."""

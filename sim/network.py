@@ -182,7 +182,9 @@ class Network:
 
     def limit_scope(self, name: str, ttl: int) -> None:
         """Let multicasts of this host (and its whole counted group) end at the router that counts `ttl` down to 0."""
-        self._endpoints[self.topology.member(name).node].ttl = ttl
+        node = self.topology.member(name).node
+        # A router does not decrement the TTL of its own packets.
+        self._endpoints[node].ttl = ttl + bool(self.topology.node(node).router)
 
     # Looking up
 

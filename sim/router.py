@@ -60,11 +60,13 @@ class Processor:
 class Router(Switch):
     """Receives each packet, processes it, and queues it for the next links (`topologies.node_models.RouterModel`)."""
 
-    __slots__ = ("_inward", "_outward", "_outward_queue", "_processor", "offered")
+    __slots__ = ("_inward", "_machine", "_outward", "_outward_queue", "_processor", "offered")
 
     def __init__(self, fabric: Fabric, name: str, model: RouterModel) -> None:
         super().__init__(fabric, name)
         self.offered = 0
+        self._machine = fabric.topology.router_machines.get(name, "")
+        """Node of its own machine, whose packets do not come in by the wire, and to which none goes out by it."""
         costs = model.cpu or model.cpu_byte
         self._processor = Processor(model.cpu, model.cpu_byte, model.queue, self._send) if costs else None
         self._inward: Wire | None = None
@@ -87,7 +89,7 @@ class Router(Switch):
         """Take a packet at the end of a link."""
         del lost_by
         self.offered += 1
-        if self._inward is not None:
+        if self._inward is not None and flight.route.home.name != self._machine:
             self._inward.offer(0, flight, _TAGGED, self._process, now)
         else:
             self._process(flight, now)
@@ -104,8 +106,12 @@ class Router(Switch):
             if links:
                 self.fabric.forwarding.forward(flight, links, now)
             return
+        own = self.links.get(self._machine)
         for link in links:
-            self._outward.offer(self._outward_queue, flight, _TAGGED, self._onto(link), now)
+            if link is own:
+                self.fabric.forwarding.forward(flight, (link,), now)
+            else:
+                self._outward.offer(self._outward_queue, flight, _TAGGED, self._onto(link), now)
 
     def _onto(self, link: Hop) -> Then:
         return lambda flight, now: self.fabric.forwarding.forward(flight, (link,), now)

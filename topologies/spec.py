@@ -25,7 +25,7 @@ from topologies.node_models import HOST_LIMIT, HostModel, Kind, Model, RouterMod
 from topologies.queues import AnyQueue, Discipline
 from topologies.units import Fraction, Rate, Size
 
-__all__ = ["Direction", "LinkAttributes", "LinkSpec", "Member", "NodeSpec", "Topology", "connect"]
+__all__ = ["Direction", "LinkAttributes", "LinkSpec", "Member", "NodeSpec", "Topology", "connect", "with_router_machines"]
 
 Graph: TypeAlias = "nx.DiGraph[str]"
 
@@ -145,7 +145,8 @@ class NodeSpec:
     """A node: a host runs protocols and does not forward, a switch or router forwards. `count` makes it a group of leaf hosts.
 
     `model` is its processing model, None for none. A `bystander` takes part in a session only if it is named. `disk` is the
-    disk of a host, None for one that takes no time.
+    disk of a host, None for one that takes no time. With `router` it is what runs the machine of that router
+    (`with_router_machines`).
     """
 
     kind: Kind = "host"
@@ -153,6 +154,7 @@ class NodeSpec:
     model: Model | None = None
     bystander: bool = False
     disk: DiskModel | None = None
+    router: str = ""
 
     @property
     def is_hub(self) -> bool:
@@ -199,6 +201,11 @@ class Topology:
         """All host names in a fixed order; a node `r` with count 8 is `r1` to `r8`."""
         return tuple(self.member_name(node, place) for node in self.host_nodes for place in range(self.size(node)))
 
+    @cached_property
+    def router_machines(self) -> dict[str, str]:
+        """The graph nodes that run the machines of routers, by router."""
+        return {self.node(name).router: name for name in self.host_nodes if self.node(name).router}
+
     @property
     def links(self) -> list[tuple[str, str, LinkSpec]]:
         """All directions of all links: (from, to, spec)."""
@@ -233,7 +240,7 @@ class Topology:
         if name in self._base:
             return [self.member_name(name, place) for place in range(self.size(name))]
         self.member(name)
-        return [name]
+        return [self.router_machines.get(name, name)]
 
     def index(self, host: str) -> int:
         """Return the index of a host in `hosts`."""
@@ -245,6 +252,7 @@ class Topology:
         return self._base[node]
 
     def _find(self, host: str) -> Member | None:
+        host = self.router_machines.get(host, host)
         if host in self._base and self.node(host).count is None:
             return Member(host, 0)
         digits = len(host) - len(host.rstrip("0123456789"))
@@ -360,3 +368,19 @@ def connect(graph: Graph, near: str, far: str, attributes: LinkAttributes) -> No
     down, up = attributes.specs()
     graph.add_edge(near, far, link=down)
     graph.add_edge(far, near, link=up)
+
+
+def with_router_machines(topology: Topology, routers: Iterable[str]) -> Topology:
+    """Return a topology in which each of these routers has a host beside it that runs its machine: `g1.host` for router g1.
+
+    The host has a link to the router that takes no time, and the name of the router stands for it. It is behind the router's
+    adapter and processor. ConfigError if the name is taken.
+    """
+    graph: Graph = topology.graph.copy()
+    for name in routers:
+        host = f"{name}.host"
+        if host in graph:
+            raise ConfigError(f"node {host}: the name is that of the machine of router {name}")
+        graph.add_node(host, node=NodeSpec("host", bystander=True, router=name))
+        connect(graph, name, host, LinkAttributes())
+    return Topology(graph, topology.multicast)

@@ -62,7 +62,8 @@ def group_tree(
 ) -> dict[str, tuple[str, ...]]:
     """Return the tree of a multicast from `root` to `members` by `Topology.multicast`, in the form of `distribution`.
 
-    With `ttl` (hops) it ends at the router that decrements the TTL to 0; switches don't decrement it.
+    With `ttl` (hops) it ends at the router that decrements the TTL to 0, whose own machine gets it; switches don't decrement
+    it.
     """
     graph = forwarding(topology) if graph is None else graph
     rules = topology.multicast
@@ -105,9 +106,12 @@ def _within(topology: Topology, tree: dict[str, tuple[str, ...]], root: str, ttl
     while frontier:
         node, left = frontier.pop()
         left -= topology.node(node).kind == "router"
-        if left > 0 and node in tree:
-            reached[node] = tree[node]
-            frontier += [(far, left) for far in tree[node]]
+        below = tree.get(node, ())
+        if left <= 0:
+            below = tuple(far for far in below if far == topology.router_machines.get(node))
+        if below:
+            reached[node] = below
+            frontier += [(far, left) for far in below]
     return reached
 
 

@@ -65,7 +65,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
     topology = scenario.build_topology()
     participants = Participants(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
     keyed, protocol = scenario.emu.losses == "keyed", scenario.protocol
-    faults = emulated(scenario.faults, topology, participants.foreign_hosts)
+    faults = emulated(scenario.all_faults, topology, participants.foreign_hosts)
     emulation = emulate(
         topology,
         participants.all_programs(),
@@ -93,19 +93,22 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         name: join_lives([*node.earlier, node.result]) if node.result is not None else {"fault": node.error}
         for name, node in emulation.nodes.items()
     }
+    metrics = _measured(emulation) | ({"captures": emulation.captures} if points else {})
+    if keyed:
+        metrics |= {"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first}
+    result = participants.result("emu", results, WorldCounters(None, *_traffic(emulation), metrics))
+    if participants.ledger is not None:
+        result.metrics["invariants"] = check_messages(participants.ledger)
+    return result
+
+
+def _traffic(emulation: Emulation) -> tuple[Counter[str], Counter[str]]:
+    """Return the packets and bytes that all nodes sent, by kind of message."""
     packets, octets = Counter[str](), Counter[str]()
     for node in emulation.nodes.values():
         packets.update(node.packets)
         octets.update(node.octets)
-    metrics = _measured(emulation)
-    if points:
-        metrics["captures"] = emulation.captures
-    if keyed:
-        metrics |= {"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first}
-    result = participants.result("emu", results, WorldCounters(None, packets, octets, metrics))
-    if participants.ledger is not None:
-        result.metrics["invariants"] = check_messages(participants.ledger)
-    return result
+    return packets, octets
 
 
 def _measured(emulation: Emulation) -> dict[str, Any]:

@@ -36,14 +36,14 @@ class Violation:
     what: str
 
 
-def message_rules(ledger: Ledger) -> list[str]:
+def _message_rules(ledger: Ledger) -> list[str]:
     """Return the rules of messages that are checked in a run."""
     return [rule for rule in MESSAGE_RULES if rule == "matches" or getattr(ledger.guarantees, rule)]
 
 
 def check_messages(ledger: Ledger) -> dict[str, Any]:
     """Return plain values as `Invariants.plain`, of a run in which only the messages are checked."""
-    checked = [*(["once"] if ledger.guarantees.once else []), *message_rules(ledger)]
+    checked = [*(["once"] if ledger.guarantees.once else []), *_message_rules(ledger)]
     violations = [asdict(Violation(*broken)) for broken in ledger.broken[:KEPT]]
     return {"checked": checked, "broken": len(ledger.broken), "violations": violations}
 
@@ -127,7 +127,7 @@ class Invariants:
 
     def add_ledger(self, ledger: Ledger) -> None:
         """Add what broke the rules of messages in a run."""
-        self._rules = message_rules(ledger)
+        self._rules = _message_rules(ledger)
         for broken in ledger.broken:
             self._broken(*broken)
 

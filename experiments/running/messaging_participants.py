@@ -29,7 +29,7 @@ FURTHER_NODES = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class _Seat:
+class _Slot:
     """A machine with a role before it is made: its host, its port there, its node id, and the workload (None: a server)."""
 
     role: str
@@ -75,25 +75,25 @@ class MessagingParticipants:
         self._bytes_travel = bytes_travel
         self._roles = roles_of(scenario.protocol.spec, fast)
         self._taken = taken
-        self._seats: list[_Seat] = []
+        self._slots: list[_Slot] = []
         self._on_host: dict[str, int] = {}
         self._names: set[str] = set()
-        self._fill_seats()
+        self._fill_slots()
         plans = {
-            seat.id: MessagePlan(seat.work, scenario.seed, seat.id)
-            for seat in self._seats
-            if isinstance(seat.work, PublishWorkload)
+            slot.id: MessagePlan(slot.work, scenario.seed, slot.id)
+            for slot in self._slots
+            if isinstance(slot.work, PublishWorkload)
         }
         self._plans = plans
-        self.parties = [self._enrol(seat, add) for seat in self._seats]
+        self.parties = [self._enrol(slot, add) for slot in self._slots]
         self.ledger: Ledger | None = None
 
-    def _fill_seats(self) -> None:
+    def _fill_slots(self) -> None:
         """Give servers, subscribers and publishers their hosts and ports, in this order."""
         scenario, hosts_of = self._scenario, self._topology.hosts_of
         for name, choice in scenario.nodes.items():
             for host in hosts_of(name) if choice.role is not None else ():
-                self._add_seat(str(choice.role), host, None)
+                self._add_slot(str(choice.role), host, None)
         works: list[tuple[str, Sequence[Work]]] = [
             ("subscriber", scenario.subscriptions),
             ("publisher", scenario.publications),
@@ -102,14 +102,14 @@ class MessagingParticipants:
             for work in found:
                 for host in (host for name in work.hosts for host in hosts_of(name)):
                     for _ in range(work.clients):
-                        self._add_seat(role, host, work)
+                        self._add_slot(role, host, work)
 
-    def _add_seat(self, role: str, host: str, work: Work | None) -> None:
+    def _add_slot(self, role: str, host: str, work: Work | None) -> None:
         before = self._on_host.get(host, 0)
         self._on_host[host] = before + 1
         port = self._taken(host) + before
-        node = node_id(self._topology, host) if port == 0 else FURTHER_NODES + len(self._seats)
-        self._seats.append(_Seat(role, host, port, self._name(role, host), node, work))
+        node = node_id(self._topology, host) if port == 0 else FURTHER_NODES + len(self._slots)
+        self._slots.append(_Slot(role, host, port, self._name(role, host), node, work))
 
     def _name(self, role: str, host: str) -> str:
         """Return the name of a row: the host for its first subscriber, and for others with a number behind it."""
@@ -120,31 +120,31 @@ class MessagingParticipants:
         self._names.add(name)
         return name
 
-    def _enrol(self, seat: _Seat, add: AddRole) -> Party:
-        program = self._program(seat)
-        place = add(seat.host, f"{seat.role}-{seat.port}" if seat.port else "", program)
-        assert place == seat.port, f"{seat.name}: port {seat.port} and not {place}"
-        return Party(seat.role, seat.host, seat.name, place, program)
+    def _enrol(self, slot: _Slot, add: AddRole) -> Party:
+        program = self._program(slot)
+        place = add(slot.host, f"{slot.role}-{slot.port}" if slot.port else "", program)
+        assert place == slot.port, f"{slot.name}: port {slot.port} and not {place}"
+        return Party(slot.role, slot.host, slot.name, place, program)
 
-    def _program(self, seat: _Seat) -> PartyProgram:
-        node, bodies = self._node(seat), self._scenario.seed if self._bytes_travel else None
-        if isinstance(seat.work, PublishWorkload):
-            return PublisherProgram(node, self._plans[seat.id], bodies)
-        if isinstance(seat.work, SubscribeWorkload):
-            return SubscriberProgram(node, seat.work, self._plans, bodies)
+    def _program(self, slot: _Slot) -> PartyProgram:
+        node, bodies = self._node(slot), self._scenario.seed if self._bytes_travel else None
+        if isinstance(slot.work, PublishWorkload):
+            return PublisherProgram(node, self._plans[slot.id], bodies)
+        if isinstance(slot.work, SubscribeWorkload):
+            return SubscriberProgram(node, slot.work, self._plans, bodies)
         return RoleProgram(node)
 
-    def _node(self, seat: _Seat) -> RoleNode:
-        role, nodes = self._roles[seat.role], self._scenario.nodes
+    def _node(self, slot: _Slot) -> RoleNode:
+        role, nodes = self._roles[slot.role], self._scenario.nodes
         options = None
-        if seat.work is None:
+        if slot.work is None:
             name, choice = next(
-                (name, choice) for name, choice in nodes.items() if seat.host in self._topology.hosts_of(name) and choice.role
+                (name, choice) for name, choice in nodes.items() if slot.host in self._topology.hosts_of(name) and choice.role
             )
             options = options_of(f"nodes.{name}", choice, role)
-        group = "all" if seat.work is None else seat.work.group
-        places = {need: [(other.host, other.port) for other in self._seats if other.role == need] for need in role.needs}
-        return RoleNode(role, self._scenario.protocol.config, seat.id, Group(self._address(group)), options, places)
+        group = "all" if slot.work is None else slot.work.group
+        places = {need: [(other.host, other.port) for other in self._slots if other.role == need] for need in role.needs}
+        return RoleNode(role, self._scenario.protocol.config, slot.id, Group(self._address(group)), options, places)
 
     @property
     def publishers(self) -> list[str]:
@@ -154,26 +154,26 @@ class MessagingParticipants:
     def groups(self) -> dict[str, list[str]]:
         """Return the hosts of each group, by the group's name; those of servers are in all groups."""
         found: dict[str, list[str]] = {}
-        for seat in self._seats:
-            if seat.work is not None:
-                found.setdefault(seat.work.group, []).append(seat.host)
-        servers = [seat.host for seat in self._seats if seat.work is None]
+        for slot in self._slots:
+            if slot.work is not None:
+                found.setdefault(slot.work.group, []).append(slot.host)
+        servers = [slot.host for slot in self._slots if slot.work is None]
         return {group: [*hosts, *servers] for group, hosts in found.items()}
 
     # Results
 
-    def close(self, result_of: Callable[[Party], Mapping[str, Any]]) -> list[Row]:
-        """Make the ledger from the results of the programs; return the rows of the subscribers."""
-        ledger = self.ledger = Ledger(guarantees_of(self._scenario.protocol.spec))
-        for party, seat in zip(self.parties, self._seats, strict=True):
+    def close(self, result_of: Callable[[Party], Mapping[str, Any]], end: float) -> list[Row]:
+        """Make the ledger of a run of `end` seconds from the results of the programs; return the rows of the subscribers."""
+        ledger = self.ledger = Ledger(guarantees_of(self._scenario.protocol.spec), end)
+        for party, slot in zip(self.parties, self._slots, strict=True):
             if party.role == "publisher":
-                ledger.add_publisher(party.name, self._plans[seat.id], result_of(party))
+                ledger.add_publisher(party.name, self._plans[slot.id], result_of(party))
         rows = []
-        for party, seat in zip(self.parties, self._seats, strict=True):
+        for party, slot in zip(self.parties, self._slots, strict=True):
             if party.role == "subscriber":
-                assert isinstance(seat.work, SubscribeWorkload)
+                assert isinstance(slot.work, SubscribeWorkload)
                 found = result_of(party)
-                rows.append(self._row(party.name, seat.work, found, ledger.add_subscriber(party.name, found)))
+                rows.append(self._row(party.name, slot.work, found, ledger.add_subscriber(party.name, found)))
         return rows
 
     def _row(

@@ -43,7 +43,8 @@ class RunMonitor:
         network.observers.append(self.storm)
         for name, program in programs_by_row.items():
             program.check_with(name, self._invariants)
-        self._faults = plan(scenario.faults, network, programs, decisions) if scenario.faults else None
+        faults = scenario.all_faults
+        self._faults = plan(faults, network, programs, decisions) if faults else None
 
     def metrics(self, results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the metrics of faults and storms at the end of the run; `results` are those of the programs, by row."""

@@ -1,6 +1,6 @@
 """The participants of a run: the programs of every host, and the objects each receiver must get."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -141,15 +141,8 @@ class Participants:
             host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
         }
         sessions = _sessions_of(scenario)
-        bystanders = {name for name in topology.host_nodes if topology.node(name).bystander}
-        sending = scenario.senders
-        default = [host for host in topology.hosts if host not in sending and topology.member(host).node not in bystanders]
-        for session in sessions:
-            self._enrol_receivers(session, session.members(topology, default))
-        if sessions and not self._receivers:
-            raise ConfigError(
-                "workload: has no receivers; somebody in the scope of a ttl who does not send, or the members named"
-            )
+        if sessions:
+            self._enrol_all_receivers(sessions)
         for number, spec in enumerate(scenario.traffic):
             port = self._add_role(spec.sink, Role(f"sink-{number}", FlowEnd(number, spec), CrossCodec))
             self._add_role(spec.source, Role(f"source-{number}", FlowSource(number, spec, port), CrossCodec))
@@ -173,6 +166,17 @@ class Participants:
         roles = self._roles.setdefault(host, [])
         roles.append(role)
         return len(roles) - 1
+
+    def _enrol_all_receivers(self, sessions: Sequence[MulticastSession]) -> None:
+        topology, sending = self.topology, self.scenario.senders
+        bystanders = {name for name in topology.host_nodes if topology.node(name).bystander}
+        default = [host for host in topology.hosts if host not in sending and topology.member(host).node not in bystanders]
+        for session in sessions:
+            self._enrol_receivers(session, session.members(topology, default))
+        if not self._receivers:
+            raise ConfigError(
+                "workload: has no receivers; somebody in the scope of a ttl who does not send, or the members named"
+            )
 
     def _enrol_receivers(self, session: MulticastSession, members: list[str]) -> None:
         for name in members:
@@ -331,7 +335,7 @@ class Participants:
         begins = [work.at for work in self.scenario.files]
         told: dict[str, Any] = {}
         if self.parties:
-            rows += tuple(self._messaging.close(lambda party: self._result_of(party, host_results)))
+            rows += tuple(self._messaging.close(lambda party: self._result_of(party, host_results), world.metrics["duration"]))
             assert self.ledger is not None
             told = {"messages": message_metrics(self.ledger)}
             sent |= self.ledger.expected()

@@ -53,8 +53,8 @@ class _Life:
 class PublisherProgram:
     """Publish messages as planned; finished some time after all are done with (`PublishWorkload.linger`).
 
-    With `bodies` their seed, messages have bodies of bytes, else of a size only. After a crash of its host it goes on with the
-    plan, and numbers the messages apart.
+    With `bodies` their seed, messages have bodies of bytes, else of a size only. After a crash of its host it goes on, and
+    numbers the messages apart.
     """
 
     def __init__(self, node: RoleNode, plan: MessagePlan, bodies: int | None) -> None:
@@ -76,18 +76,29 @@ class PublisherProgram:
         self.ended_at: float | None = None
 
     def start(self, host: PortsHost) -> None:
-        """Run a publisher on the host; a call after a crash goes on with the plan."""
+        """Run a publisher on the host; a call after a crash goes on with what is due from then on.
+
+        Without a rate, from which this follows, it publishes everything again.
+        """
         self._host = host
         self._restarts += 1
         self._lives.append(_Life(self._restarts))
         self._is_down = self._is_blocked = self._is_publishing = self._has_timer = False
         self._is_idle = True
         self.ended_at = None
-        self._gaps = self._plan.gaps(self._restarts)
         self.machine = cast(Publisher, self._node.make(host, self._restarts))
         host.run(self.machine, self._on_event)
-        self._next_at = max(self._plan.work.at, host.now)
-        self._later(self._next_at)
+        self._begin_plan(host.now)
+        self._later(max(self._next_at, host.now))
+
+    def _begin_plan(self, now: float) -> None:
+        """Begin the plan; after a crash skip what was due before `now`."""
+        self._gaps = self._plan.gaps()
+        self._published, self._next_at = 0, self._plan.work.at
+        if self._restarts and self._plan.work.rate not in (None, inf):
+            while self._next_at < now and not self._is_over(now):
+                self._published += 1
+                self._next_at += next(self._gaps)
 
     def restarted_after(self, times: int) -> None:
         """Set the number of earlier crashes, in other processes, from which the instance follows; call before `start`."""

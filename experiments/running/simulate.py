@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -18,9 +18,11 @@ from experiments.running.run_progress import RunProgress
 from experiments.scenario.fault_schedule import DecisionWatcher
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError
+from protocols.machine import Codec
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
 from topologies.impairments import impairment
+from topologies.spec import Topology
 
 __all__ = ["simulate", "simulate_recorded"]
 
@@ -72,17 +74,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
     decisions = DecisionWatcher(scenario.faults) if any(fault.when for fault in scenario.faults) else None
     if decisions is not None:
         watchers = [*watchers, decisions]
-    make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
-    network = make(
-        topology,
-        seed=scenario.seed,
-        codec=codec if real else None,
-        engine=scenario.engine,
-        connections=scenario.connections.options(),
-        framing=scenario.protocol.spec.framing,
-    )
-    for host, ttl in scenario.scopes.items():
-        network.limit_scope(host, ttl)
+    network = _network(scenario, topology, codec if real else None, watchers)
     monitor = RunMonitor(
         scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties, decisions
     )
@@ -110,6 +102,22 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
         ),
     )
     return monitor.conclude(result, parts, participants.ledger, finished=participants.over())
+
+
+def _network(scenario: Scenario, topology: Topology, codec: Callable[[], Codec] | None, watchers: Sequence[Watcher]) -> Network:
+    """Build the network of a scenario; `codec` is for messages that are encoded on the way."""
+    make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
+    network = make(
+        topology,
+        seed=scenario.seed,
+        codec=codec,
+        engine=scenario.engine,
+        connections=scenario.connections.options(),
+        framing=scenario.protocol.spec.framing,
+    )
+    for host, ttl in scenario.scopes.items():
+        network.limit_scope(host, ttl)
+    return network
 
 
 def _check_programs(scenario: Scenario) -> None:

@@ -31,7 +31,7 @@ from protocols.errors import ConfigError, UsageError
 from protocols.object_messaging import guarantees_of, roles_of
 from topologies.files import read_topology
 from topologies.generators import AnyTopology
-from topologies.spec import Topology
+from topologies.spec import Topology, with_router_machines
 from topologies.units import Duration
 
 __all__ = ["Scenario", "complete", "file_schema", "load", "parse", "read", "schema"]
@@ -212,13 +212,24 @@ class Scenario(BaseModel):
                 found |= dict.fromkeys([host for name in work.hosts for host in self._hosts_of(name)], work.ttl)
         return found
 
+    @property
+    def all_faults(self) -> tuple[Fault, ...]:
+        """The faults, and the slow applications of subscribers."""
+        slow = [work for work in self.subscriptions if work.slow is not None]
+        return (*self.faults, *(_slow_application(work) for work in slow))
+
     def _hosts_of(self, name: str) -> list[str]:
         return self.build_topology().hosts_of(name)
 
     def build_topology(self) -> Topology:
         """Build the topology of the scenario. ConfigError names the key that is wrong."""
         try:
-            return self.topology.build()
+            topology = self.topology.build()
+            named = [name for name, choice in self.nodes.items() if choice.role is not None]
+            named += [name for work in self.publications for name in work.hosts]
+            named += [name for work in self.subscriptions for name in work.hosts]
+            routers = [name for name in named if name in topology.switches and topology.node(name).kind == "router"]
+            return with_router_machines(topology, dict.fromkeys(routers)) if routers else topology
         except ConfigError as error:
             key, _, why = str(error).partition(": ")
             if " " in key or " is not allowed; " not in why:
@@ -252,6 +263,12 @@ class Scenario(BaseModel):
             del meaning["emu"]["trunk"]
         text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
+
+
+def _slow_application(work: SubscribeWorkload) -> Fault:
+    """Return the fault that makes the hosts of a slow subscriber slow while it is subscribed."""
+    span = {} if work.until is None else {"for": work.until - work.at}
+    return Fault.model_validate({"at": work.at, "slow": work.hosts, "takes": work.slow, "room": work.room, **span})
 
 
 def load(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> Scenario:

@@ -1,8 +1,8 @@
 """The ledger of a run: for every message and subscription whether it was due, promised, delivered, repeated or expired.
 
 A message is *due* in a subscription that matches it if it was published while the application wanted the subscription. It is
-*promised* if the protocol accepted it, and the subscription was in effect from then to the end of the run: one that was
-interrupted, by a crash or a broken connection, promises nothing of what was under way. A message that is due and neither
+*promised* if the protocol accepted it, and the subscription was in effect from then to the end of the run: of one that was
+interrupted, by a crash or a broken connection, nothing is promised that was under way. A message that is due and neither
 delivered nor expired is *lost*; one that is promised and lost is *missing*.
 """
 
@@ -115,8 +115,10 @@ class _Published:
             return False
         return any(first <= place <= last for first, last in self.lives[life].accepted)
 
-    def is_expired(self, number: int) -> bool:
-        """Return whether a message expired at its publisher."""
+    def is_expired(self, number: int, at: float, end: float) -> bool:
+        """Return whether a message, published at `at`, expired at its publisher, or has expired by `end`."""
+        if self.plan.work.expires is not None and at + self.plan.work.expires <= end:
+            return True
         return number & (1 << LIFE_SHIFT) - 1 in self.lives[number >> LIFE_SHIFT].expired
 
 
@@ -132,10 +134,11 @@ class _Tally:
 
 
 class Ledger:
-    """The accounts of a run, from the results of its publishers and subscribers."""
+    """The accounts of a run of `end` seconds, from the results of its publishers and subscribers."""
 
-    def __init__(self, guarantees: Guarantees) -> None:
+    def __init__(self, guarantees: Guarantees, end: float) -> None:
         self.guarantees = guarantees
+        self._end = end
         self._published: dict[int, _Published] = {}
         self.subscriptions: list[SubscriptionAccount] = []
         self.broken: list[Broken] = []
@@ -174,7 +177,8 @@ class Ledger:
                 if not begin <= at < (inf if end is None else end) or not self._is_match(subscription, published, number):
                     continue
                 key = (publisher, number)
-                came, over = key in tally.first, key in expired or published.is_expired(number)
+                # What was not delivered in its time may have been dropped anywhere, and must not be delivered later.
+                came, over = key in tally.first, key in expired or published.is_expired(number, at, self._end)
                 answered = published.is_promised(number, self.guarantees.survives_publisher)
                 due += 1
                 first_due = min(first_due, at)

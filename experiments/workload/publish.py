@@ -54,7 +54,7 @@ class PublishWorkload(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["publish"] = "publish"
+    kind: Literal["publish"]
     hosts: tuple[str, ...] = Field(min_length=1, description="hosts or counted groups of hosts that publish")
     to: str = Field(min_length=1, description="destination, such as topic:prices")
     size: Sizes = Field(description="bytes of a message's body: one size, a range {from, to}, or sizes with weights")
@@ -116,9 +116,9 @@ class MessagePlan:
         self.client = client
         self._seed = seed
 
-    def gaps(self, life: int) -> Iterator[float]:
+    def gaps(self) -> Iterator[float]:
         """Yield the times between messages at the workload's rate, in seconds."""
-        rng = Rng(key_of(self._seed, "arrivals", self.client, life))
+        rng = Rng(key_of(self._seed, "arrivals", self.client))
         gap = 1 / self.work.rate if self.work.rate else 0.0
         while True:
             yield gap if self.work.arrivals == "constant" else -gap * log(1 - rng.uniform())

@@ -25,7 +25,7 @@ class SubscribeWorkload(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["subscribe"] = "subscribe"
+    kind: Literal["subscribe"]
     hosts: tuple[str, ...] = Field(min_length=1, description="hosts or counted groups of hosts that subscribe")
     to: Destinations = Field(description="destination such as topic:prices, or a list of them")
     selector: str = Field(default="", description="condition on the properties of messages; only of some protocols")

