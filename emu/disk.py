@@ -18,7 +18,7 @@ from protocols.errors import StorageError
 from protocols.storage import Change, Put, Record
 from topologies.disk_model import DiskModel
 
-__all__ = ["VERSION", "Disk", "OpenDisk", "disk_opener", "open_store"]
+__all__ = ["VERSION", "Disk", "OpenDisk", "Store", "disk_opener", "open_store", "prepare"]
 
 VERSION = 1
 """Of the table's layout; a file of another version is refused."""

@@ -106,15 +106,8 @@ def emulate(
     NotStartedError if `hold` ends it before the run. UnsupportedError, before anything starts, if this machine can't run it.
     A node that dies does not end the run; its report says how it died.
     """
-    _check_programs(topology, programs)
-    check_tools()
-    if tcp is not None:
-        check_options(tcp)
-    kind = choose_trunk(topology, trunk)
-    plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=kind)
-    if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
-        plan = plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=kind)
-
+    _check(topology, programs, tcp)
+    plan = _choose_plan(topology, groups, ttls, seed, keyed, trunk)
     server = NamespaceServer(title)
     held, talk = make_hold(hold, server.name) if hold is not None else (None, None)
     emulation = _IsolatedEmulation(
@@ -302,6 +295,30 @@ def _name_hosts(addresses: Mapping[str, str]) -> None:
     with open(_HOSTS, "rb") as outside, open(_OWN_HOSTS, "wb") as own:
         own.write(outside.read() + f"\n{lines}".encode())
     bind_file(_OWN_HOSTS, _HOSTS)
+
+
+def _choose_plan(
+    topology: Topology,
+    groups: Mapping[str, Sequence[str]] | None,
+    ttls: Mapping[str, int] | None,
+    seed: int,
+    keyed: bool,
+    trunk: TrunkChoice,
+) -> EmulationPlan:
+    """Return the plan of an emulation: with netem, where the kernel has it and needs it."""
+    kind = choose_trunk(topology, trunk)
+    plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=kind)
+    if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
+        return plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=kind)
+    return plan
+
+
+def _check(topology: Topology, programs: Mapping[str, Program | ForeignProgram], tcp: TcpOptions | None) -> None:
+    """Refuse what can't be emulated here, before anything starts."""
+    _check_programs(topology, programs)
+    check_tools()
+    if tcp is not None:
+        check_options(tcp)
 
 
 def _check_programs(topology: Topology, programs: Mapping[str, Program | ForeignProgram]) -> None:

@@ -3,7 +3,7 @@
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from protocols.errors import StorageError
 from protocols.rng import Rng
@@ -11,13 +11,19 @@ from protocols.storage import Change, Delete, Put, Record, size_of
 from sim.kernel import Kernel
 from topologies.disk_model import DiskModel
 
-if TYPE_CHECKING:
-    from sim.host import SimHost
-
-__all__ = ["Disk"]
+__all__ = ["Disk", "StoringHost"]
 
 _INSTANT: Final = DiskModel()
 """A disk without a model: everything is durable at the end of the instant."""
+
+
+class StoringHost(Protocol):
+    """What the disk needs of a host."""
+
+    machine: Any
+
+    def call(self, verb: Any, *args: object) -> Any:
+        """Call a method of the machine as an input."""
 
 
 class _Request:
@@ -25,7 +31,7 @@ class _Request:
 
     __slots__ = ("host", "machine", "port", "ticket")
 
-    def __init__(self, host: "SimHost", port: int, ticket: int) -> None:
+    def __init__(self, host: StoringHost, port: int, ticket: int) -> None:
         self.host = host
         self.machine: Any = host.machine
         self.port = port
@@ -41,7 +47,7 @@ class _Batch(_Request):
 
     __slots__ = ("changes", "size")
 
-    def __init__(self, host: "SimHost", port: int, ticket: int, changes: Sequence[Change]) -> None:
+    def __init__(self, host: StoringHost, port: int, ticket: int, changes: Sequence[Change]) -> None:
         super().__init__(host, port, ticket)
         self.changes = tuple(changes)
         self.size = sum(map(size_of, changes))
@@ -52,7 +58,7 @@ class _Read(_Request):
 
     __slots__ = ("first", "last", "most")
 
-    def __init__(self, host: "SimHost", port: int, ticket: int, first: bytes, last: bytes | None, most: int | None) -> None:
+    def __init__(self, host: StoringHost, port: int, ticket: int, first: bytes, last: bytes | None, most: int | None) -> None:
         super().__init__(host, port, ticket)
         self.first, self.last, self.most = first, last, most
 
@@ -133,7 +139,7 @@ class Disk:
         self.torn = 0
         """Batches found incomplete after a crash, and dropped as a whole."""
 
-    def store(self, host: "SimHost", changes: Sequence[Change], port: int) -> int:
+    def store(self, host: StoringHost, changes: Sequence[Change], port: int) -> int:
         """See `StoragePorts.store`. StorageError when the records would not fit."""
         batch = _Batch(host, port, self._next_ticket(), changes)
         if self._is_halted:
@@ -145,7 +151,7 @@ class Disk:
         self._enqueue(batch)
         return batch.ticket
 
-    def fetch(self, host: "SimHost", first: bytes, last: bytes | None, most: int | None, port: int) -> int:
+    def fetch(self, host: StoringHost, first: bytes, last: bytes | None, most: int | None, port: int) -> int:
         """See `StoragePorts.fetch`."""
         read = _Read(host, port, self._next_ticket(), first, last, most)
         self._enqueue(read)

@@ -18,7 +18,7 @@ from sim.idle import IDLE
 from sim.kernel import Kernel, Pending
 from sim.timers import KernelHost
 
-__all__ = ["HostProcessor", "ProcessorCounts"]
+__all__ = ["HostProcessor", "InputQueue", "ProcessorCounts"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,6 @@ class Ledger:
                     missing += not came
                     if not came and self.guarantees.promised and number < latest.get(publisher, -1):
                         self._check_told(name, key, at, told_lost)
-        reasons = [why for _, _, why in entry["spans"] if why not in ("", "unsubscribed")]
         return SubscriptionAccount(
             name=name,
             to=subscription.destination,
@@ -202,7 +201,7 @@ class Ledger:
             lost=lost,
             missing=missing,
             in_order=tally.in_order,
-            interruptions=len(reasons),
+            interruptions=sum(why not in ("", "unsubscribed") for _, _, why in entry["spans"]),
             **self._times(tally, first_due),
         )
 
