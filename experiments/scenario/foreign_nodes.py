@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from protocols.errors import ConfigError
+from protocols.fec import MOST_SYMBOLS
 
 __all__ = ["FOREIGN", "OURS", "NodeChoice", "check_nodes"]
 
@@ -42,5 +43,7 @@ def check_nodes(chosen: dict[str, NodeChoice], protocol: str, config: Any) -> No
         refused = f"nodes.{name}.run: value {FOREIGN!r} is not allowed"
         if protocol != "norm":
             raise ConfigError(f"{refused}; it speaks norm, and the protocol is {protocol}")
-        if config.fec not in (5, 129):
-            raise ConfigError(f"{refused}; it needs fec 5 or 129, and here is {config.fec}")
+        if config.fec == 0:
+            raise ConfigError(f"{refused}; it needs fec 2, 5 or 129, and here is {config.fec}")
+        if config.fec_m == 16 and config.block + config.parity <= MOST_SYMBOLS[8]:
+            raise ConfigError(f"{refused}; it has fec_m 16 only where block + parity is more than {MOST_SYMBOLS[8]}")

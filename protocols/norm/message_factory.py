@@ -74,7 +74,7 @@ class MessageFactory:
     def flush(self, item: TxObject) -> Flush:
         """Make a CMD(FLUSH): everything through the end of this object was sent."""
         fec = self._config.fec
-        block, symbol, length = *EMPTY_OBJECT[fec], 0
+        block, symbol, length = *EMPTY_OBJECT[fec, item.fti.m], 0
         if item.partition.blocks:
             block = item.partition.blocks - 1
             length = item.partition.length(block)

@@ -213,5 +213,5 @@ class RxObject:
                 at = (index - start) * partition.segment
                 sources[index] = data[at : at + partition.segment]
         parities = {number: self._stored[block, number] for number in range(have.bit_length()) if have >> number & 1}
-        for index, payload in decode(fti.block, fti.parity, length, sources, parities).items():
+        for index, payload in decode(fti.block, fti.parity, length, sources, parities, fti.m).items():
             self.write(block, index, payload[: partition.payload(first + index)])

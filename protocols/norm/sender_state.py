@@ -14,7 +14,6 @@ from protocols.machine import Offer
 from protocols.norm.backoff import NEVER
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
-    EMPTY_OBJECT,
     FLAG_FILE,
     FLAG_INFO,
     FLAG_REPAIR,
@@ -290,7 +289,7 @@ class SenderState:
 
     def _on_flush(self, message: Flush, sequence: int, now: float) -> bool:
         """CMD(FLUSH): everything through the end of this block was sent."""
-        is_empty = (message.block, message.symbol) == EMPTY_OBJECT.get(message.fec_id)
+        is_empty = message.is_of_empty_object
         if not self.is_joined and not self._join_new_sender(message, 0 if is_empty else message.block):
             return False
         is_current = self._advance_to(message.object_id)
@@ -683,5 +682,10 @@ def _fits(message: Data, fti: Fti) -> bool:
         return False
     length = partition.length(message.block)
     if message.symbol >= length:
-        return message.symbol - length < fti.parity and message.length == partition.vector(message.block)
+        return message.symbol - length < fti.parity and message.length in _parity_sizes(fti, message.block)
     return message.length == partition.payload(partition.first(message.block) + message.symbol)
+
+
+def _parity_sizes(fti: Fti, block: int) -> tuple[int, int]:
+    """Return the lengths that parity symbols of a block may have: NRL NORM does not round up to whole symbol elements."""
+    return fti.partition.vector(block), fti.parity_size(block)

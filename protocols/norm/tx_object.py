@@ -15,8 +15,8 @@ from protocols.norm.repair_requests import RequestedRepairs
 
 __all__ = ["TxObject", "check_content"]
 
-MAX_BLOCKS: Final = {0: 1 << 16, 5: 1 << 24, 129: 1 << 32}
-"""Blocks that a payload id can number, by fec_id (RFC 5445, RFC 5510)."""
+MAX_BLOCKS: Final = {(0, 8): 1 << 16, (2, 8): 1 << 24, (2, 16): 1 << 16, (5, 8): 1 << 24, (129, 8): 1 << 32}
+"""Blocks that a payload id can number, by fec_id and m (RFC 5445, RFC 5510)."""
 MAX_SIZE: Final = (1 << 48) - 1
 """Bytes of the largest object that EXT_FTI can describe."""
 MOST_RANGES: Final = 4096
@@ -27,7 +27,7 @@ def check_content(content: Content, config: NormConfig) -> None:
     """Raise UsageError when NORM can't carry this content with these parameters."""
     if len(content.info) > config.segment:
         raise UsageError(f"information of {len(content.info)} bytes; at most one segment ({config.segment})")
-    most = min(MAX_BLOCKS[config.fec] * config.block * config.segment, MAX_SIZE)
+    most = min(MAX_BLOCKS[config.fec, config.fec_m] * config.block * config.segment, MAX_SIZE)
     if content.source.size > most:
         allowed = f"at most {most} with fec {config.fec}, block {config.block} and segment {config.segment}"
         raise UsageError(f"an object of {content.source.size} bytes; {allowed}")
@@ -75,7 +75,8 @@ class TxObject:
     def __init__(self, object_id: int, content: Content, config: NormConfig, source_id: int) -> None:
         self.object_id = object_id
         self.content = content
-        self.fti = Fti(config.fec, content.source.size, config.segment, config.block, config.parity)
+        coding = config.segment, config.block, config.parity, config.fec_m
+        self.fti = Fti(config.fec, content.source.size, *coding)
         self.partition = self.fti.partition
         # An empty object has no DATA message, so its NORM_INFO announces it, even if that is empty.
         self.info_due = bool(content.info) or not content.source.size
@@ -181,7 +182,7 @@ class TxObject:
         partition = self.partition
         length = partition.length(block)
         if symbol >= length:
-            size = partition.vector(block)
+            size = self.fti.parity_size(block)
             identity = self.parity_identity(block, symbol)
             return None if self.counted else self._parity(block, symbol - length), size, identity
         index = partition.first(block) + symbol
