@@ -99,7 +99,7 @@ def _factorials() -> _Numbers:
     return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(factors)))
 
 
-def _log_difference(a: _Numbers, b: _Numbers | np.int64) -> _Numbers:
+def _log_difference(a: _Numbers, b: "_Numbers | np.int64") -> _Numbers:
     """Return the logarithms of x_a - x_b, elementwise; a and b differ."""
     powers, logs = _tables()
     value_a = np.where(a > 0, powers[np.maximum(a - 1, 0)], 0)

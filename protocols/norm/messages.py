@@ -17,6 +17,7 @@ from protocols.norm.partition import Partition
 from protocols.run import Run
 
 __all__ = [
+    "BLOCK_COUNTS",
     "EMPTY_OBJECT",
     "FLAG_EXPLICIT",
     "FLAG_FILE",
@@ -70,6 +71,8 @@ LEVEL_BLOCK: Final = 2
 LEVEL_INFO: Final = 4
 LEVEL_OBJECT: Final = 8
 _BRIEF: Final = 2
+BLOCK_COUNTS: Final = {(0, 8): 1 << 16, (2, 8): 1 << 24, (2, 16): 1 << 16, (5, 8): 1 << 24, (129, 8): 1 << 32}
+"""Blocks that a payload id can number, by fec_id and m (RFC 5445, RFC 5510). Those of a stream begin again at 0."""
 EMPTY_OBJECT: Final = {
     (0, 8): (0xFFFF, 0xFFFF),
     (2, 8): (0xFFFFFF, 0xFF),

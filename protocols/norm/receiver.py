@@ -8,9 +8,10 @@ from protocols.norm.config import NormConfig
 from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
-from protocols.norm.sender_state import SenderState
 from protocols.norm.session import Session
+from protocols.norm.stream_reception import StreamSenderState
 from protocols.norm.wire.feedback import is_no_feedback
+from protocols.stream import StreamAcceptor
 
 __all__ = ["NormReceiver"]
 
@@ -31,7 +32,7 @@ class NormReceiver(Machine):
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         super().__init__(ports)
         self.session = Session(ports, config, node, group)
-        self._senders: DeadlineMap[SenderState] = DeadlineMap()
+        self._senders: DeadlineMap[StreamSenderState] = DeadlineMap()
         self._newcomers = SourceLimit(NEW_SENDERS)
 
     def start(self, now: float) -> None:
@@ -70,6 +71,17 @@ class NormReceiver(Machine):
             sender.abandon(object_id, reason)
             self.settle(sender)
 
+    def accept_streams(self, acceptor: StreamAcceptor) -> None:
+        """Offer streams to the application, by this function; without it they are ignored."""
+        self.session.stream_acceptor = acceptor
+
+    def resume_stream(self, node: int, object_id: int, now: float) -> None:
+        """Go on with a stream of the sender `node` whose sink was full; call through `Host.call`."""
+        sender = self._known(node)
+        if sender is not None:
+            sender.resume(object_id, now)
+            self.settle(sender)
+
     def counts(self) -> dict[str, int]:
         """Return the counters of messages received and sent."""
         senders, session = self.senders(), self.session
@@ -94,24 +106,24 @@ class NormReceiver(Machine):
             "bytes of parity": (max((item.held for item in items), default=0), self.session.config.buffer),
         }
 
-    def senders(self) -> Collection[SenderState]:
+    def senders(self) -> Collection[StreamSenderState]:
         """Return the state of every sender a message was received from."""
         return self._senders.values()
 
-    def settle(self, sender: SenderState) -> None:
+    def settle(self, sender: StreamSenderState) -> None:
         """Set the deadline; called after every input that may have changed when this sender is to be woken."""
         self._senders.note(sender.node, sender.deadline())
         self._due(self._senders.deadline())
 
-    def _known(self, node: int) -> SenderState | None:
+    def _known(self, node: int) -> StreamSenderState | None:
         """Return the state of the sender `node`; None if no message of it was received."""
         return self._senders.get(node)
 
-    def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
+    def _sender(self, node: int, source: Address, now: float) -> StreamSenderState | None:
         """Return the state of the sender `node`, new with its first message; None when its address or all bring too many."""
         known = self._senders.get(node)
         if known is None and self._newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
-            known = self._senders[node] = SenderState(self.session)
+            known = self._senders[node] = StreamSenderState(self.session)
             self.ports.notify(SenderHeard(node))
         return known
 

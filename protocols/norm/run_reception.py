@@ -1,10 +1,11 @@
 """Receive a run of NORM_DATA: consecutive source symbols of a block, which arrived in one batch of packets."""
 
 from protocols.machine import Address
-from protocols.norm.messages import FLAG_REPAIR, DataRun
+from protocols.norm.messages import FLAG_REPAIR, FLAG_STREAM, DataRun
 from protocols.norm.position import TransmitPosition
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.sender_state import SenderState
+from protocols.norm.stream_reception import StreamSenderState
 from protocols.run import Run
 from protocols.serial import ahead
 
@@ -24,7 +25,7 @@ class NormBatchReceiver(NormReceiver):
             for message in run.messages():
                 self.receive(message, source, to, now)
         else:
-            _receive(sender, run, now)
+            (_receive_stream if run.flags & FLAG_STREAM else _receive)(sender, run, now)
             self.settle(sender)
 
 
@@ -39,6 +40,17 @@ def _receive(state: SenderState, run: DataRun, now: float) -> None:
     elif _repairs(state, run, now):
         _fill(state, run, now)
     else:
+        for message in run.messages():
+            state.receive(message, now)
+
+
+def _receive_stream(state: StreamSenderState, run: DataRun, now: float) -> None:
+    """Process the messages of a run of a stream, at once as far as they only continue it."""
+    if state.store_run(run, now):
+        return
+    state.receive(next(run.messages()), now)
+    run = run.rest()
+    if run.symbols and not state.store_run(run, now):
         for message in run.messages():
             state.receive(message, now)
 

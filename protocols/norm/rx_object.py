@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from protocols.fec import decode
 from protocols.machine import Sink
@@ -23,6 +23,8 @@ class RxObject:
     Content goes to the sink at once; only parity waits here for its block. A failing sink raises OSError out of any method.
     """
 
+    is_stream: ClassVar[bool] = False
+    """Whether more content may come behind its end, so that what is missing of its last block is requested by name."""
     __slots__ = (
         "_held",
         "_stored",
@@ -48,6 +50,11 @@ class RxObject:
         """Block -> bit mask of the parity symbols received, bit 0 for the first; of blocks that are still incomplete."""
         self._stored: dict[tuple[int, int], bytes] | None = None
         self._held = 0
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """The (block, symbol) behind the last symbol that was sent, if objects behind this one have begun."""
+        return self.fti.partition.blocks, 0
 
     @property
     def has_no_gaps(self) -> bool:

@@ -231,7 +231,9 @@ class SenderState:
 
     def _on_data(self, message: Data, sequence: int, now: float) -> bool:
         """NORM_DATA: store a symbol; everything before it in transmission order was sent."""
-        if message.flags & FLAG_STREAM or not self._join_with(message):
+        if message.flags & FLAG_STREAM:
+            return self._on_stream(message, sequence, now)
+        if not self._join_with(message):
             return False
         key, block, symbol = message.object_id, message.block, message.symbol
         is_current = key == self.position.object_id or self._advance_to(key)
@@ -270,7 +272,9 @@ class SenderState:
 
     def _on_info(self, message: Info, sequence: int, now: float) -> bool:
         """NORM_INFO: store the object's out-of-band information; the object has begun."""
-        if message.flags & FLAG_STREAM or not self._join_with(message):
+        if message.flags & FLAG_STREAM:
+            return self._on_stream_info(message, sequence, now)
+        if not self._join_with(message):
             return False
         self._advance_to(message.object_id)
         item = self._object_of(message)
@@ -293,6 +297,9 @@ class SenderState:
         if not self.is_joined and not self._join_new_sender(message, 0 if is_empty else message.block):
             return False
         is_current = self._advance_to(message.object_id)
+        item = self.objects.get(message.object_id)
+        if item is not None and item.is_stream:
+            return self._on_stream_flush(item, message, sequence, now)
         if is_empty and message.object_id in self.objects:
             # Only its NORM_INFO is missing. Asked for an empty object as a whole, libnorm1 crashes.
             self._open_empty(message.object_id, message.fec_id)
@@ -324,6 +331,9 @@ class SenderState:
         invalid = frozenset(message.invalid) if self.objects else ()
         gone = [key for key in self.objects if ahead(key, message.object_id) < 0 or key in invalid]
         self._give_up(gone, "squelched")
+        item = self.objects.get(message.object_id)
+        if item is not None and item.is_stream:
+            self._on_stream_squelch(item, message)
 
     def _on_probe(self, message: Probe, now: float) -> None:
         """CMD(CC): note the sender's clock, and answer after a back-off."""
@@ -331,6 +341,24 @@ class SenderState:
             self.first_sequence = message.sequence
         response = self.probe_response or NOTHING_HEARD
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
+
+    # Streams are received by a subclass.
+
+    def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
+        """NORM_DATA of a stream."""
+        return False
+
+    def _on_stream_info(self, message: Info, sequence: int, now: float) -> bool:
+        """NORM_INFO of a stream."""
+        return False
+
+    def _on_stream_flush(self, item: RxObject, message: Flush, sequence: int, now: float) -> bool:
+        """CMD(FLUSH) at a symbol of the stream `item`."""
+        raise NotImplementedError
+
+    def _on_stream_squelch(self, item: RxObject, message: Squelch) -> None:
+        """CMD(SQUELCH) at a block of the stream `item`."""
+        raise NotImplementedError
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
@@ -413,7 +441,7 @@ class SenderState:
         """Begin the objects through this one: everything before it was sent, and what did not arrive is missing."""
         position = self.position
         item = self.objects.get(position.object_id)
-        if item is not None and position.block < item.fti.partition.blocks:
+        if item is not None and not item.is_stream and position.block < item.fti.partition.blocks:
             item.skip(position.block, position.symbol, item.fti.partition.blocks, 0)
         first = (position.object_id + 1) & 0xFFFF
         count = ahead(object_id, first)
@@ -539,7 +567,7 @@ class SenderState:
         object_id, block, symbol = self.position.tx_point
         objects = self.objects
         item = objects.item if objects.key == object_id else objects.get(object_id)
-        return (object_id, block, 0 if item is not None and item.fti.usable else symbol)
+        return (object_id, block, 0 if item is not None and item.fti.usable and not item.is_stream else symbol)
 
     def check(self, point: Point, now: float) -> bool:
         """Begin or resume a NACK process if anything is missing before `point`; return whether that changes the deadline."""
@@ -601,9 +629,13 @@ class SenderState:
         if self.probe_response is not None:
             echo = self.probe_response.echo(now)
             self.probe_response = self.probe_response.answered(now, self._profile)
-        for requests in contents_for(missing, self._profile.fec_id, nack_size(self._profile.segment)):
+        for requests in contents_for(self._as_sent(missing), self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
             session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests))
+
+    def _as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
+        """Return what is missing with its blocks as they are numbered on the wire."""
+        return missing
 
     def _send_ack(self, response: ProbeResponse, now: float) -> None:
         """Answer the last probe."""

@@ -107,9 +107,9 @@ class FastMessageFactory(MessageFactory):
         cast(FastFlush, message).expects_if_complete = known
         return message
 
-    def squelch(self, first: int, length: int, invalid: Iterable[int]) -> Squelch:
+    def squelch(self, first: int, block: int, length: int, invalid: Iterable[int]) -> Squelch:
         """Make a CMD(SQUELCH) and link it."""
-        message = super().squelch(first, length, invalid)
+        message = super().squelch(first, block, length, invalid)
         self._link_command(message)
         return message
 

@@ -18,11 +18,11 @@ from protocols.norm.limits import NEW_SENDERS, SourceLimit
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Nack
 from protocols.norm.run_reception import NormBatchReceiver
-from protocols.norm.sender_state import SenderState
+from protocols.norm.stream_reception import StreamSenderState
 
 __all__ = ["FastNormReceiver"]
 
-_NO_SENDERS: Final[DeadlineMap[SenderState]] = DeadlineMap()
+_NO_SENDERS: Final[DeadlineMap[StreamSenderState]] = DeadlineMap()
 """Shared by the receivers that know one sender at most; never modified."""
 
 
@@ -161,7 +161,7 @@ class FastNormReceiver(NormBatchReceiver, FastMachine):
         self.leave_lockstep()
         return super().counts()
 
-    def senders(self) -> Collection[SenderState]:
+    def senders(self) -> Collection[StreamSenderState]:
         """Return the state of every sender a message was received from."""
         if self._senders is not _NO_SENDERS:
             return self._senders.values()
@@ -183,12 +183,12 @@ class FastNormReceiver(NormBatchReceiver, FastMachine):
         else:
             self.deadline = due
 
-    def _known(self, node: int) -> SenderState | None:
+    def _known(self, node: int) -> StreamSenderState | None:
         """Return the state of the sender `node`; None if no message of it was received."""
         origin = self.fast_state.origin
         return self.fast_state if origin is not None and origin.source_id == node else self._senders.get(node)
 
-    def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
+    def _sender(self, node: int, source: Address, now: float) -> StreamSenderState | None:
         """Return the state of the sender `node`, from now on the one heard last; new with its first message.
 
         None when there is no room for another.

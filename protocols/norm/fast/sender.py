@@ -58,6 +58,8 @@ class FastNormSender(NormSender, FastMachine):
         item, until = cast(FastTxObject, self._unsent[0]), min(self._probe_at, self._aggregate_at)
         if not item.counted or not item.packet or self.deadline != clear or not clear < until < inf:
             return []
+        if not all(each.counted for each in self._repairs):
+            return []
         if factory.position is None or factory.last_origin is not factory.origin:
             return []
         start = Start(factory.position, factory.ordinal, clear, item.packet / self._config.rate, factory.origin, self._group)
