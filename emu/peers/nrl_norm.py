@@ -235,8 +235,9 @@ class _ReceptionLog:
             if name == "RX_OBJECT_COMPLETED":
                 self.completed += 1
                 self.last, self.after = time.monotonic(), _cpu()
-                digest = None if self._options.no_hash else _sha(b"".join(self._parts))
-                _emit(name, name="stream", size=self.octets, sha256=digest, breaks=self._breaks)
+                data, tail = b"".join(self._parts), self._options.tail
+                digests = {} if self._options.no_hash else {"sha256": _sha(data), "tail": _sha(data[len(data) - tail :])}
+                _emit(name, name="stream", size=self.octets, breaks=self._breaks, **digests)
         elif name == "RX_OBJECT_COMPLETED":
             self._complete(event.object)
         elif name == "RX_OBJECT_ABORTED":
@@ -365,6 +366,7 @@ def _receiver_options(add: Any) -> None:
     add("--expect", type=int, default=0, help="end after this many objects")
     add("--linger", type=float, default=0.5, help="seconds to stay after the last object")
     add("--no-hash", action="store_true")
+    add("--tail", type=_number, default=0, help="bytes at the end of a stream whose hash is printed, too")
 
 
 def main(arguments: list[str] | None = None) -> int:

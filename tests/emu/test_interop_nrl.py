@@ -20,14 +20,7 @@ pytestmark = [pytest.mark.emu, pytest.mark.peer, pytest.mark.slow]
 ADDRESS = "239.7.7.7"
 # A receiver takes part from the first object of which it receives a message, so the first must not be lost as a whole.
 SIZES = [60_000, 0, 1, 1400, 10_000_000]
-CODES = {
-    "fec 5": (5, 64, 16),
-    "fec 129": (129, 64, 16),
-    "fec 2, m 8": (2, 64, 16),
-    "fec 2, m 16": (2, 250, 60),
-    "no parity": (5, 64, 0),
-}
-"""fec_id, source and parity symbols of a block; NRL's library has m 16 for blocks of more than 255 symbols."""
+CODES = {"fec 5": (5, 16), "fec 129": (129, 16), "no parity": (5, 0)}
 
 
 def contents(sender: str, loss: float) -> dict[str, bytes]:
@@ -49,9 +42,7 @@ def transfers(sender: str, loss: float, files: dict[str, bytes]) -> list[dict[st
         return [transfer(lab, sender, port, code, Path(folder), files) for port, code in enumerate(CODES.values(), 6003)]
 
 
-def transfer(
-    lab: Lab, sender: str, port: int, code: tuple[int, int, int], folder: Path, files: dict[str, bytes]
-) -> dict[str, Any]:
+def transfer(lab: Lab, sender: str, port: int, code: tuple[int, int], folder: Path, files: dict[str, bytes]) -> dict[str, Any]:
     """Send all files once, from a sender that is "ours" or "nrl's"."""
     where = ["--group", f"{ADDRESS}:{port}", "--json"]
     there = ["--addr", ADDRESS, "--port", str(port), "--iface"]
@@ -60,12 +51,10 @@ def transfer(
     nrls = lab.start("r2", [*NRL, "recv", *there, lab.device("r2"), "--node", "3", "--expect", count, "--timeout", "30"])
     for host in ("r1", "r2"):
         lab.await_join(host, ADDRESS)
-    common = ["--robust", "15", "--backoff", "2", "--gsize", "10", "--timeout", "30"]
-    common += ["--block", str(code[1]), "--parity", str(code[2])]
+    common = ["--robust", "15", "--backoff", "2", "--gsize", "10", "--timeout", "30", "--parity", str(code[1])]
     if sender == "ours":
         paths = [str(folder / name) for name in files]
         command = [*MCASTLAB, "send", *paths, *where, *common, "--grtt", "20ms", "--rate", "100Mbit", "--fec", str(code[0])]
-        command += ["--fec-m", "16" if code[1] + code[2] > 255 else "8"]
     else:
         sizes = ["--kind", "file", "--sizes", *(str(len(data)) for data in files.values())]
         device = lab.device("sender")
