@@ -8,6 +8,7 @@ from protocols.norm.config import NormConfig
 from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
+from protocols.norm.rx_stream import RxStream
 from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
 from protocols.norm.wire.feedback import is_no_feedback
@@ -98,12 +99,14 @@ class NormReceiver(Machine):
         }
 
     def held(self) -> dict[str, tuple[int, int]]:
-        """Return the most objects pending from one sender, and the most bytes of parity kept for one object."""
+        """Return the most objects pending from one sender, and the most parity and blocks kept of one object."""
         pending = [sender.objects for sender in self.senders()]
         items = [item for objects in pending for item in objects.values() if item is not None]
+        streams = [item for item in items if isinstance(item, RxStream)]
         return {
             "pending objects": (max(map(len, pending), default=0), self.session.config.window),
             "bytes of parity": (max((item.held for item in items), default=0), self.session.config.buffer),
+            "stream blocks": max([(item.blocks_held, item.capacity + 1) for item in streams], default=(0, 0)),
         }
 
     def senders(self) -> Collection[StreamSenderState]:

@@ -187,16 +187,18 @@ class NormSender(Sender):
             self._unsent.insert(later[0] if later else len(self._unsent), item)
         self._schedule()
 
-    def _offer_room(self, now: float) -> None:
-        """Tell applications that wait for room in a stream that there is some, or end the stream."""
+    def _offer_room(self, now: float) -> bool:
+        """Tell applications that wait for room in a stream that there is some, or end it; return whether one has ended."""
+        has_ended = False
         for item in self._streams.values():
             if item.is_waiting and item.vacant_at(self._rest) <= now:
                 item.is_waiting = False
                 if not item.is_closing:
                     self.ports.notify(StreamVacant(item.object_id))
                 elif item.close(now, self._rest):
-                    self._flushes, self._flush_at = 0, inf
+                    self._flushes, self._flush_at, has_ended = 0, inf, True
                     self._continue(item)
+        return has_ended
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process feedback for this sender and instance; a sender ignores everything else."""
@@ -218,11 +220,11 @@ class NormSender(Sender):
             self._holdoff = now + self._grtt.advertised
             self._repairs = self._window.activate()
         self._transmit(now)
-        if self._streams:
-            self._offer_room(now)
         if self._window.backlog:
             # Last, because a probe just sent may have shortened the time after which an object makes room.
             self._admit(now)
+            self._transmit(now)
+        while self._streams and self._offer_room(now):
             self._transmit(now)
         self._schedule()
 
@@ -250,8 +252,9 @@ class NormSender(Sender):
         return is_feedback(data) and len(data) <= self._config.segment + NACK_OVERHEAD
 
     def held(self) -> dict[str, tuple[int, int]]:
-        """Return the objects kept for repair."""
-        return {"objects in the window": (len(self._window.objects), self._config.cache_max)}
+        """Return the objects kept for repair, and the most blocks kept of a stream."""
+        blocks = max([(stream.held, stream.capacity) for stream in self._streams.values()], default=(0, 0))
+        return {"objects in the window": (len(self._window.objects), self._config.cache_max), "stream blocks": blocks}
 
     @property
     def grtt(self) -> float:

@@ -102,7 +102,6 @@ class StreamSenderState(SenderState):
 
     def _deliver(self, item: RxStream) -> None:
         """Deliver what follows, and end the stream behind its last byte."""
-        breaks = item.breaks
         try:
             item.make_room()
             item.deliver()
@@ -112,7 +111,8 @@ class StreamSenderState(SenderState):
             self._give_up([item.object_id], f"sink: {error}")
             return
         node, key = self.node, item.object_id
-        for _ in range(item.breaks - breaks):
+        while item.breaks:
+            item.breaks -= 1
             self.session.ports.notify(StreamBroken(node, key))
         if item.has_ended:
             del self.objects[key]

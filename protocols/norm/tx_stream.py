@@ -177,6 +177,11 @@ class TxStream(TxObject):
         """The number of blocks in the buffer."""
         return len(self._symbols)
 
+    @property
+    def capacity(self) -> int:
+        """The blocks that the buffer has room for."""
+        return self._capacity
+
     # -- what a sender asks of any object --------------------------------------------------------------------------
 
     @property
