@@ -151,6 +151,8 @@ def main() -> int:
 
     def say(outcome: Outcome) -> None:
         print(("ok    " if outcome.ok else "FAILED"), outcome.case, file=sys.stderr, flush=True)
+        if not outcome.ok:
+            print(outcome.reports, file=sys.stderr, flush=True)
 
     outcomes = run_cases(ALL, say)
     if options.write:
