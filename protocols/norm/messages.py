@@ -250,6 +250,20 @@ class Data(NormMessage):
         """Whether it carries a parity symbol."""
         return self.symbol >= self.block_length
 
+    def fits(self, fti: Fti) -> bool:
+        """Return whether the symbol is one of an object with this coding, with the right number of bytes."""
+        if self.fti is not None and self.fti is not fti and self.fti != fti:
+            return False
+        partition, block = fti.partition, self.block
+        if block >= partition.blocks:
+            return False
+        length = partition.length(block)
+        if self.symbol < length:
+            return self.length == partition.payload(partition.first(block) + self.symbol)
+        # NRL NORM does not round the length of parity up to whole symbol elements.
+        is_whole = self.length == partition.vector(block) or self.length == fti.parity_size(block)
+        return is_whole and self.symbol - length < fti.parity
+
 
 @dataclass(slots=True)
 class DataRun(Run):

@@ -139,7 +139,7 @@ class SenderState:
         elif isinstance(message, Flush):
             has_moved = self._on_flush(message, sequence, now)
         elif isinstance(message, Squelch):
-            self._on_squelch(message)
+            self._on_squelch(message, sequence, now)
         elif isinstance(message, Probe):
             self._on_probe(message, now)
         if not has_moved:
@@ -239,7 +239,7 @@ class SenderState:
         is_current = key == self.position.object_id or self._advance_to(key)
         item = self.objects.get(key) or self._object_of(message)
         fti = item.fti if item is not None else message.fti
-        if fti is None or not _fits(message, fti):
+        if fti is None or not message.fits(fti):
             self.session.count("ignored")
             return False
         position, length = self.position, fti.partition.length(block)
@@ -273,7 +273,7 @@ class SenderState:
     def _on_info(self, message: Info, sequence: int, now: float) -> bool:
         """NORM_INFO: store the object's out-of-band information; the object has begun."""
         if message.flags & FLAG_STREAM:
-            return self._on_stream_info(message, sequence, now)
+            return self._on_stream(message, sequence, now)
         if not self._join_with(message):
             return False
         self._advance_to(message.object_id)
@@ -299,7 +299,7 @@ class SenderState:
         is_current = self._advance_to(message.object_id)
         item = self.objects.get(message.object_id)
         if item is not None and item.is_stream:
-            return self._on_stream_flush(item, message, sequence, now)
+            return self._on_stream_command(item, message, sequence, now)
         if is_empty and message.object_id in self.objects:
             # Only its NORM_INFO is missing. Asked for an empty object as a whole, libnorm1 crashes.
             self._open_empty(message.object_id, message.fec_id)
@@ -322,7 +322,7 @@ class SenderState:
         self.check((message.object_id, message.block + 1, 0), now)
         return True
 
-    def _on_squelch(self, message: Squelch) -> None:
+    def _on_squelch(self, message: Squelch, sequence: int, now: float) -> None:
         """CMD(SQUELCH): what comes before this object will not be repaired, nor what is listed."""
         if not self.is_joined:
             return
@@ -333,7 +333,7 @@ class SenderState:
         self._give_up(gone, "squelched")
         item = self.objects.get(message.object_id)
         if item is not None and item.is_stream:
-            self._on_stream_squelch(item, message)
+            self._on_stream_command(item, message, sequence, now)
 
     def _on_probe(self, message: Probe, now: float) -> None:
         """CMD(CC): note the sender's clock, and answer after a back-off."""
@@ -342,22 +342,14 @@ class SenderState:
         response = self.probe_response or NOTHING_HEARD
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
 
-    # Streams are received by a subclass.
+    # Hooks of a subclass that receives streams.
 
-    def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
-        """NORM_DATA of a stream."""
+    def _on_stream(self, message: Data | Info, sequence: int, now: float) -> bool:
+        """NORM_DATA or NORM_INFO of a stream."""
         return False
 
-    def _on_stream_info(self, message: Info, sequence: int, now: float) -> bool:
-        """NORM_INFO of a stream."""
-        return False
-
-    def _on_stream_flush(self, item: RxObject, message: Flush, sequence: int, now: float) -> bool:
-        """CMD(FLUSH) at a symbol of the stream `item`."""
-        raise NotImplementedError
-
-    def _on_stream_squelch(self, item: RxObject, message: Squelch) -> None:
-        """CMD(SQUELCH) at a block of the stream `item`."""
+    def _on_stream_command(self, item: RxObject, message: Flush | Squelch, sequence: int, now: float) -> bool:
+        """CMD(FLUSH) or CMD(SQUELCH) at a symbol of the stream `item`."""
         raise NotImplementedError
 
     # -- joining ---------------------------------------------------------------------------------------------------
@@ -703,21 +695,3 @@ class SenderState:
         self._idle_at = inf
         self._set_next_new(*next_new)
         self.session.ports.notify(SenderSilent(self.origin.source_id))
-
-
-def _fits(message: Data, fti: Fti) -> bool:
-    """Return whether the symbol is one of its object, with the right number of bytes."""
-    if message.fti is not None and message.fti is not fti and message.fti != fti:
-        return False
-    partition = fti.partition
-    if message.block >= partition.blocks:
-        return False
-    length = partition.length(message.block)
-    if message.symbol >= length:
-        return message.symbol - length < fti.parity and message.length in _parity_sizes(fti, message.block)
-    return message.length == partition.payload(partition.first(message.block) + message.symbol)
-
-
-def _parity_sizes(fti: Fti, block: int) -> tuple[int, int]:
-    """Return the lengths that parity symbols of a block may have: NRL NORM does not round up to whole symbol elements."""
-    return fti.partition.vector(block), fti.parity_size(block)

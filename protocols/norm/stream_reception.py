@@ -55,11 +55,25 @@ class StreamSenderState(SenderState):
 
     # -- content ---------------------------------------------------------------------------------------------------
 
-    def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
-        """NORM_DATA: store a segment, and deliver what follows."""
+    def _on_stream(self, message: Data | Info, sequence: int, now: float) -> bool:
+        """NORM_DATA or NORM_INFO of a stream; the first one opens it."""
         item = self._stream_of(message)
         if item is None:
             return False
+        if isinstance(message, Info):
+            return self._on_stream_info(item, message, sequence, now)
+        return self._on_stream_data(item, message, sequence, now)
+
+    def _on_stream_command(self, item: RxObject, message: Flush | Squelch, sequence: int, now: float) -> bool:
+        """CMD(FLUSH) or CMD(SQUELCH) at a symbol of the stream `item`."""
+        assert isinstance(item, RxStream)
+        if isinstance(message, Flush):
+            return self._on_stream_flush(item, message, sequence, now)
+        self._on_stream_squelch(item, message)
+        return False
+
+    def _on_stream_data(self, item: RxStream, message: Data, sequence: int, now: float) -> bool:
+        """NORM_DATA: store a segment, and deliver what follows."""
         if not _is_segment(item, message):
             self.session.count("ignored")
             return False
@@ -131,11 +145,8 @@ class StreamSenderState(SenderState):
             tx_point = tx_point or (key, *item.next_new)
         self._move(message, next_new, sequence, tx_point)
 
-    def _on_stream_info(self, message: Info, sequence: int, now: float) -> bool:
-        """NORM_INFO: keep the stream's information; the stream has begun."""
-        item = self._stream_of(message)
-        if item is None:
-            return False
+    def _on_stream_info(self, item: RxStream, message: Info, sequence: int, now: float) -> bool:
+        """NORM_INFO: keep the stream's information."""
         start, is_repair = (message.object_id, 0, 0), bool(message.flags & FLAG_REPAIR)
         self._move_behind(message, item, sequence, start if is_repair else None)
         if item.info is None:
@@ -146,9 +157,8 @@ class StreamSenderState(SenderState):
             self._rewind(start, now)
         return True
 
-    def _on_stream_flush(self, item: RxObject, message: Flush, sequence: int, now: float) -> bool:
+    def _on_stream_flush(self, item: RxStream, message: Flush, sequence: int, now: float) -> bool:
         """CMD(FLUSH): everything through this symbol was sent."""
-        assert isinstance(item, RxStream)
         block, symbol = item.number(message.block), min(message.symbol + 1, item.fti.block)
         behind = (block, symbol) if symbol < item.fti.block else (block + 1, 0)
         if behind > item.next_new:
@@ -159,9 +169,8 @@ class StreamSenderState(SenderState):
         self.check((message.object_id, *behind), now)
         return True
 
-    def _on_stream_squelch(self, item: RxObject, message: Squelch) -> None:
+    def _on_stream_squelch(self, item: RxStream, message: Squelch) -> None:
         """CMD(SQUELCH): blocks before this one are not repaired."""
-        assert isinstance(item, RxStream)
         block, position = item.number(message.block), self.position
         with suppress(OSError):
             # A sink that fails does so again below.
