@@ -17,7 +17,6 @@ from protocols.norm.partition import Partition
 from protocols.run import Run
 
 __all__ = [
-    "BLOCK_COUNTS",
     "EMPTY_OBJECT",
     "FLAG_EXPLICIT",
     "FLAG_FILE",
@@ -71,8 +70,6 @@ LEVEL_BLOCK: Final = 2
 LEVEL_INFO: Final = 4
 LEVEL_OBJECT: Final = 8
 _BRIEF: Final = 2
-BLOCK_COUNTS: Final = {(0, 8): 1 << 16, (2, 8): 1 << 24, (2, 16): 1 << 16, (5, 8): 1 << 24, (129, 8): 1 << 32}
-"""Blocks that a payload id can number, by fec_id and m (RFC 5445, RFC 5510). Those of a stream begin again at 0."""
 EMPTY_OBJECT: Final = {
     (0, 8): (0xFFFF, 0xFFFF),
     (2, 8): (0xFFFFFF, 0xFF),
@@ -249,20 +246,6 @@ class Data(NormMessage):
     def is_parity(self) -> bool:
         """Whether it carries a parity symbol."""
         return self.symbol >= self.block_length
-
-    def fits(self, fti: Fti) -> bool:
-        """Return whether the symbol is one of an object with this coding, with the right number of bytes."""
-        if self.fti is not None and self.fti is not fti and self.fti != fti:
-            return False
-        partition, block = fti.partition, self.block
-        if block >= partition.blocks:
-            return False
-        length = partition.length(block)
-        if self.symbol < length:
-            return self.length == partition.payload(partition.first(block) + self.symbol)
-        # NRL NORM does not round the length of parity up to whole symbol elements.
-        is_whole = self.length == partition.vector(block) or self.length == fti.parity_size(block)
-        return is_whole and self.symbol - length < fti.parity
 
 
 @dataclass(slots=True)

@@ -377,11 +377,7 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
             covered = count >= lacking and is_block_covered(item, block, missing, asked.symbols[key, block])
             if not covered and not (blocks and asked.has_blocks(key, block, block)):
                 return False
-        elif (
-            block == end
-            and (item.is_stream or not usable)
-            and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0)
-        ):
+        elif block == end and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
             return False
     return True
 

@@ -8,11 +8,9 @@ from protocols.norm.config import NormConfig
 from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
-from protocols.norm.rx_stream import RxStream
 from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
 from protocols.norm.wire.feedback import is_no_feedback
-from protocols.stream import StreamAcceptor
 
 __all__ = ["NormReceiver"]
 
@@ -72,17 +70,6 @@ class NormReceiver(Machine):
             sender.abandon(object_id, reason)
             self.settle(sender)
 
-    def accept_streams(self, acceptor: StreamAcceptor) -> None:
-        """Offer streams to the application, by this function; without it they are ignored."""
-        self.session.stream_acceptor = acceptor
-
-    def resume_stream(self, node: int, object_id: int, now: float) -> None:
-        """Go on with a stream of the sender `node` whose sink was full; call through `Host.call`."""
-        sender = self._known(node)
-        if sender is not None:
-            sender.resume(object_id, now)
-            self.settle(sender)
-
     def counts(self) -> dict[str, int]:
         """Return the counters of messages received and sent."""
         senders, session = self.senders(), self.session
@@ -99,14 +86,12 @@ class NormReceiver(Machine):
         }
 
     def held(self) -> dict[str, tuple[int, int]]:
-        """Return the most objects pending from one sender, and the most parity and blocks kept of one object."""
+        """Return the most objects pending from one sender, and the most bytes of parity kept for one object."""
         pending = [sender.objects for sender in self.senders()]
         items = [item for objects in pending for item in objects.values() if item is not None]
-        streams = [item for item in items if isinstance(item, RxStream)]
         return {
             "pending objects": (max(map(len, pending), default=0), self.session.config.window),
             "bytes of parity": (max((item.held for item in items), default=0), self.session.config.buffer),
-            "stream blocks": max([(item.blocks_held, item.capacity + 1) for item in streams], default=(0, 0)),
         }
 
     def senders(self) -> Collection[StreamSenderState]:

@@ -3,8 +3,8 @@
 from protocols.machine import Address
 from protocols.norm.messages import FLAG_REPAIR, FLAG_STREAM, DataRun
 from protocols.norm.position import TransmitPosition
-from protocols.norm.receiver import NormReceiver
 from protocols.norm.sender_state import SenderState
+from protocols.norm.stream_receiver import NormStreamReceiver
 from protocols.norm.stream_reception import StreamSenderState
 from protocols.run import Run
 from protocols.serial import ahead
@@ -12,8 +12,8 @@ from protocols.serial import ahead
 __all__ = ["NormBatchReceiver"]
 
 
-class NormBatchReceiver(NormReceiver):
-    """A `NormReceiver` that takes runs, too, on a host that receives packets in batches."""
+class NormBatchReceiver(NormStreamReceiver):
+    """A `NormStreamReceiver` that takes runs, too, on a host that receives packets in batches."""
 
     __slots__ = ()
 

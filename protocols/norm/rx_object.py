@@ -7,9 +7,9 @@ from typing import ClassVar, Final
 from protocols.fec import decode
 from protocols.machine import Sink
 from protocols.norm.maps import NONE, BlockBitmaps, bit_runs
-from protocols.norm.messages import Fti
+from protocols.norm.messages import Data, Fti
 
-__all__ = ["MOST_FRAGMENTS", "RxObject"]
+__all__ = ["MOST_FRAGMENTS", "RxObject", "fits"]
 
 MOST_FRAGMENTS: Final = 1 << 14
 """Incomplete blocks and ranges of missing blocks of an object, beyond which symbols that make more of them are not taken."""
@@ -222,3 +222,18 @@ class RxObject:
         parities = {number: self._stored[block, number] for number in range(have.bit_length()) if have >> number & 1}
         for index, payload in decode(fti.block, fti.parity, length, sources, parities, fti.m).items():
             self.write(block, index, payload[: partition.payload(first + index)])
+
+
+def fits(message: Data, fti: Fti) -> bool:
+    """Return whether a symbol is one of an object with this coding, with the right number of bytes."""
+    if message.fti is not None and message.fti is not fti and message.fti != fti:
+        return False
+    partition, block = fti.partition, message.block
+    if block >= partition.blocks:
+        return False
+    length = partition.length(block)
+    if message.symbol < length:
+        return message.length == partition.payload(partition.first(block) + message.symbol)
+    # NRL NORM does not round the length of parity up to whole symbol elements.
+    is_whole = message.length == partition.vector(block) or message.length == fti.parity_size(block)
+    return is_whole and message.symbol - length < fti.parity

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from protocols.fec import decode
-from protocols.norm.messages import BLOCK_COUNTS, Fti
+from protocols.norm.messages import Fti
+from protocols.norm.partition import BLOCK_COUNTS
 from protocols.norm.rx_object import RxObject
 from protocols.norm.stream_coding import HEADER, HEADER_SIZE, STREAM_END, buffer_blocks, nearest, stream_fti
 from protocols.stream import StreamSink

@@ -43,7 +43,7 @@ from protocols.norm.nack_process import (
 from protocols.norm.position import START, Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.rx_object import RxObject
+from protocols.norm.rx_object import RxObject, fits
 from protocols.norm.sender_profile import unknown_sender
 from protocols.norm.session import Session
 from protocols.serial import ahead
@@ -239,7 +239,7 @@ class SenderState:
         is_current = key == self.position.object_id or self._advance_to(key)
         item = self.objects.get(key) or self._object_of(message)
         fti = item.fti if item is not None else message.fti
-        if fti is None or not message.fits(fti):
+        if fti is None or not fits(message, fti):
             self.session.count("ignored")
             return False
         position, length = self.position, fti.partition.length(block)

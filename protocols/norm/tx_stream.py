@@ -7,7 +7,8 @@ from math import inf
 from protocols.errors import UsageError
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
-from protocols.norm.messages import BLOCK_COUNTS, FLAG_STREAM
+from protocols.norm.messages import FLAG_STREAM
+from protocols.norm.partition import BLOCK_COUNTS
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.stream_coding import HEADER, STREAM_END, buffer_blocks, nearest, stream_fti
 from protocols.norm.tx_object import TxObject

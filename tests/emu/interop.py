@@ -113,7 +113,7 @@ def _transfer(lab: Lab, port: int, case: Case) -> dict[str, Any]:
         "--backoff",
         "2",
         "--robust",
-        "15",
+        "40",
         "--stream-buffer",
         "2000000",
     ]

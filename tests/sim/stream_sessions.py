@@ -7,7 +7,8 @@ from experiments.contract.content import Bytes, pattern
 from experiments.running.content import Extent
 from protocols.events import Event
 from protocols.machine import Content, Offer
-from protocols.norm import NormConfig, NormReceiver, NormSender
+from protocols.norm import NormConfig, NormSender
+from protocols.norm.stream_receiver import NormStreamReceiver
 from protocols.registry import protocol
 from protocols.stream import Flush, StreamSettings
 from protocols.stream_writer import StreamWriter
@@ -31,12 +32,12 @@ class StreamSession:
         self.network = Network(topology, seed=1, codec=NORM.codec if self._wire else None, **network)
         makers = NORM.makers(fast=engine != "strict")
         self.sinks: dict[str, Collected] = {}
-        self.receivers: dict[str, NormReceiver] = {}
+        self.receivers: dict[str, NormStreamReceiver] = {}
         self.written: list[bytes] = []
         for name in topology.hosts[1:]:
             host, sink = self.network.host(name), Collected()
             receiver = makers.make_receiver(host, config, node_id(topology, name), GROUP)
-            assert isinstance(receiver, NormReceiver)
+            assert isinstance(receiver, NormStreamReceiver)
             receiver.accept_streams(partial(self._accept, name, sink))
             self.receivers[name] = receiver
             host.run(receiver, lambda event: None)

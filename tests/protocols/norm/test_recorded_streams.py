@@ -7,6 +7,7 @@ import pytest
 
 from protocols.norm.messages import FLAG_STREAM, Data, Nack
 from protocols.norm.repair_requests import requested_repairs
+from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.stream_coding import HEADER
 from tests.protocols.norm.scenes import ReceiverHarness
 from tests.protocols.norm.test_recorded_sessions import recorded, sender_messages
@@ -26,7 +27,8 @@ def received(
     capture: str, dropped: frozenset[int] = frozenset(), first: int = 0, by_message: bool = False
 ) -> tuple[Collected, ReceiverHarness]:
     """Return what a receiver receives that joins at the message `first` and loses the messages `dropped`."""
-    receiver, sink = ReceiverHarness(), Collected(by_message)
+    receiver, sink = ReceiverHarness(kind=NormBatchReceiver), Collected(by_message)
+    assert isinstance(receiver.machine, NormBatchReceiver)
     receiver.machine.accept_streams(lambda offer: sink)
     for place, (when, message) in enumerate(sender_messages(capture)):
         receiver.run_until(when)
@@ -124,7 +126,8 @@ def test_a_loss_is_requested_as_by_nrl_norm() -> None:
     capture = "stream_bytes_loss"
     moment, theirs = next((when, message) for when, message in recorded(capture) if isinstance(message, Nack))
     wanted = requested_repairs(theirs.requests, 5)
-    receiver = ReceiverHarness()
+    receiver = ReceiverHarness(kind=NormBatchReceiver)
+    assert isinstance(receiver.machine, NormBatchReceiver)
     receiver.machine.accept_streams(lambda offer: Collected())
     for when, message in sender_messages(capture):
         if when >= moment:
