@@ -13,6 +13,8 @@ from protocols.stream import StreamSink
 __all__ = ["RxStream"]
 
 _NO_OFFSET: Final = -1
+_OVERHEAD: Final = 250
+"""Bytes that a segment takes in memory besides its content."""
 
 
 class _Ends:
@@ -71,7 +73,8 @@ class RxStream(RxObject):
         self.next_new = (start, 0)
         self._block_count = BLOCK_COUNTS[fti.fec_id, fti.m]
         # NRL NORM sends ahead of what it repairs by as much again as the size that it announces.
-        self._capacity = buffer_blocks(min(2 * fti.object_size, buffer), fti)
+        room = buffer // ((fti.segment + _OVERHEAD) * fti.block)
+        self._capacity = max(2, min(buffer_blocks(2 * fti.object_size, fti), room))
         self._symbols: dict[int, dict[int, bytes | memoryview]] = {}
         self._at = (start, 0)
         # Blocks before it are not repaired any more.

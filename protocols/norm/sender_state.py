@@ -439,7 +439,7 @@ class SenderState:
         count = ahead(object_id, first)
         window = self.session.config.window
         if count + len(self.objects) >= window:
-            self._give_up([key for key in self.objects if ahead(object_id, key) >= window], "outside the window")
+            self._give_up([key for key in self.objects if (object_id - key) & 0xFFFF >= window], "outside the window")
             skipped = max(count - window + 1, 0)
             first, count = (first + skipped) & 0xFFFF, count - skipped
         for step in range(count + 1):

@@ -203,7 +203,10 @@ class StreamSenderState(SenderState):
         """Offer a stream that is received from the block `start` on to the application; None when it is not wanted."""
         key, node, config = message.object_id, message.origin.source_id, self.session.config
         acceptor, sink = self.session.stream_acceptor, None
-        if acceptor is not None:
+        if fti.segment * fti.block > config.buffer:
+            # Not even one of its blocks may be kept.
+            self.session.count("ignored")
+        elif acceptor is not None:
             self.session.ports.notify(ObjectOpened(node, key, fti.object_size))
             sink = acceptor(Offer(node, key, fti.object_size, False))
         if sink is None:

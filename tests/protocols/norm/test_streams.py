@@ -158,7 +158,7 @@ def test_a_slow_application_gets_everything_as_long_as_the_buffer_lasts() -> Non
 
 def test_a_slow_application_loses_what_its_buffer_does_not_hold_and_no_more() -> None:
     content = messages(400, longest=100)
-    scene = StreamScene(sinks=[Collected(by_message=True, capacity=500)], settings=StreamSettings(4000), buffer=4000)
+    scene = StreamScene(sinks=[Collected(by_message=True, capacity=500)], settings=StreamSettings(4000), buffer=8000)
     scene.send(*content)
     sink, whole = scene.sinks[0], b"".join(content)
     sink.capacity = None
@@ -258,6 +258,13 @@ def test_objects_and_streams_are_sent_beside_each_other() -> None:
         assert (other.data, other.info) == (b"".join(content[1::2]), b"second")
         received = [event.object_id for event in scene.bench[name].events if isinstance(event, ObjectReceived)]
         assert sorted(received) == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_a_stream_whose_blocks_are_larger_than_the_receivers_buffer_is_ignored() -> None:
+    scene = StreamScene(buffer=700)
+    scene.send(*messages(20))
+    assert scene.sinks[0].data == b""
+    assert scene.receivers[0].counts()["ignored"] == 1
 
 
 def test_a_failing_sink_ends_its_stream() -> None:
