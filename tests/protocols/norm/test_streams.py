@@ -9,7 +9,9 @@ from protocols.errors import UsageError
 from protocols.events import FlushCompleted, ObjectOpened, ObjectReceived
 from protocols.machine import Content
 from protocols.norm.messages import FLAG_STREAM, Data, Flush, Squelch
+from protocols.norm.wire.codec import NormCodec
 from protocols.stream import FLUSHES, StreamBroken, StreamReceiver, StreamSender, StreamSettings, StreamVacant
+from tests.protocols.norm.scenes import GROUP
 from tests.protocols.norm.stream_scenes import StreamScene, dropping, messages
 from tests.support.streams import Collected
 
@@ -336,3 +338,41 @@ def test_flush_names_the_last_segment_and_squelch_the_first_block() -> None:
     squelches = [squelch for squelch in sent if isinstance(squelch, Squelch)]
     assert squelches
     assert all(squelch.object_id == 0 and squelch.block > 0 for squelch in squelches)
+
+
+def test_segments_that_arrive_in_batches_change_the_same_as_one_by_one() -> None:
+    scene = StreamScene(settings=StreamSettings(1 << 16, b"x"), block=20)
+    content = messages(300)
+    scene.send(*content)
+    codec = NormCodec()
+    datagrams = [codec.encode(packet.message) for packet in scene.host.packets]
+    for lost in (set(), {7, 8, 50, 51, 52}):
+        arriving = [data for number, data in enumerate(datagrams) if number not in lost]
+        single, batches = StreamScene(), StreamScene()
+        for data in arriving:
+            single.bench["r1"].deliver(codec.decode(data), "sender", GROUP, 0.0)
+        taken = deliver_batches(batches, arriving)
+        assert (taken > 20) or lost
+        assert taken > 5
+        assert batches.sinks[0].data == single.sinks[0].data
+        assert batches.sinks[0].starts == single.sinks[0].starts
+        assert batches.receivers[0].counts() == single.receivers[0].counts()
+        (left,), (right,) = batches.receivers[0].senders(), single.receivers[0].senders()
+        assert left.position == right.position
+
+
+def deliver_batches(scene: StreamScene, datagrams: list[bytes]) -> int:
+    """Deliver datagrams in batches of eight, as far as the codec makes runs of them; return how many runs it made."""
+    codec, host, receiver, runs = NormCodec(), scene.bench["r1"], scene.receivers[0], 0
+    while datagrams:
+        size = len(datagrams[0])
+        count = next((place + 1 for place, data in enumerate(datagrams[:8]) if len(data) < size), len(datagrams[:8]))
+        count = next((place for place, data in enumerate(datagrams[:count]) if len(data) > size), count)
+        run = codec.decode_run(b"".join(datagrams[:count]), 0, size)
+        if run is None:
+            host.deliver(codec.decode(datagrams.pop(0)), "sender", GROUP, 0.0)
+            continue
+        runs += 1
+        host.call(receiver.receive_run, run, "sender", GROUP)
+        del datagrams[: run.packets]
+    return runs
