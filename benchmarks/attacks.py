@@ -10,13 +10,23 @@ import argparse
 import json
 import os
 import random
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
+from ipaddress import IPv4Address
 from itertools import chain, count, islice
 from typing import NamedTuple
 
-from emu.udp import SendQueue, address_of, open_receiver, open_transmitter, receive_coalesced, socket_address_of
+from emu.udp import (
+    SendQueue,
+    SocketAddress,
+    address_of,
+    open_receiver,
+    open_transmitter,
+    receive_coalesced,
+    socket_address_of,
+)
 from protocols.errors import WireError
 from protocols.norm.messages import (
     FLAG_FILE,
@@ -41,6 +51,7 @@ from protocols.norm.messages import (
     Squelch,
 )
 from protocols.norm.wire.codec import NormCodec
+from topologies.frames.building import frame
 
 __all__ = ["KINDS", "VICTIM", "Attack", "flood", "main", "messages", "packets"]
 
@@ -54,6 +65,8 @@ LONG_NACK, SHORT_NACK = 64_000, 800
 """Bytes of NACKs."""
 PERIOD = 0.005
 """Seconds between two bursts of a flood."""
+ETHERNET = 14
+"""Bytes of an Ethernet header."""
 KEPT, KEPT_BYTES, MAKING = 60_000, 64_000_000, 0.3
 """Packets that are made before a flood begins, their bytes, and the seconds this may take; the flood repeats them."""
 
@@ -62,12 +75,13 @@ class Attack(NamedTuple):
     """Messages to be sent `rate` times a second. `make` is given the origin of the honest sender.
 
     `hopeless` says why NORM without authentication can't resist; it is empty for an attack that must leave an honest
-    transfer at least half of its goodput.
+    transfer at least half of its goodput. With `forges_address` packets bear the honest sender's source address.
     """
 
     rate: int
     make: Callable[[Origin], Iterator[NormMessage | bytes]]
     hopeless: str = ""
+    forges_address: bool = False
 
 
 def _enemy(number: int = 0, instance: int = 1) -> Origin:
@@ -260,7 +274,13 @@ def _as_victim_timing(victim: Origin) -> Iterator[Probe]:
         yield Probe(Origin(victim.source_id, victim.instance_id, 255, 15, 15), n & 0xFFFF, n & 0xFFFF, 1, 0, 0x4005)
 
 
-IN_ITS_NAME = "receivers can't tell it from a message of the sender"
+IN_ITS_NAME = {
+    "DATA": (1_000, _as_victim_data),
+    "SQUELCH": (10, _as_victim_squelch),
+    "FLUSH": (10, _as_victim_flush),
+    "instances": (10, _as_victim_instance),
+    "timing": (10, _as_victim_timing),
+}
 KINDS: dict[str, Attack] = {
     "random bytes": Attack(20_000, _random_bytes),
     "mutated packets": Attack(20_000, _mutated),
@@ -283,11 +303,11 @@ KINDS: dict[str, Attack] = {
     "NACK for everything, without end": Attack(
         200, _everything, "a receiver that lost all of it would ask the same, so the sender repeats what it can"
     ),
-    "DATA in the sender's name": Attack(1_000, _as_victim_data, IN_ITS_NAME),
-    "SQUELCH in the sender's name": Attack(10, _as_victim_squelch, IN_ITS_NAME),
-    "FLUSH in the sender's name": Attack(10, _as_victim_flush, IN_ITS_NAME),
-    "instances in the sender's name": Attack(10, _as_victim_instance, IN_ITS_NAME),
-    "timing in the sender's name": Attack(10, _as_victim_timing, IN_ITS_NAME),
+    **{f"{what} in the sender's name": Attack(*attack) for what, attack in IN_ITS_NAME.items()},
+    **{
+        f"{what} from the sender's address": Attack(*attack, "receivers can't tell it from a message of the sender", True)
+        for what, attack in IN_ITS_NAME.items()
+    },
 }
 
 
@@ -305,23 +325,45 @@ def packets(kind: str, victim: Origin = VICTIM) -> Iterator[bytes]:
 # -- the flood ---------------------------------------------------------------------------------------------------------
 
 
-def await_sender(group: str, address: str, seconds: float) -> Origin:
-    """Return the origin of the first sender message on the group that is no enemy's; `VICTIM` if there is none in time."""
+def await_sender(group: str, address: str, seconds: float) -> tuple[Origin, SocketAddress | None]:
+    """Return origin and address of the first sender message on the group that is no enemy's; `VICTIM` without any in time."""
     sock = open_receiver(socket_address_of(group), address, 1 << 20)
     codec, end = NormCodec(), time.monotonic() + seconds
     try:
         while time.monotonic() < end:
             try:
-                data, segment, _, _ = receive_coalesced(sock)
+                data, segment, source, _ = receive_coalesced(sock)
                 message = codec.decode(data[:segment])
             except (BlockingIOError, WireError):
                 time.sleep(0.001)
                 continue
             if isinstance(message, (Data, Info, Command)) and message.origin.source_id < ENEMY:
-                return message.origin
+                return message.origin, source
     finally:
         sock.close()
-    return VICTIM
+    return VICTIM, None
+
+
+class ForgingQueue:
+    """Sends packets that bear another source address, by a raw socket (raw(7)); it has the methods of a `SendQueue`."""
+
+    blocked = False
+
+    def __init__(self, address: str, source: SocketAddress) -> None:
+        self._sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+        self._sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
+        self._source = IPv4Address(source[0]), source[1]
+        self._sent = 0
+
+    def push(self, data: bytes, to: SocketAddress) -> None:
+        """Send a packet."""
+        self._sent += 1
+        self._sock.sendto(frame(self._source, (IPv4Address(to[0]), to[1]), data, self._sent)[ETHERNET:], to)
+
+    def flush(self) -> None:
+        """Do nothing: no packet waits."""
+
+    retry = flush
 
 
 def flood(kind: str, group: str, interface: str | None, seconds: float, rate: float) -> tuple[int, float]:
@@ -332,9 +374,11 @@ def flood(kind: str, group: str, interface: str | None, seconds: float, rate: fl
     address, to = address_of(interface), socket_address_of(group)
     # What all messages of an attack have in common is whether they depend on the sender.
     is_aimed = next(messages(kind, VICTIM)) != next(messages(kind, Origin(2, 2, 60, 4, 3)))
-    victim = await_sender(group, address, seconds) if is_aimed or kind == "mutated packets" else VICTIM
+    victim, forged = await_sender(group, address, seconds) if is_aimed or kind == "mutated packets" else (VICTIM, None)
     stock = _stock(packets(kind, victim), max(min(KEPT, round(rate * seconds)), 1))
-    queue = SendQueue(open_transmitter(address, 1, True, 4 << 20))
+    queue: SendQueue | ForgingQueue = SendQueue(open_transmitter(address, 1, True, 4 << 20))
+    if KINDS[kind].forges_address and forged is not None:
+        queue = ForgingQueue(address, forged)
     source, begin, sent = chain.from_iterable(stock for _ in count()), time.monotonic(), 0
     try:
         while (elapsed := time.monotonic() - begin) < seconds:

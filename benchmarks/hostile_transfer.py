@@ -1,8 +1,9 @@
 """Run an honest transfer beside each attack, in network namespaces, and measure what the attack leaves of it.
 
-    python -m benchmarks.hostile_transfer [KIND ...] [--json] [--size 10MB] [--rate 40Mbit] [--loss 0%] [--write PAGE]
+    python -m benchmarks.hostile_transfer [KIND ...] [--json] [--size 10MB] [--rate 40Mbit] [--loss 0%]
+        [--attackers 1] [--write PAGE]
 
-`mcastlab recv`, `mcastlab send` and an attacker (`benchmarks.attacks`) run on three hosts of one switch. The flood begins
+`mcastlab recv`, `mcastlab send` and attackers (`benchmarks.attacks`) run on hosts of one switch. The flood begins
 before the honest sender starts and ends after the file is stored; attacks that name the honest sender begin when it is heard.
 A row has the goodput from the honest sender's first packet to the complete file, compared with that of undisturbed transfers,
 and, of both programs, CPU seconds, the highest resident memory and the most open descriptors. Attacks of which
@@ -59,11 +60,13 @@ class Honest:
     both: tuple[str, ...] = ()
     """Options of `send` and `recv`."""
     timeout: float = 15.0
+    attackers: int = 1
+    """Hosts that attack, each at the full rate."""
 
     @property
     def network(self) -> Star:
-        """The network: the sender, a receiver `r1`, and the attacker `r2`."""
-        return Star.model_validate({"receivers": 2, "link": {"loss": self.loss}})
+        """The network: the sender, a receiver `r1`, and the attackers from `r2` on."""
+        return Star.model_validate({"receivers": 1 + self.attackers, "link": {"loss": self.loss}})
 
 
 @dataclass(slots=True)
@@ -138,9 +141,9 @@ class Transfer:
         source.write_bytes(self.content)
         receiving = Watched(self._start("r1", [*MCASTLAB, "recv", "--group", GROUP, "--dir", str(into), "--json"]))
         self.lab.await_join("r1", GROUP.partition(":")[0])
-        attacking = None
+        attacking = []
         if self.kind is not None:
-            attacking = self._start_flood()
+            attacking = [self._start_flood(f"r{number}") for number in range(2, 2 + self.honest.attackers)]
             time.sleep(LEAD)
         rate = ["--rate", format_rate(self.honest.rate), "--grtt", "10ms", "--node", str(SENDER)]
         command = [*MCASTLAB, "send", str(source), "--group", GROUP, "--json", *rate, *self.honest.options]
@@ -148,8 +151,7 @@ class Transfer:
         seconds = self._await(receiving, sending)
         outcome.stopped = receiving.interrupt()
         sending.interrupt()
-        if attacking is not None:
-            outcome.packets = self._end_flood(attacking)
+        outcome.packets = sum([self._end_flood(attack) for attack in attacking])
         digest = sha256(self.content).hexdigest()
         outcome.is_complete = seconds > 0 and any(_digest(path) == digest for path in into.glob("photo.bin*"))
         outcome.goodput = self.honest.size / seconds if outcome.is_complete else 0.0
@@ -164,10 +166,10 @@ class Transfer:
         with open(self.log if host == "r1" else self.folder / "send.log", "w") as log:
             return subprocess.Popen(full, stdout=log, stderr=log, text=True)
 
-    def _start_flood(self) -> "subprocess.Popen[str]":
-        """Start the attack on `r2`."""
-        flood = [sys.executable, "-m", "benchmarks.attacks", str(self.kind), "--group", GROUP, "--iface", self.lab.device("r2")]
-        return self.lab.start("r2", [*flood, "--seconds", str(2 * self.honest.timeout), "--rate", str(self.rate)])
+    def _start_flood(self, host: str) -> "subprocess.Popen[str]":
+        """Start the attack on a host."""
+        flood = [sys.executable, "-m", "benchmarks.attacks", str(self.kind), "--group", GROUP, "--iface", self.lab.device(host)]
+        return self.lab.start(host, [*flood, "--seconds", str(2 * self.honest.timeout), "--rate", str(self.rate)])
 
     def _end_flood(self, attack: "subprocess.Popen[str]") -> float:
         """End the attack; return the packets it sent per second."""
@@ -285,6 +287,7 @@ def main() -> int:
     parser.add_argument("--rate", type=parse_rate, default=5e6)
     parser.add_argument("--loss", type=parse_fraction, default=0.0)
     parser.add_argument("--packets", type=float, help="packets per second of every attack")
+    parser.add_argument("--attackers", type=int, default=1, help="hosts that attack, each at this rate")
     parser.add_argument("--both", default="", help="further options of send and recv, separated by spaces")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="a Markdown page with the marks of the table")
     options = parser.parse_args()
@@ -295,7 +298,8 @@ def main() -> int:
     except UnsupportedError as error:
         print(error, file=sys.stderr)
         return 3
-    honest = Honest(options.size, options.rate, options.loss, both=tuple(options.both.split()))
+    both = tuple(options.both.split())
+    honest = Honest(options.size, options.rate, options.loss, both=both, attackers=options.attackers)
     outcomes = transfers(honest, options.kinds or list(KINDS), options.packets)
     if options.json:
         print(json.dumps([asdict(outcome) for outcome in outcomes]))

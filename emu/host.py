@@ -28,7 +28,7 @@ from emu.udp import (
     receive_coalesced,
     socket_address_of,
 )
-from protocols.batches import Assisted, RunCodec, RunReceiver
+from protocols.batches import Assisted, RunCodec, RunReceiver, Selective
 from protocols.errors import LivelockError, UsageError, WireError
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
@@ -48,8 +48,6 @@ _LONGEST_BATCH = 0.005
 """Seconds after which no more packets are received from one socket before the others, timers and signals are served."""
 _PATIENCE = 0.05
 """Seconds for which no socket was found empty before a host begins to queue packets by source."""
-_LONG = 8192
-"""Bytes of a datagram from which on the machine is asked before it is decoded."""
 _TIMER_QUANTUM = 0.0005
 """Seconds: wake-ups closer than this are merged, so that a fast sender fills its batches."""
 
@@ -129,6 +127,7 @@ class UdpHost:
         self._encode, self._decode = codec.encode, codec.decode
         self._run_codec = codec if isinstance(codec, RunCodec) else None
         self._run_receiver: RunReceiver | None = None
+        self._selective: Selective | None = None
         self._epoch = inf if held else loop.time()
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
         self._latest = 0.0
@@ -173,7 +172,7 @@ class UdpHost:
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them.
 
-        `malformed`: not decodable, or too long for what they are; where the codec authenticates, `unauthenticated`, `replayed`
+        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed`
         and `stale`; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a
         source that sent more than its share while this host could not keep up; `slow_drops`: dropped because a slow application
         had no room.
@@ -209,6 +208,7 @@ class UdpHost:
             if self._run_codec is not None and self._send_queue.takes_batches:
                 machine.send_runs(SEGMENTS)
         self._run_receiver = machine if isinstance(machine, RunReceiver) else None
+        self._selective = machine if isinstance(machine, Selective) else None
         self._input(machine.start)
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
@@ -225,7 +225,7 @@ class UdpHost:
         if self._reader is None:
             # It stays installed; with a service time of 0 it passes packets on at once. It counts single packets.
             self._machine = self._reader = SlowReader(self, self._machine)
-            self._run_receiver = None
+            self._run_receiver = self._selective = None
         self._input(self._reader.read_at, service_time, capacity)
 
     def stop(self) -> None:
@@ -441,11 +441,11 @@ class UdpHost:
             if run is not None:
                 self._input_packets(self._run_receiver.receive_run, run, source, to)
                 return start + run.packets * segment
-        if size > _LONG and size <= segment and self._is_refused(data):
-            self._refused[WireError.reason] += 1
-            return size
+        packet = data[start:end] if size > segment else data
+        if self._selective is not None and not self._selective.is_worth_decoding(packet, source, self.now):
+            return end
         try:
-            message = self._decode(data[start:end] if size > segment else data)
+            message = self._decode(packet)
         except WireError as error:
             self._refused[error.reason] = self._refused.get(error.reason, 0) + 1
         else:
@@ -461,11 +461,6 @@ class UdpHost:
             self._busy = False
         if self._events:
             self._drain()
-
-    def _is_refused(self, data: bytes) -> bool:
-        """Return whether the machine has a method `is_worth_decoding` that refuses a long datagram."""
-        is_worth_decoding = getattr(self._machine, "is_worth_decoding", None)
-        return is_worth_decoding is not None and not is_worth_decoding(data)
 
     # The one timer ---------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""What a host offers a machine beyond `Ports`: packets in batches, and another thread. A machine need not use either."""
+"""What a host offers a machine beyond `Ports`: packets in batches, a choice before they are decoded, and another thread.
+
+A machine need not use any of it.
+"""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -6,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from protocols.machine import Address, Codec
 from protocols.run import Run
 
-__all__ = ["Assisted", "Background", "Pending", "RunCodec", "RunReceiver"]
+__all__ = ["Assisted", "Background", "Pending", "RunCodec", "RunReceiver", "Selective"]
 
 
 @runtime_checkable
@@ -29,6 +32,14 @@ class RunReceiver(Protocol):
 
     def receive_run(self, run: Run, source: Address, to: Address, now: float) -> None:
         """Process the messages of a run."""
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A machine that tells from the first bytes of a packet whether it is to be decoded, so that a flood costs little."""
+
+    def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
+        """Return False for a message that would change nothing. Raises nothing; malformed bytes may be worth decoding."""
 
 
 class Pending(Protocol):

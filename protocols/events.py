@@ -11,6 +11,7 @@ __all__ = [
     "ObjectPurged",
     "ObjectReceived",
     "ObjectSent",
+    "ObjectsAborted",
     "SenderHeard",
     "SenderReset",
     "SenderSilent",
@@ -103,4 +104,17 @@ class ObjectAborted(Event):
 
     sender: int
     object_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectsAborted(Event):
+    """Receiver: `count` (at least 2) consecutive objects of which nothing was received will not be completed.
+
+    It stands for as many `ObjectAborted`: `first` is the lowest id, and ids go on from 65535 to 0.
+    """
+
+    sender: int
+    first: int
+    count: int
     reason: str

@@ -30,7 +30,7 @@ from experiments.running.live import Live, live
 from experiments.running.names import safe_name
 from experiments.running.program import Node, ReceiverProgram
 from protocols import machine
-from protocols.events import InfoReceived, ObjectAborted, ObjectReceived
+from protocols.events import InfoReceived, ObjectAborted, ObjectReceived, ObjectsAborted
 from protocols.machine import Event
 from protocols.norm.receiver import NormReceiver
 from protocols.registry import protocol
@@ -128,6 +128,8 @@ class _Receiving:
             self._tell(self.stored[-1])
         elif isinstance(event, ObjectAborted):
             self._tell_lost(event.sender, event.object_id, event.reason.removeprefix("sink: "))
+        elif isinstance(event, ObjectsAborted):
+            self._tell_all_lost(event)
         self._settle()
         if self.program.finished():
             self.session.stop()
@@ -156,6 +158,13 @@ class _Receiving:
         name = self.names.pop((sender, object_id), "")
         what = f"{name} (object {object_id} of sender {sender})" if name else f"object {object_id} of sender {sender}"
         self.says.problem(f"lost: {what}: {reason}")
+
+    def _tell_all_lost(self, event: ObjectsAborted) -> None:
+        ids = [(event.first + step) & 0xFFFF for step in range(event.count)]
+        if self.names:
+            for object_id in ids:
+                self.names.pop((event.sender, object_id), None)
+        self.says.problem(f"lost: objects {ids[0]} to {ids[-1]} of sender {event.sender}: {event.reason}")
 
     def _tell_removed(self) -> None:
         if self.folder.removed:

@@ -11,7 +11,7 @@ from experiments.contract.case import Case
 from experiments.contract.content import Bytes, CheckedSink, pattern
 from experiments.contract.watch import Watch
 from experiments.contract.worlds import ContractWorld, SimWorld
-from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectReceived
+from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectReceived, ObjectsAborted
 from protocols.machine import Content, Machine, Offer, Ports, Sink
 
 __all__ = ["ContractSession", "contents_of", "sizes"]
@@ -73,7 +73,13 @@ class ContractSession:
 
     def aborted(self, number: int) -> list[int]:
         """Return the ids of the objects that receiver `number` aborted, in order."""
-        return [event.object_id for event in self.events[number] if isinstance(event, ObjectAborted)]
+        found: list[int] = []
+        for event in self.events[number]:
+            if isinstance(event, ObjectAborted):
+                found.append(event.object_id)
+            elif isinstance(event, ObjectsAborted):
+                found += [(event.first + step) & 0xFFFF for step in range(event.count)]
+        return found
 
     def expect_equal(self, number: int, object_id: int) -> None:
         """Assert that the object at receiver `number` has the name and the content that were sent."""

@@ -13,7 +13,16 @@ from experiments.running.content import Accounted, MemorySink
 from experiments.running.files import ScratchSink
 from experiments.running.hashing import Hasher
 from experiments.running.invariants import Invariants
-from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectPurged, ObjectReceived, ObjectSent, SenderReset
+from protocols.events import (
+    FlushCompleted,
+    ObjectAborted,
+    ObjectOpened,
+    ObjectPurged,
+    ObjectReceived,
+    ObjectsAborted,
+    ObjectSent,
+    SenderReset,
+)
 from protocols.hosting import PortsHost
 from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
 from protocols.spec import ProtocolSpec
@@ -253,6 +262,9 @@ class ReceiverProgram:
             self.aborted += 1
             if self._open:
                 self._open.pop((event.sender, event.object_id), None)
+        elif isinstance(event, ObjectsAborted):
+            self._check(event)
+            self.aborted += event.count
         elif isinstance(event, ObjectOpened):
             if self.first_at is None:
                 self.first_at = self._host.now
@@ -262,16 +274,20 @@ class ReceiverProgram:
         if self.watch is not None:
             self.watch(event)
 
-    def _check(self, event: ObjectReceived | ObjectAborted | ObjectOpened) -> None:
+    def _check(self, event: ObjectReceived | ObjectAborted | ObjectsAborted | ObjectOpened) -> None:
         invariants = self._invariants
         if invariants is None or self._host is None or self.machine is None:
             return
-        now, key = self._host.now, (event.sender, event.object_id)
-        had = self.received is not None and key in self.received
+        now, received = self._host.now, self.received or {}
         if isinstance(event, ObjectReceived):
-            invariants.received(self._name, event, had, now)
+            invariants.received(self._name, event, (event.sender, event.object_id) in received, now)
         elif isinstance(event, ObjectAborted):
-            invariants.aborted(self._name, key, had, now)
+            key = event.sender, event.object_id
+            invariants.aborted(self._name, key, key in received, now)
+        elif isinstance(event, ObjectsAborted):
+            for step in range(event.count):
+                key = event.sender, (event.first + step) & 0xFFFF
+                invariants.aborted(self._name, key, key in received, now)
         else:
             invariants.check_memory(self._name, self.machine, now)
 

@@ -10,7 +10,7 @@ from typing import Final
 from protocols.machine import Address
 from protocols.norm.config import NormConfig
 
-__all__ = ["NEW_SENDERS", "NEW_SENDERS_RATE", "RepairLimit", "SourceLimit"]
+__all__ = ["NEW_SENDERS", "NEW_SENDERS_RATE", "RepairLimit", "SourceLimit", "host_of"]
 
 MOST_SOURCES: Final = 1024
 """Addresses that are remembered; of further ones the oldest is forgotten."""
@@ -28,7 +28,7 @@ SQUELCH_INTERVAL: Final = 2
 """GRTT between two SQUELCH."""
 
 
-def _host_of(source: Address) -> Address:
+def host_of(source: Address) -> Address:
     """Return an address without its port."""
     return source[0] if isinstance(source, tuple) else source
 
@@ -45,12 +45,12 @@ class SourceLimit:
 
     def left(self, source: Address, now: float, rate: float) -> float:
         """Return what is left of an address's account."""
-        rest, at = self._accounts.get(_host_of(source), (self._burst, now))
+        rest, at = self._accounts.get(host_of(source), (self._burst, now))
         return min(self._burst, rest + (now - at) * rate)
 
     def take(self, source: Address, amount: float, now: float, rate: float) -> None:
         """Take an amount from an account, which may then be below 0."""
-        left, host = self.left(source, now, rate) - amount, _host_of(source)
+        left, host = self.left(source, now, rate) - amount, host_of(source)
         if host not in self._accounts and len(self._accounts) >= MOST_SOURCES:
             del self._accounts[next(iter(self._accounts))]
         self._accounts[host] = left, now
@@ -87,6 +87,10 @@ class RepairLimit:
         return self._nacks.admits(source, now, NACKS_PER_GRTT / grtt) and (
             is_idle or self._asked.left(source, now, self._rate) > 0.0
         )
+
+    def has_nacks(self, source: Address, now: float, grtt: float) -> bool:
+        """Return whether an address may send one more NACK, without taking one."""
+        return self._nacks.left(source, now, NACKS_PER_GRTT / grtt) >= 1.0
 
     def charge(self, source: Address, octets: int, now: float) -> None:
         """Note how much an address has asked for."""

@@ -5,12 +5,12 @@ from collections.abc import Collection
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
+from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit, host_of
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
+from protocols.norm.sender_host import note_host
 from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
-from protocols.norm.wire.feedback import is_no_feedback
 
 __all__ = ["NormReceiver"]
 
@@ -26,7 +26,6 @@ class NormReceiver(Machine):
     """
 
     __slots__ = ("_newcomers", "_senders", "session")
-    is_worth_decoding = staticmethod(is_no_feedback)
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         super().__init__(ports)
@@ -108,12 +107,12 @@ class NormReceiver(Machine):
         return self._senders.get(node)
 
     def _sender(self, node: int, source: Address, now: float) -> StreamSenderState | None:
-        """Return the state of the sender `node`, new with its first message; None when its address or all bring too many."""
+        """Return the state of the sender `node`, new with its first message; None for a message that is to be ignored."""
         known = self._senders.get(node)
         if known is None and self._newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
             known = self._senders[node] = StreamSenderState(self.session)
             self.ports.notify(SenderHeard(node))
-        return known
+        return known if known is not None and note_host(known, host_of(source), now) else None
 
     def _has_room(self) -> bool:
         """Return whether one more sender can be remembered, after forgetting another if need be."""

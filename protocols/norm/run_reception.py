@@ -1,19 +1,30 @@
-"""Receive a run of NORM_DATA: consecutive source symbols of a block, which arrived in one batch of packets."""
+"""Receive on a real host: a run of NORM_DATA, consecutive source symbols of a block that arrived in one batch, at once.
+
+Packets that would change nothing are not even decoded.
+"""
+
+from math import inf
 
 from protocols.machine import Address
+from protocols.norm.limits import NEW_SENDERS_RATE, host_of
 from protocols.norm.messages import FLAG_REPAIR, FLAG_STREAM, DataRun
 from protocols.norm.position import TransmitPosition
+from protocols.norm.sender_host import is_sent_by
 from protocols.norm.sender_state import SenderState
 from protocols.norm.stream_receiver import NormStreamReceiver
 from protocols.norm.stream_reception import StreamSenderState
+from protocols.norm.wire.preview import feedback_to, sender_in
 from protocols.run import Run
 from protocols.serial import ahead
 
 __all__ = ["NormBatchReceiver"]
 
+LONGEST_FEEDBACK = 8192
+"""Bytes of feedback from which on it is not overheard; NACKs are no longer than a segment (RFC 5740 4.3.1)."""
+
 
 class NormBatchReceiver(NormStreamReceiver):
-    """A `NormStreamReceiver` that takes runs, too, on a host that receives packets in batches."""
+    """A `NormStreamReceiver` that takes runs, too, and chooses packets before they are decoded."""
 
     __slots__ = ()
 
@@ -21,12 +32,37 @@ class NormBatchReceiver(NormStreamReceiver):
         """Process consecutive messages of a sender; at once if it is known."""
         assert isinstance(run, DataRun)
         sender = self._known(run.origin.source_id)
-        if sender is None:
+        if sender is None or sender.host not in (None, host_of(source)):
             for message in run.messages():
                 self.receive(message, source, to, now)
         else:
             (_receive_stream if run.flags & FLAG_STREAM else _receive)(sender, run, now)
             self.settle(sender)
+
+    def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
+        """Return whether the message in a packet could have an effect; False for most of what a flood consists of.
+
+        Feedback of others has one during a back-off, if it is to a sender that is known.
+        """
+        node = sender_in(data)
+        if node is not None:
+            known = self._senders.get(node)
+            if known is None:
+                return self._newcomers.left(source, now, NEW_SENDERS_RATE) >= 1.0
+            return is_sent_by(known, host_of(source), now) or not known.is_established
+        to = feedback_to(data)
+        if to is None:
+            return True
+        known = self._senders.get(to[0])
+        return known is not None and len(data) <= LONGEST_FEEDBACK and _is_affected(known, to[1], now)
+
+
+def _is_affected(state: SenderState, instance_id: int, now: float) -> bool:
+    """Return whether another receiver's NACK or ACK to this instance of the sender can have an effect now."""
+    process, response, origin = state.nack_process, state.probe_response, state.origin
+    if origin is None or origin.instance_id != instance_id:
+        return False
+    return (process is not None and now < process.backoff_end) or (response is not None and response.due < inf)
 
 
 def _receive(state: SenderState, run: DataRun, now: float) -> None:

@@ -75,6 +75,14 @@ class RxObject:
 
     # -- what is missing ---------------------------------------------------------------------------------------------
 
+    def abort(self, reason: str) -> str:
+        """Abort the sink; return the reason, with the sink's error if it fails."""
+        try:
+            self.sink.abort()
+        except OSError as error:
+            return f"{reason}; sink: {error}"
+        return reason
+
     def skip(self, block: int, symbol: int, to_block: int, to_symbol: int) -> None:
         """Record the loss of everything from (block, symbol) up to, but without, (to_block, to_symbol)."""
         if block == to_block:

@@ -23,7 +23,7 @@ from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.tx_stream import TxStream, check_stream
 from protocols.norm.window import IDS, Window
-from protocols.norm.wire.feedback import is_feedback
+from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
 from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
 from protocols.serial import before
 from protocols.stream import Flush, StreamSettings, StreamVacant
@@ -38,6 +38,8 @@ NACK_OVERHEAD: Final = 1000
 """Bytes that a NACK may have beside its requests: header and extensions, whose length has 8 bits and counts words."""
 CLOCK_OFFSET: Final = 1_000_000
 """Microseconds at time 0: an echo of 0, 0 means that no probe was received."""
+LATEST_CLOCK: Final = 1 << 50
+"""Microseconds that a random clock may be ahead at time 0; its seconds have 32 bits on the wire."""
 
 
 class NormSender(Sender):
@@ -53,6 +55,7 @@ class NormSender(Sender):
         "_busy",
         "_cc_sequence",
         "_clear",
+        "_clock_offset",
         "_config",
         "_data_sent",
         "_factory",
@@ -98,6 +101,8 @@ class NormSender(Sender):
         self._streams: dict[int, TxStream] = {}
         self._next_id = 0
         self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
+        # Who has heard no probe can't guess a clock that begins at a random time.
+        self._clock_offset = CLOCK_OFFSET if self._limit is None else CLOCK_OFFSET + round(ports.rng.uniform() * LATEST_CLOCK)
         self._clear = 0.0
         self._most = 1
         self._background: Background | None = None
@@ -247,9 +252,20 @@ class NormSender(Sender):
         names = [f"{name}_sent" for name in SENT] + [f"{name}_received" for name in HEARD]
         return {name: getattr(self, f"_{name}") for name in names}
 
-    def is_worth_decoding(self, data: bytes) -> bool:
-        """Return whether a datagram is feedback, and no longer than a NACK that fits a segment (RFC 5740 4.3.1)."""
-        return is_feedback(data) and len(data) <= self._config.segment + NACK_OVERHEAD
+    def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
+        """Return whether a packet holds no message of a sender, and no feedback that would be ignored.
+
+        Feedback is for this sender, no longer than a NACK that fits a segment (RFC 5740 4.3.1), and of an address that has sent
+        no more NACKs than are served.
+        """
+        if sender_in(data) is not None:
+            return False
+        to, origin = feedback_to(data), self._factory.origin
+        if to is None:
+            return True
+        if to != (origin.source_id, origin.instance_id) or len(data) > self._config.segment + NACK_OVERHEAD:
+            return False
+        return self._limit is None or not is_nack(data) or self._limit.has_nacks(source, now, self._grtt.advertised)
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the objects kept for repair, and the most blocks kept of a stream."""
@@ -276,9 +292,13 @@ class NormSender(Sender):
     def _invalidate(self) -> None:
         """Prepare for a change of what is sent next that is not due to time. Here there is nothing to prepare."""
 
+    def _clock(self, now: float) -> int:
+        """Return the clock of probes in microseconds."""
+        return round(now * 1e6) + self._clock_offset
+
     def _on_response(self, message: Nack | Ack, now: float) -> None:
         if message.response_sec or message.response_usec:
-            sample = (_clock(now) - message.response_sec * 1_000_000 - message.response_usec) / 1e6
+            sample = (self._clock(now) - message.response_sec * 1_000_000 - message.response_usec) / 1e6
             # Nothing else was probed than the time since the start.
             if -RTT_FLOOR < sample < now + RTT_FLOOR and self._grtt.respond(sample):
                 self._invalidate()
@@ -568,12 +588,8 @@ class NormSender(Sender):
             self._factory.advertise(self._grtt.code)
         self._probe_at = self._probe_next = now + self._grtt.next_interval()
         rate = rate_code(self._config.rate) if self._config.probing == "active" else None
-        message = self._factory.probe(self._cc_sequence, _clock(now), rate)
+        message = self._factory.probe(self._cc_sequence, self._clock(now), rate)
         self._cc_sequence = (self._cc_sequence + 1) & 0xFFFF
         self._probes_sent += 1
         self._probed = self._factory.ordinal
         return message
-
-
-def _clock(now: float) -> int:
-    return round(now * 1e6) + CLOCK_OFFSET

@@ -9,8 +9,16 @@ from functools import lru_cache
 from math import inf
 from typing import ClassVar, Final, TypeAlias
 
-from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
-from protocols.machine import Offer
+from protocols.events import (
+    InfoReceived,
+    ObjectAborted,
+    ObjectOpened,
+    ObjectReceived,
+    ObjectsAborted,
+    SenderReset,
+    SenderSilent,
+)
+from protocols.machine import Address, Offer
 from protocols.norm.backoff import NEVER
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
@@ -45,7 +53,7 @@ from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject, fits
 from protocols.norm.sender_profile import unknown_sender
-from protocols.norm.session import Session
+from protocols.norm.session import Session, later
 from protocols.serial import ahead
 
 __all__ = ["SenderMessage", "SenderState"]
@@ -66,11 +74,6 @@ _received: Final = lru_cache(maxsize=256)(ObjectReceived)
 _offer: Final = lru_cache(maxsize=256)(Offer)
 
 
-@lru_cache(maxsize=8)
-def _later(now: float, period: float) -> float:
-    return now + period
-
-
 class SenderState:
     """One sender as one receiver sees it.
 
@@ -86,6 +89,7 @@ class SenderState:
         "_silent_periods",
         "duplicates",
         "first_sequence",
+        "host",
         "is_complete",
         "last_heard",
         "lost",
@@ -95,6 +99,7 @@ class SenderState:
         "position",
         "probe_response",
         "session",
+        "strangers",
     )
 
     process_type: ClassVar[type[NackProcess]] = NackProcess
@@ -115,6 +120,10 @@ class SenderState:
         """The sequence number of the sender's first message, as far as known; None once the receiver has joined."""
         self.lost = self.duplicates = 0
         """Messages of the sender that did not arrive; content that was of no use."""
+        self.host: Address | None = None
+        """The host whose messages these are; None for any (see `sender_host`)."""
+        self.strangers = 0
+        """Messages in the sender's name from other hosts that were ignored."""
         self._base = 0
         self._profile = unknown_sender()
         self._idle_at = inf
@@ -129,7 +138,7 @@ class SenderState:
         self.last_heard = now
         if self._idle_at == inf:
             self._silent_periods = 0
-            self._idle_at = _later(now, self._activity_period())
+            self._idle_at = later(now, self.activity_period())
         sequence = self._count_losses(message.sequence)
         has_moved = False
         if isinstance(message, Data):
@@ -139,7 +148,7 @@ class SenderState:
         elif isinstance(message, Flush):
             has_moved = self._on_flush(message, sequence, now)
         elif isinstance(message, Squelch):
-            self._on_squelch(message, sequence, now)
+            self._on_squelch(message)
         elif isinstance(message, Probe):
             self._on_probe(message, now)
         if not has_moved:
@@ -272,8 +281,6 @@ class SenderState:
 
     def _on_info(self, message: Info, sequence: int, now: float) -> bool:
         """NORM_INFO: store the object's out-of-band information; the object has begun."""
-        if message.flags & FLAG_STREAM:
-            return self._on_stream(message, sequence, now)
         if not self._join_with(message):
             return False
         self._advance_to(message.object_id)
@@ -297,9 +304,6 @@ class SenderState:
         if not self.is_joined and not self._join_new_sender(message, 0 if is_empty else message.block):
             return False
         is_current = self._advance_to(message.object_id)
-        item = self.objects.get(message.object_id)
-        if item is not None and item.is_stream:
-            return self._on_stream_command(item, message, sequence, now)
         if is_empty and message.object_id in self.objects:
             # Only its NORM_INFO is missing. Asked for an empty object as a whole, libnorm1 crashes.
             self._open_empty(message.object_id, message.fec_id)
@@ -322,7 +326,7 @@ class SenderState:
         self.check((message.object_id, message.block + 1, 0), now)
         return True
 
-    def _on_squelch(self, message: Squelch, sequence: int, now: float) -> None:
+    def _on_squelch(self, message: Squelch) -> None:
         """CMD(SQUELCH): what comes before this object will not be repaired, nor what is listed."""
         if not self.is_joined:
             return
@@ -331,9 +335,6 @@ class SenderState:
         invalid = frozenset(message.invalid) if self.objects else ()
         gone = [key for key in self.objects if ahead(key, message.object_id) < 0 or key in invalid]
         self._give_up(gone, "squelched")
-        item = self.objects.get(message.object_id)
-        if item is not None and item.is_stream:
-            self._on_stream_command(item, message, sequence, now)
 
     def _on_probe(self, message: Probe, now: float) -> None:
         """CMD(CC): note the sender's clock, and answer after a back-off."""
@@ -342,15 +343,9 @@ class SenderState:
         response = self.probe_response or NOTHING_HEARD
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
 
-    # Hooks of a subclass that receives streams.
-
-    def _on_stream(self, message: Data | Info, sequence: int, now: float) -> bool:
-        """NORM_DATA or NORM_INFO of a stream."""
+    def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
+        """NORM_DATA of a stream: a subclass receives them."""
         return False
-
-    def _on_stream_command(self, item: RxObject, message: Flush | Squelch, sequence: int, now: float) -> bool:
-        """CMD(FLUSH) or CMD(SQUELCH) at a symbol of the stream `item`."""
-        raise NotImplementedError
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
@@ -536,18 +531,27 @@ class SenderState:
         self.nack_process = None
 
     def _give_up(self, keys: list[int], reason: str) -> None:
-        """Abort objects that will not be complete."""
-        assert self.origin is not None
+        """Abort objects that will not be complete; consecutive ones of which nothing is known are told by one event."""
+        first, count = 0, 0
         for key in keys:
             item = self.objects.pop(key)
+            if item is None and count and key == (first + count) & 0xFFFF:
+                count += 1
+                continue
+            self._tell_aborted(first, count, reason)
+            first, count = key, int(item is None)
             if item is not None:
-                try:
-                    item.sink.abort()
-                except OSError as error:
-                    reason = f"{reason}; sink: {error}"
-            self.session.count("objects_aborted")
-            self.session.ports.notify(ObjectAborted(self.origin.source_id, key, reason))
+                self._tell_aborted(key, 1, item.abort(reason))
+        self._tell_aborted(first, count, reason)
         self._update_completeness()
+
+    def _tell_aborted(self, first: int, count: int, reason: str) -> None:
+        """Notify the application of so many aborted objects, from id `first` on; an event each would cost too much."""
+        if count:
+            node = self.node
+            event = ObjectAborted(node, first, reason) if count == 1 else ObjectsAborted(node, first, count, reason)
+            self.session.count("objects_aborted", count)
+            self.session.ports.notify(event)
 
     # -- NACKs -----------------------------------------------------------------------------------------------------
 
@@ -621,13 +625,9 @@ class SenderState:
         if self.probe_response is not None:
             echo = self.probe_response.echo(now)
             self.probe_response = self.probe_response.answered(now, self._profile)
-        for requests in contents_for(self._as_sent(missing), self._profile.fec_id, nack_size(self._profile.segment)):
+        for requests in contents_for(missing, self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
             session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests))
-
-    def _as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
-        """Return what is missing with its blocks as they are numbered on the wire."""
-        return missing
 
     def _send_ack(self, response: ProbeResponse, now: float) -> None:
         """Answer the last probe."""
@@ -665,30 +665,31 @@ class SenderState:
 
     # -- activity --------------------------------------------------------------------------------------------------
 
-    def _activity_period(self) -> float:
+    def activity_period(self) -> float:
+        """Return the seconds of an activity period."""
         return max(1.0, 2 * self.session.config.robust * self._profile.grtt)
 
     def renew_activity(self, last_heard: float, now: float) -> bool:
         """Begin the activity period that follows the last message; return False when that one is over."""
-        period = self._activity_period()
+        period = self.activity_period()
         if last_heard + period <= now:
             return False
         self._silent_periods = 0
-        self._idle_at = _later(last_heard, period)
+        self._idle_at = later(last_heard, period)
         return True
 
     def _check_activity(self, now: float) -> None:
         """The activity period is over: if the sender was silent, request what is missing; at last report it."""
         if self.renew_activity(self.last_heard, now):
             return
-        position, period = self.position, self._activity_period()
+        position, period = self.position, self.activity_period()
         if self.last_heard >= self._idle_at - period:
             # A message arrived at the very moment of the last check.
             self._silent_periods = 0
         self._silent_periods += 1
         next_new = (position.object_id, position.block, position.symbol)
         if self._silent_periods < SILENT_PERIODS:
-            self._idle_at = _later(now, period)
+            self._idle_at = later(now, period)
             self.check(next_new, now)
             return
         assert self.origin is not None

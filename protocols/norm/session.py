@@ -1,12 +1,20 @@
 """The part of a receiver that its sender states use."""
 
+from functools import lru_cache
+
 from protocols.machine import Group, Packet, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Nack
 from protocols.norm.wire.sizes import AUTH_SIZE, size_of
 from protocols.stream import StreamAcceptor
 
-__all__ = ["Session"]
+__all__ = ["Session", "later"]
+
+
+@lru_cache(maxsize=8)
+def later(now: float, period: float) -> float:
+    """Return `now + period`: one object for the many receivers that heard the same message."""
+    return now + period
 
 
 class Session:

@@ -4,11 +4,23 @@ from contextlib import suppress
 
 from protocols.events import InfoReceived, ObjectOpened, ObjectReceived
 from protocols.machine import Offer
-from protocols.norm.messages import FLAG_INFO, FLAG_REPAIR, Data, DataRun, Flush, Fti, Info, Item, Nack, Request, Squelch
+from protocols.norm.messages import (
+    FLAG_INFO,
+    FLAG_REPAIR,
+    FLAG_STREAM,
+    Data,
+    DataRun,
+    Flush,
+    Fti,
+    Info,
+    Item,
+    Nack,
+    Request,
+    Squelch,
+)
 from protocols.norm.nack_process import MissingRange
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.rx_object import RxObject
 from protocols.norm.rx_stream import RxStream
 from protocols.norm.sender_state import SenderMessage, SenderState
 from protocols.norm.stream_coding import HEADER_SIZE
@@ -55,25 +67,29 @@ class StreamSenderState(SenderState):
 
     # -- content ---------------------------------------------------------------------------------------------------
 
-    def _on_stream(self, message: Data | Info, sequence: int, now: float) -> bool:
-        """NORM_DATA or NORM_INFO of a stream; the first one opens it."""
+    def _on_info(self, message: Info, sequence: int, now: float) -> bool:
+        if not message.flags & FLAG_STREAM:
+            return super()._on_info(message, sequence, now)
+        item = self._stream_of(message)
+        return item is not None and self._on_stream_info(item, message, sequence, now)
+
+    def _on_flush(self, message: Flush, sequence: int, now: float) -> bool:
+        item = self.objects.get(message.object_id)
+        if isinstance(item, RxStream):
+            return self._on_stream_flush(item, message, sequence, now)
+        return super()._on_flush(message, sequence, now)
+
+    def _on_squelch(self, message: Squelch) -> None:
+        super()._on_squelch(message)
+        item = self.objects.get(message.object_id)
+        if isinstance(item, RxStream):
+            self._on_stream_squelch(item, message)
+
+    def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
+        """NORM_DATA: store a segment, and deliver what follows."""
         item = self._stream_of(message)
         if item is None:
             return False
-        if isinstance(message, Info):
-            return self._on_stream_info(item, message, sequence, now)
-        return self._on_stream_data(item, message, sequence, now)
-
-    def _on_stream_command(self, item: RxObject, message: Flush | Squelch, sequence: int, now: float) -> bool:
-        """CMD(FLUSH) or CMD(SQUELCH) at a symbol of the stream `item`."""
-        assert isinstance(item, RxStream)
-        if isinstance(message, Flush):
-            return self._on_stream_flush(item, message, sequence, now)
-        self._on_stream_squelch(item, message)
-        return False
-
-    def _on_stream_data(self, item: RxStream, message: Data, sequence: int, now: float) -> bool:
-        """NORM_DATA: store a segment, and deliver what follows."""
         if not _is_segment(item, message):
             self.session.count("ignored")
             return False
@@ -234,6 +250,9 @@ class StreamSenderState(SenderState):
             Request(each.form, each.level, tuple(_numbered(item, streams) for item in each.items)) for each in nack.requests
         ]
         return requested_repairs(tuple(requests), self._profile.fec_id)
+
+    def _send_nack(self, missing: list[MissingRange], now: float) -> None:
+        super()._send_nack(self._as_sent(missing), now)
 
     def _as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
         """Return what is missing with the blocks of streams as they are numbered on the wire."""

@@ -73,8 +73,8 @@ class SmallTransfer(Transfer):
 
         return Forked(work)
 
-    def _start_flood(self) -> Any:
-        pid, device = self.lab.network.pid("r2"), self.lab.device("r2")
+    def _start_flood(self, host: str) -> Any:
+        pid, device = self.lab.network.pid(host), self.lab.device(host)
 
         def work() -> None:
             enter_network_namespace(pid)

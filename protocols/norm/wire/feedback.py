@@ -15,7 +15,7 @@ from protocols.norm.wire.frame import Layout, frame
 from protocols.norm.wire.requests import pack_requests, unpack_requests
 from protocols.norm.wire.schemes import Schemes
 
-__all__ = ["FEEDBACK", "TYPE_ACK", "TYPE_NACK", "TYPE_REPORT", "is_feedback", "is_no_feedback"]
+__all__ = ["FEEDBACK", "TYPE_ACK", "TYPE_NACK", "TYPE_REPORT"]
 
 TYPE_NACK, TYPE_ACK, TYPE_REPORT = 4, 5, 6
 
@@ -65,16 +65,6 @@ class _Report(Layout[Report]):
     def read(self, data: bytes, end: int, who: Any, sequence: int, schemes: Schemes) -> Report:
         unpack_extensions(data, 8, end)
         return Report(who, sequence, data[end:])
-
-
-def is_feedback(data: bytes) -> bool:
-    """Return whether a datagram would be decoded to a NACK, an ACK or a REPORT."""
-    return bool(data) and data[0] & 15 in FEEDBACK
-
-
-def is_no_feedback(data: bytes) -> bool:
-    """Return whether a datagram may be a sender's message. Receivers decode no long feedback: they need none."""
-    return not is_feedback(data)
 
 
 FEEDBACK: dict[int, tuple[type[Message], Layout[Any]]] = {

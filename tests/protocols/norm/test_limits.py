@@ -5,7 +5,7 @@ from typing import Any
 from experiments.contract.fake_host import FakeHost
 from protocols.norm.config import NormConfig
 from protocols.norm.limits import BURST, MOST_SOURCES, NACKS, NEW_SENDERS, RepairLimit, SourceLimit
-from protocols.norm.messages import Data, Item, Nack, Request, Squelch
+from protocols.norm.messages import Ack, Data, Item, Nack, Request, Squelch
 from protocols.norm.receiver import NormReceiver
 from tests.protocols.norm.scenes import GROUP, MessageBuilder, SenderHarness, quick
 
@@ -140,5 +140,20 @@ def test_an_echo_of_the_future_or_of_no_probe_changes_no_round_trip_time() -> No
     for clock in (1, 999_000, (1 << 32) * 1_000_000 - 1, 5_000_000):
         sender.respond(clock, sender.now)
     assert sender.machine.grtt == before
-    sender.respond(1_500_000, sender.now)
+    sender.respond(sender.machine._clock(0.5), sender.now)
     assert sender.machine.grtt > before, "half a second is possible"
+
+
+def test_who_has_heard_no_probe_changes_no_round_trip_time() -> None:
+    def estimate(echo: tuple[int, int], **settings: Any) -> float:
+        sender = sending(**settings)
+        sender.host.turn(2.0)
+        node, instance = sender.machine._factory.origin.source_id, sender.machine._factory.origin.instance_id
+        sender.host.deliver(Ack(7, 0, node, instance, 1, 0, *echo), BAD, GROUP, 2.0)
+        return sender.machine.grtt
+
+    for seconds in range(6):
+        assert estimate((seconds, 1)) < 0.02
+    assert max(estimate((seconds, 1), repair_share=1.0) for seconds in range(6)) > 0.5, "the clock of others begins at 1 s"
+    clock = sending().machine._clock(0.0)
+    assert estimate(divmod(clock, 1_000_000)) > 0.5, "who has heard a probe can tell this one from no far receiver"
