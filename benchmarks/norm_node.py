@@ -112,18 +112,22 @@ def _send(options: argparse.Namespace) -> int:
     return 0 if flushed else 1
 
 
+_AT_ONCE = 1 << 18
+"""Bytes written to a stream before the host gets its turn."""
+
+
 class _StreamSource:
     """Writes content to a stream, a message at a time, as there is room."""
 
     def __init__(self, host: UdpHost, sender: Any, data: bytes, options: argparse.Namespace) -> None:
-        self._data, self._size, self._flush, self._at = data, options.message, options.flush, 0
+        self._host, self._data, self._size, self._flush, self._at = host, data, options.message, options.flush, 0
         self.writer = StreamWriter(host, sender, StreamSettings(options.stream_buffer), self._write)
         self._write()
 
     def _write(self) -> None:
         data, size, writer, at, end = self._data, self._size, self.writer, self._at, len(self._data)
-        write, is_flushed = writer.write, self._flush != "none"
-        while at < end:
+        write, is_flushed, stop = writer.write, self._flush != "none", min(self._at + _AT_ONCE, len(self._data))
+        while at < stop:
             is_full = write(data[at : at + size])
             at += size
             if is_flushed:
@@ -134,6 +138,9 @@ class _StreamSource:
         self._at = at
         if at >= end:
             writer.close()
+        elif not writer.is_full:
+            # The host sends meanwhile.
+            self._host.later(self._host.now, self._write)
 
 
 class _StreamSink:

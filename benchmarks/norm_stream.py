@@ -5,7 +5,7 @@
 
 `messages_100`: messages of 100 bytes, each with its boundary marked, and nothing flushed; `writes_64k`: writes of 64 kB. Both
 implementations are programs with the same options in the same network (`emu.peers.nrl_norm`, `benchmarks.norm_node`), in turns,
-at each rate, and the highest goodput of each counts. With a buffer of 8 MB a stream waits where it is faster than its repairs.
+at each rate, and the highest goodput of each counts. With a buffer of 16 MB a stream waits where it is faster than its repairs.
 Beside them the goodput of a data object of this project at the same rates is measured, to which `of_data` relates the stream.
 Time is from when the sender begins to write to the receiver's last byte; hashes prove the content and are not in it.
 """
@@ -32,7 +32,7 @@ ADDRESS, PORT = "239.7.7.10", 6003
 CASES = {"messages_100": ["--kind", "stream", "--message", "100"], "writes_64k": ["--kind", "stream", "--message", "64000"]}
 DATA = ["--kind", "data"]
 RATES = ("300Mbit", "600Mbit", "1000Mbit", "1600Mbit", "2600Mbit")
-BUFFER = 8 << 20
+BUFFER = 16 << 20
 LONGEST = 20.0
 
 
