@@ -103,21 +103,8 @@ def _transfer(lab: Lab, port: int, case: Case) -> dict[str, Any]:
     code = ["--fec-id", str(fec), "--block", str(block), "--parity", str(parity)]
     # A stream keeps all of its bytes for repairs.
     what = ["--kind", case.kind, "--sizes", str(SIZE), "--message", str(MESSAGE), "--flush", case.flush]
-    timing = [
-        "--rate",
-        "50e6",
-        "--grtt",
-        "0.01",
-        "--gsize",
-        "10",
-        "--backoff",
-        "2",
-        "--robust",
-        "40",
-        "--stream-buffer",
-        "2000000",
-    ]
-    sending = start(case.sender, "sender", "send", *what, *code, *timing)
+    timing = "--rate 50e6 --grtt 0.01 --grtt-max 0.1 --gsize 10 --backoff 2 --robust 40 --stream-buffer 2000000"
+    sending = start(case.sender, "sender", "send", *what, *code, *timing.split())
     return {"sender": lab.end(sending), "ours": lab.end(ours), "nrl": lab.end(nrl)}
 
 
