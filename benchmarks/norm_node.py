@@ -113,7 +113,7 @@ def _send(options: argparse.Namespace) -> int:
 
 
 _AT_ONCE = 1 << 18
-"""Bytes written to a stream before the host gets its turn."""
+"""Bytes written to a stream before the host sends again."""
 
 
 class _StreamSource:
