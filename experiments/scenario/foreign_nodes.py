@@ -9,6 +9,7 @@ from experiments.scenario.suggestion import one_of
 from experiments.scenario.user_settings import read_settings
 from experiments.scenario.validation_errors import shown
 from protocols.errors import ConfigError
+from protocols.fec import MOST_SYMBOLS
 from protocols.roles import Role
 
 __all__ = ["BY_WORKLOAD", "FOREIGN", "OURS", "NodeChoice", "check_nodes", "check_roles", "options_of"]
@@ -63,8 +64,10 @@ def check_nodes(chosen: dict[str, NodeChoice], protocol: str, config: Any) -> No
         refused = f"nodes.{name}.run: value {FOREIGN!r} is not allowed"
         if protocol != "norm":
             raise ConfigError(f"{refused}; it speaks norm, and the protocol is {protocol}")
-        if config.fec not in (5, 129):
-            raise ConfigError(f"{refused}; it needs fec 5 or 129, and here is {config.fec}")
+        if config.fec == 0:
+            raise ConfigError(f"{refused}; it needs fec 2, 5 or 129, and here is {config.fec}")
+        if config.fec_m == 16 and config.block + config.parity <= MOST_SYMBOLS[8]:
+            raise ConfigError(f"{refused}; it has fec_m 16 only where block + parity is more than {MOST_SYMBOLS[8]}")
 
 
 def check_roles(chosen: Mapping[str, NodeChoice], roles: Mapping[str, Role], protocol: str, needed: Mapping[str, str]) -> None:

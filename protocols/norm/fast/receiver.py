@@ -17,8 +17,8 @@ from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.position import TransmitPosition
 from protocols.norm.run_reception import NormBatchReceiver
-from protocols.norm.sender_state import SenderState
 from protocols.norm.session import Session
+from protocols.norm.stream_reception import StreamSenderState
 
 __all__ = ["FastNormReceiver"]
 
@@ -147,12 +147,12 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
             views.note(origin.source_id, state.settle())
             views.of[origin.source_id] = SenderView(self, state)
 
-    def _known(self, node: int) -> SenderState | None:
+    def _known(self, node: int) -> StreamSenderState | None:
         """Return the state of the sender `node`; None if no message of it was received."""
         origin = self.fast_state.origin
         return self.fast_state if origin is not None and origin.source_id == node else self._senders.get(node)
 
-    def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
+    def _sender(self, node: int, source: Address, now: float) -> StreamSenderState | None:
         """Return the state of the sender `node`, new with its first message; None when there is no room for another."""
         known = self._known(node)
         if known is not None:
@@ -181,7 +181,7 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
                 view.fast_state = FastSenderState(self.session)
         return True
 
-    def senders(self) -> Collection[SenderState]:
+    def senders(self) -> Collection[StreamSenderState]:
         """Return the state of every sender a message was received from."""
         if self._senders is not _NO_SENDERS:
             return self._senders.values()

@@ -9,8 +9,9 @@ from protocols.norm.fast.nack_log import FastNackProcess
 from protocols.norm.messages import FLAG_REPAIR, Nack
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.sender_state import SenderMessage, SenderState
+from protocols.norm.sender_state import SenderMessage
 from protocols.norm.session import Session
+from protocols.norm.stream_reception import StreamSenderState
 
 __all__ = ["ADVANCED", "OTHER", "RESCHEDULE", "FastSenderState"]
 
@@ -34,7 +35,7 @@ class _Overheard:
 _OVERHEARD: Final = _Overheard()
 
 
-class FastSenderState(SenderState, FastState):
+class FastSenderState(StreamSenderState, FastState):
     """One sender as one receiver sees it; `position` is the sender's own object wherever that is equal."""
 
     __slots__ = ("attentive", "coordinator")

@@ -15,7 +15,7 @@ from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Nack
-from protocols.norm.sender_state import SenderState
+from protocols.norm.stream_reception import StreamSenderState
 
 if TYPE_CHECKING:
     from protocols.norm.fast.receiver import FastNormReceiver
@@ -121,7 +121,7 @@ class SenderView(NormFollower):
         return self._receiver.counts()
 
 
-class SenderViews(DeadlineMap[SenderState]):
+class SenderViews(DeadlineMap[StreamSenderState]):
     """The senders that a receiver heard, and a view `of` each that it follows, by node: of some it may have heard nothing."""
 
     __slots__ = ("of",)

@@ -57,9 +57,9 @@ BAD = [
     ("protocol.rate=10 apples", "FILE: protocol.rate: value '10 apples' is not allowed; a rate from 8bit to 8Tbit, like"),
     ("protocol.rate=0.5", "FILE: protocol.rate: value 0.5 is not allowed; a rate from 8bit to 8Tbit"),
     ("protocol.segment=4", "FILE: protocol.segment: value 4 is not allowed; a whole number from 8 to 65000"),
-    ("protocol.block='64'", "FILE: protocol.block: value '64' is not allowed; a whole number from 1 to 255"),
+    ("protocol.block='64'", "FILE: protocol.block: value '64' is not allowed; a whole number from 1 to 65535"),
     ("protocol.parity=250", "FILE: protocol.parity: value 250 is not allowed; block + parity is at most 255"),
-    ("protocol.fec=7", "FILE: protocol.fec: value 7 is not allowed; one of 0, 5, 129"),
+    ("protocol.fec=7", "FILE: protocol.fec: value 7 is not allowed; one of 0, 2, 5, 129"),
     ("protocol.blok=64", "FILE: protocol.blok: value 64 is not allowed; unknown key, known here: name, rate, segment, "),
     ("protocol.grtt=5000", "FILE: protocol.grtt: value 5000 is not allowed; a number from 0.001 to 1000"),
     ("workload=[]", "FILE: workload: value [] is not allowed; it should have at least 1 item"),
@@ -219,13 +219,13 @@ def test_a_scenario_is_immutable() -> None:
 def test_the_schema_describes_every_parameter_of_the_protocol() -> None:
     choices = schema()["properties"]["protocol"]["oneOf"]
     (norm,) = [choice["properties"] for choice in choices if choice["properties"]["name"].get("const") == "norm"]
-    assert norm["fec"]["enum"] == [0, 5, 129]
+    assert norm["fec"]["enum"] == [0, 2, 5, 129]
     assert norm["block"] == {
         "description": "source symbols per FEC block (RFC 5052 9.1)",
         "default": 64,
         "type": "integer",
         "minimum": 1,
-        "maximum": 255,
+        "maximum": 65535,
     }
     json.dumps(schema())
 
