@@ -16,7 +16,7 @@ from sim.network import Network
 from sim.tcp.end import TcpEnd
 from topologies.generators import Star
 
-__all__ = ["FAMILIES", "Drain", "Greedy"]
+__all__ = ["FAMILIES"]
 
 MESSAGE = 14_476
 """Bytes of a message, which fills ten segments with its length."""
