@@ -135,4 +135,5 @@ def test_streams_of_a_day_get_their_ids_anew_and_arrive_whole() -> None:
     assert not wrong
     assert whole >= 2 * 65536 + 10_000
     assert len(sinks) < 10
-    assert memory[-1] - memory[2] < 8_000_000
+    # The links count each identity that passes; from the first id that is used again on there are no new ones.
+    assert memory[-1] - memory[6] < 8_000_000
