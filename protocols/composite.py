@@ -9,7 +9,7 @@ from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.hosting import SeveralPortsHost
 from protocols.layer import InnerPorts, Layer, handed_through
-from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
+from protocols.machine import Address, Codec, Group, Machine, Message, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.storage import Change
 
@@ -110,6 +110,16 @@ class ComponentHost(InnerPorts):
         """See `Host.address_of`."""
         return self._composite.host.address_of(name, port)
 
+    def join(self, group: Group) -> None:
+        """See `Ports.join`."""
+        self._composite.changed()
+        super().join(group)
+
+    def leave(self, group: Group) -> None:
+        """See `Ports.leave`."""
+        self._composite.changed()
+        super().leave(group)
+
     def stop(self) -> None:
         """Remove the component: it leaves its groups, its connections are reset, and its machine gets no further inputs."""
         self._composite.forget(self)
@@ -122,14 +132,21 @@ class CompositeMachine(Layer):
     component at whose port it arrives. Components start their machines themselves, and events go to their applications.
     """
 
-    __slots__ = ("_notifying", "host")
+    __slots__ = ("_notifying", "host", "on_change")
 
     def __init__(self, host: Any) -> None:
         super().__init__(host)
         self.host: SeveralPortsHost = host
         # The components whose events the host has not yet delivered, in order of the events.
         self._notifying: deque[ComponentHost] = deque()
+        self.on_change: list[Callable[[], None]] = []
+        """Called, once, when the components or their groups are about to change."""
         host.run(self, self._on_event)
+
+    @property
+    def components(self) -> list[ComponentHost]:
+        """The components, in the order in which they were added."""
+        return [inner for inner in self._inner if isinstance(inner, ComponentHost)]
 
     def component(self, name: str, codec: Callable[[], Codec] | None = None, port: int | None = None) -> ComponentHost:
         """Add a component for a machine with a random stream of this name; the one without a name has that of the host.
@@ -147,6 +164,18 @@ class CompositeMachine(Layer):
 
     def start(self, now: float) -> None:
         """Do nothing: components start their machines."""
+
+    def deliver(self, message: Message, source: Address, to: Address, now: float, without: ComponentHost) -> None:
+        """Deliver a datagram to the components that it is for, but one."""
+        for inner in self.addressed(source, to):
+            if inner is not without:
+                self._give(inner, "receive", message, source, to, now)
+
+    def changed(self) -> None:
+        """Tell those who asked for it that a component joins or leaves a group."""
+        callbacks, self.on_change = self.on_change, []
+        for callback in callbacks:
+            callback()
 
     def relay(self, verb: Callable[..., T], args: tuple[object, ...], now: float) -> T:
         """Call `verb(*args, now)` of one of the machines, as an input of this machine."""
@@ -175,6 +204,7 @@ class CompositeMachine(Layer):
 
     def forget(self, component: ComponentHost) -> None:
         """Remove a component and close its port."""
+        self.changed()
         self.connections = {key: inner for key, inner in self.connections.items() if inner is not component}
         self.tickets = {key: inner for key, inner in self.tickets.items() if inner is not component}
         self._inner.remove(component)

@@ -1,12 +1,13 @@
 """The network interface of hosts: a graph node that is one host, or a counted group of equal hosts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from mypy_extensions import mypyc_attr
 
 from protocols.errors import UsageError
 from protocols.machine import Address, Group, Packet
 from protocols.rng import key_of
+from sim.acceleration import Passing
 from sim.addresses import HostPort
 from sim.fabric import Fabric
 from sim.flight import Flight, Hop, Postponed, Route, through_wire
@@ -41,6 +42,7 @@ class Endpoint:
         "routes",
         "stream_key",
         "ttl",
+        "unconcerned",
         "uplinks",
     )
 
@@ -58,6 +60,8 @@ class Endpoint:
         self.groups: dict[Address, GroupMembers] = {}
         self.processors: dict[int, HostProcessor] | None = None
         """The processors of hosts whose machines stated work, by place; None before the first."""
+        self.unconcerned: dict[Address, set[int]] = {}
+        """By group, the members that take nothing but feedback (`Accelerator.takes_feedback_only`)."""
         # The address and members, and below the route, of the packet before: hashing an address costs more than comparing.
         self._latest: tuple[Address, GroupMembers | None] = (None, None)
         self.route: Route | None = None
@@ -103,15 +107,39 @@ class Endpoint:
             self._latest = group, members
         if not members.present:
             self.fabric.routes.forget(group)
-        members.put(member, self.host(member).machine)
+        host = self.host(member)
+        self._tell_change(host, group)
+        members.put(member, host.machine)
+        if self.fabric.accelerator.takes_feedback_only(host.machine):
+            self.unconcerned.setdefault(group, set()).add(member)
 
     def end(self, member: int, group: Group) -> None:
         """The host listens no more."""
         members = self.groups.get(group)
         if members is not None:
+            self._tell_change(self.host(member), group)
             members.put(member, None)
             if not members.present:
                 self.fabric.routes.forget(group)
+
+    def _tell_change(self, host: SimHost, group: Group) -> None:
+        """Note that a host joins or leaves a group."""
+        known = self.unconcerned.get(group)
+        if known is not None and host.member in known:
+            self.fabric.accelerator.listeners_change(host)
+            known.discard(host.member)
+
+    def unconcerned_by(self, flight: Flight) -> Container[int]:
+        """Return the members on which a packet has no effect, given that there are `unconcerned` ones."""
+        return () if flight.message.is_feedback else self.unconcerned.get(flight.route.to, ())
+
+    def pass_unnoticed(self, passing: list[Passing]) -> None:
+        """Note packets on their way to `unconcerned` members."""
+        accelerator = self.fabric.accelerator
+        is_first = not accelerator.unnoticed
+        accelerator.unnoticed += passing
+        if is_first:
+            accelerator.unnoticed_begin(self.fabric)
 
     def listens(self, group: Address, member: int) -> bool:
         """Whether a member listens to the group."""

@@ -85,6 +85,9 @@ class FaultShim(Machine):
         received = message, source, to
         if isinstance(source, Connection):
             held = self.kept.get(source)
+            if held is not None or self.takes:
+                end: Any = source
+                end.postpone()
             if held is not None:
                 held.append(received)
                 return
@@ -94,10 +97,6 @@ class FaultShim(Machine):
             self._queue(received, now)
         else:
             self.inner.receive(message, source, to, self.clock.read(now))
-
-    def holds_back(self, connection: Connection) -> bool:
-        """Return whether a message that comes on a connection now waits here."""
-        return self.takes > 0.0 or connection in self.kept
 
     def hold(self, connection: Connection) -> None:
         """Let the messages of a connection wait from now on."""
@@ -201,6 +200,7 @@ class FaultShim(Machine):
             self.inner.receive(message, source, to, self.clock.read(now))
             return
         end: Any = source
-        if end.wants_next():
-            self.inner.receive(message, source, to, self.clock.read(now))
-            end.was_read(now)
+        end.give(self._receive_now, message, now)
+
+    def _receive_now(self, message: Message, source: Address, to: Address, now: float) -> None:
+        self.inner.receive(message, source, to, self.clock.read(now))

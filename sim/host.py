@@ -225,7 +225,7 @@ class SimHost(KernelHost):
             fabric.delivered += 1
             if fabric.on_delivery is not None:
                 fabric.on_delivery(now, self.name, flight.message)
-            fabric.accelerator.before_receive(self.machine)
+            fabric.accelerator.before_receive(self.machine, flight.message)
             self.machine.receive(flight.message, flight.source, flight.route.to, now)
 
     def _shuts_out(self, flight: Flight) -> bool:

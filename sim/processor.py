@@ -124,7 +124,12 @@ class InputQueue(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Pass a message on, or let it wait."""
-        self._input(self.inner.receive, (message, source, to), now)
+        if not isinstance(source, Connection) or not self._has_to_wait(now):
+            self._input(self.inner.receive, (message, source, to), now)
+            return
+        end: Any = source
+        end.postpone()
+        self._input(end.give, (self.inner.receive, message), now)
 
     def resume(self, now: float) -> None:
         """Pass it on, or let it wait."""
@@ -171,8 +176,11 @@ class InputQueue(Machine):
         held: dict[str, tuple[int, int]] = self.inner.held()
         return held
 
+    def _has_to_wait(self, now: float) -> bool:
+        return bool(self._waiting) or self._processor.busy_until > now
+
     def _input(self, verb: Callable[..., None], arguments: tuple[object, ...], now: float) -> None:
-        if not self._waiting and self._processor.busy_until <= now:
+        if not self._has_to_wait(now):
             verb(*arguments, now)
             return
         self._waiting.append((now, verb, arguments))

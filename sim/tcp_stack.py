@@ -198,18 +198,20 @@ class TcpStack:
         """Give messages to the machine as long as it wants any; those that a slow application has to read wait in `end`."""
         fabric, host = self._fabric, end.host
         with_events = fabric.kernel.with_events
-        shims = fabric.fault_shims
-        shim = shims.get(host.place) if shims else None
-        fabric.accelerator.before_receive(host.machine)
+        # Only there messages may wait, for a slow application or a busy processor.
+        may_wait = bool(fabric.fault_shims) or host.endpoint.processors is not None
+        fabric.accelerator.before_input(host.machine)
         for message, octets in messages:
             if end.state != OPEN:
                 break
             fabric.delivered += 1
             if fabric.on_delivery is not None:
                 fabric.on_delivery(now, end.name, message)
-            if shim is not None and shim.holds_back(end):
+            if may_wait:
                 end.hold(octets)
             host.machine.receive(message, end, end, now)
+            if may_wait and not end.postponed:
+                end.read()
             if with_events:
                 # The application receives the events of one input before the next.
                 fabric.kernel.drain()

@@ -130,6 +130,7 @@ class Participants:
         self._sinks = partial(_of_file, sinks) if scenario.publications else sinks
         self._fast = fast
         self._address = address
+        self._group_of: dict[int, Group] = {}
         self._sources: dict[tuple[int, str], list[Source]] = {}
         self._times: dict[tuple[int, str], list[float]] = {}
         self._roles: dict[str, list[Role]] = {}
@@ -229,9 +230,16 @@ class Participants:
             choice.spec,
             choice.config,
             session.id_of(self.topology, name),
-            Group(self._address(session.name)),
+            self._group(session),
             fast=self._fast,
         )
+
+    def _group(self, session: MulticastSession) -> Group:
+        """Return the group of a session: one object for all its members, which is found faster than an equal one."""
+        group = self._group_of.get(session.number)
+        if group is None:
+            group = self._group_of[session.number] = Group(self._address(session.name))
+        return group
 
     def _jobs(self, session: MulticastSession, sender: str) -> list[Job]:
         sources = self._sources[session.number, sender] = []

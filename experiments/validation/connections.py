@@ -25,7 +25,7 @@ SAMPLES = 5
 """Samples of the window for each round trip."""
 
 
-class Greedy(Machine):
+class _Greedy(Machine):
     """Connects to peers and writes whenever there is room."""
 
     __slots__ = ("_peers", "connections")
@@ -61,7 +61,7 @@ class Greedy(Machine):
         return {}
 
 
-class Drain(Machine):
+class _Drain(Machine):
     """Listens, and counts the bytes it receives."""
 
     __slots__ = ("octets",)
@@ -87,16 +87,16 @@ class Drain(Machine):
         return {}
 
 
-def _flows(number: int, options: TcpOptions, **star: Any) -> tuple[Network, Greedy, list[Drain]]:
+def _flows(number: int, options: TcpOptions, **star: Any) -> tuple[Network, _Greedy, list[_Drain]]:
     """Return a network in which the sender of a star writes to `number` receivers."""
     topology = Star.model_validate({"kind": "star", "receivers": number, **star}).build()
     network = Network(topology, seed=1, connections=options)
     names = topology.hosts[1:]
-    drains = [Drain(network.host(name)) for name in names]
+    drains = [_Drain(network.host(name)) for name in names]
     for name, drain in zip(names, drains, strict=True):
         network.host(name).run(drain, _ignore)
     host = network.host("sender")
-    greedy = Greedy(host, list(names))
+    greedy = _Greedy(host, list(names))
     host.run(greedy, _ignore)
     return network, greedy, drains
 

@@ -4,13 +4,13 @@ Differences to a kernel's: numbers do not wrap, a segment is repeated as it was 
 open and no path MTU discovery, and both directions end together, as `ConnectionPorts.hang_up` says.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any, Final
 
 from protocols.connection import Connection, Reason
 from protocols.errors import ContractError, WireError
-from protocols.machine import Message
+from protocols.machine import Address, Message
 from protocols.tcp.congestion import CONTROLS
 from protocols.tcp.options import KEEP_IDLE, KEEP_INTERVAL, KEEP_PROBES, SILENCE, SYN_RETRIES
 from protocols.tcp.rtt import LEAST, MOST, RttEstimator
@@ -58,7 +58,7 @@ class TcpEnd(Connection):
         *("_limited", "_offered", "_options", "_ordinal", "_passive", "_probe_again", "_probe_end", "_probes"),
         *("_progress_at", "_reader", "_reason", "_reassembly", "_recover", "_recovery", "_retries", "_rtt", "_score"),
         *("_sent_at", "_small", "_stack", "_timer_at", "_to", "_told", "_unread", "_writer", "hops", "host", "identity"),
-        *("is_full", "key", "name", "port", "route", "serial", "state"),
+        *("is_full", "key", "name", "port", "postponed", "route", "serial", "state"),
     )
 
     identity: int
@@ -117,6 +117,8 @@ class TcpEnd(Connection):
         """Number of the first byte that there is no room for; and what the peer knows of it."""
         self._unread = 0
         """Bytes of messages that the machine has not read."""
+        self.postponed = False
+        """Whether the message that the machine was given last waits before the machine."""
         self._held: list[int] | None = None
         """Bytes of each of these messages."""
         self._duplicate: tuple[int, int] | None = None
@@ -188,21 +190,42 @@ class TcpEnd(Connection):
         self._told = True
         self._drop()
 
-    def wants_next(self) -> bool:
-        """Note that the machine is about to read the next message that was held back; returns whether it still may."""
-        if not self._held:
-            return False
-        self._unread -= self._held.pop(0)
-        self._limit = max(self._limit, self._expected + self._options.buffer - self._unread)
-        return not self._told
+    # What stands between this end and the machine
 
-    def was_read(self, now: float) -> None:
-        """Tell the peer of new room after a message that was held back was read, and the machine of a close behind it."""
+    def hold(self, octets: int) -> None:
+        """Count the bytes of the next message as unread, until `read` or `give`."""
+        if self._held is None:
+            self._held = []
+        self._held.append(octets)
+        self._unread += octets
+        self.postponed = False
+
+    def postpone(self) -> None:
+        """Note that the message which the machine is being given waits before the machine; `give` follows."""
+        self.postponed = True
+
+    def read(self) -> None:
+        """Note that the machine has read the first message that is counted as unread."""
+        if self._held:
+            self._unread -= self._held.pop(0)
+            self._limit = max(self._limit, self._expected + self._options.buffer - self._unread)
+
+    def give(self, receive: Callable[[Message, Address, Address, float], None], message: Message, now: float) -> None:
+        """Pass a message that waited to `receive`, where it may wait again; nothing after `hang_up` and `closed`."""
+        if not self._held:
+            return
+        self.postponed = False
+        if not self._told:
+            receive(message, self, self, now)
+        if self.postponed:
+            return
+        self.read()
         if self._reason is not None:
             if not self._held:
                 self.tell_closed(now)
         elif self.state != GONE:
             if self._limit - self._offered >= min(self._options.buffer // 2, 2 * self._options.mss):
+                # The peer learns that there is room again.
                 self._ack_now = True
             self._after(now)
 
@@ -318,13 +341,6 @@ class TcpEnd(Connection):
             self._inside = True
             self._stack.deliver(self, messages, now)
             self._inside = False
-
-    def hold(self, octets: int) -> None:
-        """Note that the machine reads the next message, of so many bytes, later: `wants_next` and `was_read` follow."""
-        if self._held is None:
-            self._held = []
-        self._held.append(octets)
-        self._unread += octets
 
     def _after(self, now: float) -> None:
         """Send what the segment that arrived makes possible, and tell the machine."""

@@ -24,6 +24,7 @@ class FastNormSender(NormSender, FastMachine):
     """A `NormSender` whose messages are linked, and whose next messages a host can ask for."""
 
     plans_bursts = True
+    takes_feedback_only = True
 
     __slots__ = ("_burst", "_linked", "fast_state")
 

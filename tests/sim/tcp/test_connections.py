@@ -2,11 +2,12 @@
 
 import pytest
 
+from protocols.connection import Connection
 from protocols.errors import ContractError, UsageError
-from protocols.machine import Packet
+from protocols.machine import Address, Message, Packet
 from sim.faults import Faults
 from tests.sim.tcp.scenes import ENGINES, Scene, star
-from tests.support.talkers import Numbered
+from tests.support.talkers import Numbered, Talker
 
 LINES = [100, 2000, 8, 70_000, 1448, 300] * 5
 
@@ -149,6 +150,44 @@ def test_a_slow_application_gets_all_messages_before_the_end() -> None:
     assert listener.heard[connection] == list(range(50))
     assert listener.closings[connection][0] == "ended"
     assert listener.closings[connection][1] == pytest.approx(5.04, abs=0.05)
+
+
+class Worker(Talker):
+    """A talker that needs 50 ms of its processor for each message, and answers it."""
+
+    __slots__ = ()
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Work and answer."""
+        super().receive(message, source, to, now)
+        self.ports.work(0.05)
+        assert isinstance(source, Connection)
+        self.ports.send(Packet(Numbered(0, 8), 8, source))
+
+
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_busy_processor_holds_back_the_sender_and_then_the_end(engine: str, slow: bool) -> None:
+    scene = Scene(engine=engine, buffer=10_000)
+    host = scene.network.host("r1")
+    worker = Worker(host)
+    host.run(worker, lambda event: None)
+    if slow:
+        # Both wait: for the processor, and for an application that is slower still.
+        faults = Faults(scene.network)
+        scene.at(0.3, lambda: faults.slow("r1", 0.1, 1))
+    caller = scene.caller("sender", "r1", [1000] * 60, hangs_up=True)
+    scene.network.run(until=1.0)
+    # One buffer of messages was not sent, one was not read, and some are on their way.
+    assert sum(map(len, worker.heard.values())) <= 20
+    assert not caller.reasons
+    (unsaid,) = caller._said.values()
+    assert unsaid < 45
+    scene.network.run(until=20)
+    (connection,) = worker.connections
+    assert worker.heard[connection] == list(range(60))
+    assert worker.reasons == caller.reasons == ["ended"]
+    assert worker.closings[connection][1] == pytest.approx(4.9 if slow else 3.0, abs=0.3)
 
 
 def test_a_full_buffer_is_reported_and_so_is_new_room() -> None:
