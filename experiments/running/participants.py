@@ -146,9 +146,7 @@ class Participants:
         sessions = _sessions_of(scenario)
         if sessions:
             self._enrol_all_receivers(sessions)
-        for number, spec in enumerate(scenario.traffic):
-            port = self._add_role(spec.sink, Role(f"sink-{number}", FlowEnd(number, spec), CrossCodec))
-            self._add_role(spec.source, Role(f"source-{number}", FlowSource(number, spec, port), CrossCodec))
+        self._add_traffic()
         for session in sessions:
             self._enrol_senders(session)
         self._check_foreign()
@@ -164,6 +162,12 @@ class Participants:
         )
         self._awaited = dict.fromkeys([*(enrolled.host for enrolled in self._senders), *self._messaging.publishers])
         self._programs = {name: self._program(roles) for name, roles in self._roles.items()}
+
+    def _add_traffic(self) -> None:
+        """Add the programs of cross traffic."""
+        for number, spec in enumerate(self.scenario.traffic):
+            port = self._add_role(spec.sink, Role(f"sink-{number}", FlowEnd(number, spec), CrossCodec))
+            self._add_role(spec.source, Role(f"source-{number}", FlowSource(number, spec, port), CrossCodec))
 
     def _add_role(self, host: str, role: Role) -> int:
         """Add a role to a host and return its number among the host's roles, which is its port."""
