@@ -126,7 +126,6 @@ class Participants:
         self.scenario = scenario
         self.topology = topology
         self.bytes_travel = bytes_travel
-        # A group may carry messages beside files.
         self._sinks = partial(_of_file, sinks) if scenario.publications else sinks
         self._fast = fast
         self._address = address
@@ -418,7 +417,7 @@ class Participants:
 
 
 def _of_file(sinks: Sinks, offer: Offer) -> Sink | None:
-    """Return the sink of an object that is a file; None for a message."""
+    """Return the sink of an object that is a file; None for a message, since a group may carry both."""
     return sinks(offer) if offer.is_file else None
 
 
