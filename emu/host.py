@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 from emu.fair_queue import FairQueue
 from emu.slow_reader import SlowReader
 from emu.udp import (
+    BUFFERS,
     SEGMENTS,
     SendQueue,
     SocketAddress,
@@ -114,7 +115,7 @@ class UdpHost:
         port: int,
         rng: Rng,
         ttl: int = 1,
-        buffers: int = 16 << 20,
+        buffers: int = BUFFERS,
         burst: int = SEGMENTS,
         loopback: bool = True,
         held: bool = False,
