@@ -1,4 +1,4 @@
-"""Check everything emulation can use on this machine, and name the command that installs what is missing."""
+"""Check what emulation can use on this machine, and limits of `send` and `recv`; name the command for what is missing."""
 
 import ctypes.util
 import importlib.util

@@ -47,6 +47,8 @@ _MAX_BATCH = 100
 """Most packets received from one socket before other sockets and timers are served."""
 _LONGEST_BATCH = 0.005
 """Seconds after which no more packets are received from one socket before the others, timers and signals are served."""
+_LARGE = 8192
+"""Bytes of a single packet that is decoded only if the machine wants it, even by a host that keeps up."""
 _PATIENCE = 0.05
 """Seconds for which no socket was found empty before a host begins to queue packets by source."""
 _TIMER_QUANTUM = 0.0005
@@ -443,7 +445,7 @@ class UdpHost:
                 self._input_packets(self._run_receiver.receive_run, run, source, to)
                 return start + run.packets * segment
         packet = data[start:end] if size > segment else data
-        if self._selective is not None and not self._selective.is_worth_decoding(packet, source, self.now):
+        if (self._is_queueing or len(packet) > _LARGE) and not self._is_wanted(packet, source):
             return end
         try:
             message = self._decode(packet)
@@ -452,6 +454,9 @@ class UdpHost:
         else:
             self._input_packets(machine.receive, message, source, to)
         return end
+
+    def _is_wanted(self, packet: bytes, source: SocketAddress) -> bool:
+        return self._selective is None or self._selective.is_worth_decoding(packet, source, self.now)
 
     def _input_packets(self, verb: Callable[..., None], *arguments: object) -> None:
         """Deliver a message or a run; what is sent is flushed later."""
