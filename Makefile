@@ -1,10 +1,10 @@
-# make setup, demo, test, test-long, coverage, lint, docs, validate, twin, clean. Another Python: make setup PYTHON=python3.12
+# make setup, demo, test, interop, test-long, coverage, lint, docs, validate, twin, clean. Another Python: make setup PYTHON=python3.12
 PYTHON ?=
 # Compiled modules: make setup COMPILED=1 builds them, make setup removes them, other targets leave them as they are.
 COMPILED ?= $(if $(filter-out setup,$(MAKECMDGOALS)),,0)
 BIN := .venv/bin
 
-.PHONY: setup demo test test-long coverage sweeps lint format docs validate twin test-netem test-hostile compiled clean
+.PHONY: setup demo test interop test-long coverage sweeps lint format docs validate twin test-netem test-hostile compiled clean
 .DEFAULT_GOAL := setup
 
 setup: # .venv with the mcastlab command and, as root, the system packages; fast if all are installed. COMPILED=1: faster runs
@@ -30,6 +30,9 @@ PARALLEL = $$($(BIN)/python -c 'import xdist' 2>/dev/null && printf %s '-n auto'
 
 test: lint # all checks and tests; docs/testing.md describes them
 	@$(BIN)/python -m pytest -q $(PARALLEL)
+
+interop: setup # all transfers between this project's NORM and libnorm1, and their table in docs/norm.md; some minutes
+	@$(BIN)/python -m tests.emu.interop --write docs/norm.md
 
 test-long: setup # tests of sweeps on clusters, and of sweeps killed at random times: some minutes
 	@$(BIN)/python -m pytest -q -m long
@@ -68,6 +71,7 @@ TWIN := $(BIN)/mcastlab twin experiments/scenarios/twin/lan-1.yaml
 
 twin: setup # compare simulator and Mininet in every twin scenario, write docs/fidelity.md, check the test itself
 	@$(BIN)/mcastlab twin --table --out docs/fidelity.md
+	@$(BIN)/python -m benchmarks.tcp_goodput --write docs/fidelity.md
 	@$(TWIN) --worlds emu,emu
 	@$(TWIN) --second protocol.rate=16Mbit; test $$? = 1
 

@@ -11,12 +11,13 @@ is 1 when any message takes more than 1000 us per kilobyte.
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from time import process_time
 from typing import Any, NamedTuple
 
 from experiments.running.content import Extent
+from protocols.connection import Connection
 from protocols.errors import WireError
 from protocols.events import Event
 from protocols.machine import Content, Group, Machine, Offer, Packet, Sink
@@ -45,6 +46,7 @@ from protocols.norm.sender import NormSender
 from protocols.norm.tx_object import TxObject
 from protocols.norm.wire.codec import NormCodec
 from protocols.rng import Rng
+from protocols.storage import Change
 from topologies.units import parse_size
 
 __all__ = ["KINDS", "LIMIT", "Known", "main", "measure", "receiver", "sender"]
@@ -73,6 +75,7 @@ class Silent:
 
     trace: Callable[[str, object], None] | None = None
     size = 0
+    epoch = 0.0
 
     def __init__(self) -> None:
         self.rng = Rng(1)
@@ -91,6 +94,27 @@ class Silent:
 
     def leave(self, group: Group) -> None:
         """Ignore a group."""
+
+    def listen(self) -> None:
+        """Accept no connections."""
+
+    def connect(self, peer: object) -> Connection:
+        """Begin a connection that is never established."""
+        return Connection(peer)
+
+    def hang_up(self, connection: Connection) -> None:
+        """Ignore a connection."""
+
+    def store(self, changes: Sequence[Change]) -> int:
+        """Drop a batch."""
+        return 0
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
+        """Read nothing."""
+        return 0
+
+    def work(self, seconds: float) -> None:
+        """Ignore processor time."""
 
     def accept(self, offer: Offer) -> Sink | None:
         """Accept every object."""

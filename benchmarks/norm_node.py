@@ -3,7 +3,8 @@
     python -m benchmarks.norm_node send --iface eth0 --sizes 60000 --rate 10e6
     python -m benchmarks.norm_node recv --iface eth0 --expect 1 --timeout 30
 
-The content is the same, too: object i of `--seed S` is `random.Random("S:i").randbytes(size)`.
+The content is the same, too: object i of `--seed S` is `random.Random("S:i").randbytes(size)`, and with `--kind stream` the
+first of them is written to a stream in messages of `--message` bytes.
 """
 
 import argparse
@@ -12,16 +13,20 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from mmap import mmap
 from typing import Any
 
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from emu.peers.nrl_norm import content
 from protocols.events import FlushCompleted, ObjectOpened, ObjectReceived
 from protocols.machine import Content, Event, Group, Offer, Sink
 from protocols.registry import protocol
 from protocols.rng import Rng
+from protocols.stream import FLUSHES, StreamReceiver, StreamSettings, StreamSink
+from protocols.stream_writer import StreamWriter
 
 __all__ = ["main"]
 
@@ -71,6 +76,9 @@ def _send(options: argparse.Namespace) -> int:
         segment=options.segment,
         block=options.block,
         parity=options.parity,
+        fec=options.fec_id if options.block + options.parity <= 255 else 2,
+        fec_m=8 if options.block + options.parity <= 255 else 16,
+        flow=options.flow,
         grtt=options.grtt,
         grtt_max=options.grtt_max,
         backoff=options.backoff,
@@ -82,8 +90,11 @@ def _send(options: argparse.Namespace) -> int:
     host = _host(loop, options)
     sender = NORM.make_sender(host, config, 1, _group(options), 1)
     flushed: list[float] = []
+    streams: list[_StreamSource] = []
 
     def on_event(event: Event) -> None:
+        for stream in streams:
+            stream.writer.on_event(event)
         if isinstance(event, FlushCompleted):
             flushed.append(host.now)
             loop.stop()
@@ -92,12 +103,75 @@ def _send(options: argparse.Namespace) -> int:
         _emit("TX_OBJECT", index=index, size=len(data), sha256=hashlib.sha256(data).hexdigest())
     before = time.process_time()
     host.run(sender, on_event)
-    for index, data in enumerate(contents):
-        host.call(sender.submit, Content(Memory(data), f"object-{index}".encode(), is_file=False))
+    if options.kind == "stream":
+        streams.append(_StreamSource(host, sender, contents[0], options))
+    for index, data in enumerate(contents if not streams else []):
+        host.call(sender.submit, Content(Memory(data), f"object-{index}".encode(), is_file=options.kind == "file"))
     loop.run(options.timeout)
     used = time.process_time() - before
     _emit("SUMMARY", ok=bool(flushed), cpu_tx=round(used, 4), counts=host.counters(), faults=host.faults)
     return 0 if flushed else 1
+
+
+_AT_ONCE = 1 << 18
+"""Bytes written to a stream before the host sends again."""
+
+
+class _StreamSource:
+    """Writes content to a stream, a message at a time, as there is room."""
+
+    def __init__(self, host: UdpHost, sender: Any, data: bytes, options: argparse.Namespace) -> None:
+        self._host, self._data, self._size, self._flush, self._at = host, data, options.message, options.flush, 0
+        self.writer = StreamWriter(host, sender, StreamSettings(options.stream_buffer), self._write)
+        self._write()
+
+    def _write(self) -> None:
+        data, size, writer, at, end = self._data, self._size, self.writer, self._at, len(self._data)
+        write, is_flushed, stop = writer.write, self._flush != "none", min(self._at + _AT_ONCE, len(self._data))
+        while at < stop:
+            is_full = write(data[at : at + size])
+            at += size
+            if is_flushed:
+                writer.flush(self._flush)
+                is_full = writer.is_full
+            if is_full:
+                break
+        self._at = at
+        if at >= end:
+            writer.close()
+        elif not writer.is_full:
+            # The host sends meanwhile.
+            self._host.later(self._host.now, self._write)
+
+
+class _StreamSink:
+    """Keeps a received stream."""
+
+    by_message = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self.breaks = self.size = 0
+
+    @property
+    def data(self) -> bytes:
+        """All bytes received."""
+        return b"".join(self._parts)
+
+    def write(self, data: bytes, starts: Sequence[int]) -> None:
+        """Keep the bytes."""
+        self._parts.append(data)
+        self.size += len(data)
+
+    def skip(self) -> None:
+        """Count lost bytes."""
+        self.breaks += 1
+
+    def commit(self, info: bytes) -> None:
+        """Do nothing."""
+
+    def abort(self) -> None:
+        """Do nothing."""
 
 
 class _Reception:
@@ -106,14 +180,19 @@ class _Reception:
     def __init__(self, loop: Loop, expected: int) -> None:
         self._loop = loop
         self._left = expected
-        self._sinks: dict[tuple[int, int], Memory] = {}
-        self.received: list[tuple[int, Memory]] = []
+        self._sinks: dict[tuple[int, int], Memory | _StreamSink] = {}
+        self.received: list[tuple[int, str, Memory | _StreamSink]] = []
         self.last = self.before = 0.0
 
     def accept(self, offer: Offer) -> Sink:
         """Return a sink in memory."""
         # Its pages are taken as they are written, as those of an array in C.
-        sink = self._sinks[offer.sender, offer.object_id] = Memory(mmap(-1, offer.size))
+        sink = self._sinks[offer.sender, offer.object_id] = Memory(mmap(-1, offer.size) if offer.size else b"")
+        return sink
+
+    def accept_stream(self, offer: Offer) -> StreamSink:
+        """Return a sink in memory."""
+        sink = self._sinks[offer.sender, offer.object_id] = _StreamSink()
         return sink
 
     def on_event(self, event: Event) -> None:
@@ -122,7 +201,9 @@ class _Reception:
             self.before = self.before or time.process_time()
         elif isinstance(event, ObjectReceived):
             self.last = time.monotonic()
-            self.received.append((event.object_id, self._sinks[event.sender, event.object_id]))
+            sink = self._sinks[event.sender, event.object_id]
+            name = "stream" if isinstance(sink, _StreamSink) else event.info.decode()
+            self.received.append((event.object_id, name, sink))
             self._left -= 1
             if not self._left:
                 self._loop.stop()
@@ -133,13 +214,17 @@ def _receive(options: argparse.Namespace) -> int:
     host = _host(loop, options)
     config = NORM.config(buffer=options.buffer)
     log = _Reception(loop, options.expect)
-    host.run(NORM.make_receiver(host, config, options.node, _group(options)), log.on_event, log.accept)
+    receiver = NORM.make_receiver(host, config, options.node, _group(options))
+    assert isinstance(receiver, StreamReceiver)
+    receiver.accept_streams(log.accept_stream)
+    host.run(receiver, log.on_event, log.accept)
     _emit("START", role="recv")
     loop.run(options.timeout)
-    used, octets = time.process_time() - log.before, sum(sink.size for _, sink in log.received)
-    for number, sink in log.received:
+    used, octets = time.process_time() - log.before, sum(sink.size for *_, sink in log.received)
+    for number, name, sink in log.received:
         digest = hashlib.sha256(sink.data).hexdigest()
-        _emit("RX_OBJECT_COMPLETED", index=number, size=sink.size, sha256=digest)
+        breaks = sink.breaks if isinstance(sink, _StreamSink) else 0
+        _emit("RX_OBJECT_COMPLETED", index=number, name=name, size=sink.size, sha256=digest, breaks=breaks)
     _emit(
         "SUMMARY",
         ok=len(log.received) == options.expect,
@@ -168,6 +253,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _sender_options(add: Any) -> None:
     add("--sizes", type=partial(int, base=10), nargs="+", default=[10000])
+    add("--kind", choices=("data", "file", "stream"), default="data")
+    add("--message", type=int, default=1000, help="bytes of a message of a stream")
+    add("--flush", choices=FLUSHES, default="none", help="after each message of a stream")
+    add("--stream-buffer", type=int, default=1 << 20)
+    add("--fec-id", type=int, default=5)
+    add("--flow", type=float, default=2.0)
     add("--seed", default="1")
     add("--segment", type=int, default=1400)
     add("--block", type=int, default=64)

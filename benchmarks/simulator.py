@@ -72,33 +72,34 @@ def fill(
     config: NormConfig | None = None,
     sender_class: type[NormSender] = FastNormSender,
     receiver_class: Callable[..., Machine] = FastNormReceiver,
+    senders: int = 1,
 ) -> Outcome:
-    """Run a NORM sender on the first host, receivers on the others, and submit an object of `packets` segments."""
-    outcome, config = Outcome(), config or config_for(len(hosts) - 1)
+    """Run NORM senders on the first hosts, each of an object of `packets` segments, and receivers on the others."""
+    outcome, config = Outcome(), config or config_for(len(hosts) - senders)
     # Bound once, so that their memory is not counted for every receiver.
     on_event, accept = outcome.on_event, accounted
-    for node, host in enumerate(hosts[1:], 2):
+    for node, host in enumerate(hosts[senders:], senders + 1):
         host.run(receiver_class(host, config, node, GROUP), on_event, accept)
-    host = hosts[0]
-    sender = sender_class(host, config, 1, GROUP, 1)
-    host.run(sender, on_event, accept)
-    host.call(sender.submit, Content(Extent(packets * config.segment), b"", is_file=False))
+    for node, host in enumerate(hosts[:senders], 1):
+        sender = sender_class(host, config, node, GROUP, 1)
+        host.run(sender, on_event, accept)
+        host.call(sender.submit, Content(Extent(packets * config.segment), b"", is_file=False))
     return outcome
 
 
-def bytes_per_receiver(receivers: int, packets: int = 200) -> float:
+def bytes_per_receiver(receivers: int, packets: int = 200, senders: int = 1) -> float:
     """Return the peak memory of a run in bytes per receiver, without topology and network."""
     gc.collect()
-    topology = star(receivers)
+    topology = star(receivers + senders - 1)
     names = topology.hosts
     tracemalloc.start()
     network = Network(topology, seed=1)
     before = tracemalloc.get_traced_memory()[0]
-    outcome = fill([network.host(name) for name in names], packets)
-    network.run(1e6, lambda: outcome.flushed)
+    outcome = fill([network.host(name) for name in names], packets, senders=senders)
+    network.run(1e6, lambda: outcome.flushed and outcome.received == receivers * senders)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert outcome.received == receivers
+    assert outcome.received == receivers * senders
     return (peak - before) / receivers
 
 
@@ -225,6 +226,7 @@ def measure_all(cases: Cells, memory_receivers: int = 10_000, storm_receivers: i
         "ns_per_delivery": {size: round(cell["us"] * 1e3, 1) for size, cell in parity.items()},
         "events_per_packet": {size: cell["events_per_packet"] for size, cell in parity.items()},
         "bytes_per_receiver": {str(memory_receivers): round(bytes_per_receiver(memory_receivers))},
+        "bytes_per_receiver_of_8": {str(memory_receivers): round(bytes_per_receiver(memory_receivers, 100, senders=8))},
         f"storm_{storm_receivers // 1000}k": least_disturbed(lambda: storm(storm_receivers)),
         f"storm_{storm_receivers // 1000}k_ill_set": least_disturbed(lambda: storm(storm_receivers, well_set=False)),
         "cases": cases,

@@ -195,30 +195,61 @@ def _queue_commands(device: str, shape: LinkShape, rate: float) -> tuple[list[st
 
 
 class HostCrash(InjectedFault):
-    """Kill the processes of hosts; at the end start new processes without any state."""
+    """Kill the processes of hosts; at the end start new processes without any state.
 
-    def __init__(self, description: str, at: float, duration: float | None, names: Sequence[str]) -> None:
+    `links` are those of the hosts, which carry nothing meanwhile: the hosts are without power. Without any, their kernels
+    answer for the processes. `loses_disk`: what they stored is lost. With `decision`, a name and a count, it begins at that
+    decision of the first host's machine, and not `at` a time.
+    """
+
+    def __init__(
+        self,
+        description: str,
+        at: float,
+        duration: float | None,
+        names: Sequence[str],
+        links: Sequence[tuple[str, str]] = (),
+        loses_disk: bool = False,
+        decision: tuple[str, int] | None = None,
+    ) -> None:
         super().__init__("crash", description, at, duration)
-        self._names = names
+        self.names = names
+        self._links = links
+        self._loses_disk = loses_disk
+        self.decision = decision
+        self._filters: list[Filter] = []
+
+    @property
+    def features(self) -> list[str]:
+        """BPF filters, where links are silenced."""
+        return ["loss"] if self._links else []
 
     def prepare(self, targets: FaultTargets) -> None:
-        """Keep the node processes."""
+        """Keep the node processes; prepare the filters of links."""
         self._processes = targets.processes
+        ends = [end for near, far in self._links for end in targets.network.ends(near, far)]
+        self._filters = [targets.filter(*end, _DROP_ALL) for end in ends]
 
     def begin(self) -> None:
-        """Kill the processes."""
-        for name in self._names:
+        """Silence the links, then kill the processes."""
+        for ingress_filter in self._filters:
+            ingress_filter.install()
+        for name in self.names:
             self._processes.crash(name)
 
     def end(self) -> None:
         """Start new processes."""
-        for name in self._names:
+        for ingress_filter in self._filters:
+            ingress_filter.remove()
+        for name in self.names:
+            if self._loses_disk:
+                self._processes.lose_disk(name)
             self._processes.restart(name)
 
     @property
     def count(self) -> int:
         """Number of hosts."""
-        return len(self._names)
+        return len(self.names)
 
 
 class SlowApplication(InjectedFault):
@@ -263,17 +294,28 @@ class FaultInjector:
         targets = FaultTargets(network, processes)
         for fault in sorted(faults, key=lambda fault: fault.at):
             fault.prepare(targets)
-            row = {"verb": fault.verb, "what": fault.description, "at": fault.at, "began": None, "until": None, "ended": None}
+            row = {
+                "verb": fault.verb,
+                "what": fault.description,
+                "at": fault.at if fault.at < inf else None,
+                "began": None,
+                "until": None,
+                "ended": None,
+            }
             self.log.append(row)
-            processes.schedule(fault.at, partial(self._begin, fault, row))
+            if isinstance(fault, HostCrash) and fault.decision is not None:
+                processes.on_decision[fault.names[0]] = partial(self._begin, fault, row)
+            else:
+                processes.schedule(fault.at, partial(self._begin, fault, row))
 
     def _begin(self, fault: InjectedFault, row: dict[str, Any]) -> None:
         fault.begin()
         self.counts[fault.verb] += fault.count
         row["began"] = time.monotonic() - self._processes.epoch
         if fault.duration is not None:
-            row["until"] = fault.at + fault.duration
-            self._processes.schedule(fault.at + fault.duration, partial(self._end, fault, row))
+            began = fault.at if fault.at < inf else row["began"]
+            row["until"] = began + fault.duration
+            self._processes.schedule(began + fault.duration, partial(self._end, fault, row))
 
     def _end(self, fault: InjectedFault, row: dict[str, Any]) -> None:
         fault.end()

@@ -5,44 +5,42 @@ is raised by `Loop.run`.
 """
 
 import asyncio
-import ctypes
-import selectors
 import socket
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from ipaddress import IPv4Address
 from math import inf
 from typing import Any, TypeAlias, TypeVar
 
+from emu.disk import OpenDisk
 from emu.fair_queue import FairQueue
+from emu.host_disk import HostDisk
+from emu.loop import spend
+from emu.ports import UdpPort, UdpPorts, open_port
 from emu.slow_reader import SlowReader
-from emu.udp import (
-    BUFFERS,
-    SEGMENTS,
-    SendQueue,
-    SocketAddress,
-    address_of,
-    open_receiver,
-    open_transmitter,
-    receive_coalesced,
-    socket_address_of,
-)
-from protocols.batches import Assisted, RunCodec, RunReceiver, Selective
+from emu.tcp import Inputs, TcpConnections
+from emu.tcp_connection import TcpConnection
+from emu.udp import BUFFERS, SEGMENTS, SocketAddress, address_of, open_receiver, receive_coalesced, socket_address_of
+from protocols.batches import Assisted, RunReceiver, Selective
+from protocols.connection import Connection
 from protocols.errors import LivelockError, UsageError, WireError
+from protocols.framing import Framing, LengthPrefixed
+from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
+from protocols.storage import Change
+from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
 
-__all__ = ["Loop", "UdpHost", "new_loop"]
+__all__ = ["UdpHost"]
 
 T = TypeVar("T")
 Arrived: TypeAlias = tuple[bytes, int, int, SocketAddress, Address]
 """A batch of packets, the offset of the next one, their length, their source, and the address they came to."""
 
-_PR_SET_TIMERSLACK = 29
 _MAX_BATCH = 100
 """Most packets received from one socket before other sockets and timers are served."""
 _LONGEST_BATCH = 0.005
@@ -55,44 +53,6 @@ _TIMER_QUANTUM = 0.0005
 """Seconds: wake-ups closer than this are merged, so that a fast sender fills its batches."""
 
 
-class Loop(asyncio.SelectorEventLoop):
-    """An asyncio event loop with exact timers that stops at the first exception of a callback.
-
-    `select` waits with microsecond resolution where `epoll` rounds to milliseconds; the timer slack of the kernel is set to
-    its minimum for the same reason (prctl(2), PR_SET_TIMERSLACK).
-    """
-
-    def __init__(self) -> None:
-        super().__init__(selectors.SelectSelector())
-        self._failure: BaseException | None = None
-        self.set_exception_handler(Loop._failed)
-        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
-
-    @staticmethod
-    def _failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        assert isinstance(loop, Loop)
-        if loop._failure is None:
-            loop._failure = context.get("exception") or RuntimeError(context["message"])
-        loop.stop()
-
-    def run(self, duration: float = inf) -> None:
-        """Run until `stop()` or for `duration` seconds; raise the first exception of a callback."""
-        limit = None if duration == inf else self.call_later(duration, self.stop)
-        try:
-            self.run_forever()
-        finally:
-            if limit is not None:
-                limit.cancel()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-
-
-def new_loop() -> Loop:
-    """Return a new loop for one or several hosts."""
-    return Loop()
-
-
 class UdpHost:
     """A node on a real network: sockets, clock, and the ports of its machine.
 
@@ -102,11 +62,28 @@ class UdpHost:
     other programs of this machine receive the multicast.
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
-    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. `traffic`
-    counts packets sent, `faults` what went wrong.
+    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive; groups are
+    joined on `devices`, without any on the one of the interface. `names` has the addresses of hosts, with their ports for
+    unicast, for programs that name hosts. `open_disk` opens the host's disk when its machine first uses it. `framing` makes
+    what cuts the stream of a connection into messages; `tcp` has the options of connections, None leaves them to the kernel.
+    `traffic` counts packets sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
+    _run_receiver: RunReceiver | None = None
+    _selective: Selective | None = None
+    _latest = 0.0
+    _queue_drops = 0
+    _is_queueing = False
+    _full_since = inf
+    _machine: Machine | None = None
+    _reader: SlowReader | None = None
+    _on_event: Callable[[Event], None] | None = None
+    _accept: Callable[[Offer], Sink | None] | None = None
+    _busy = False
+    _armed = inf
+    _timer: asyncio.TimerHandle | None = None
+    _thread: ThreadPoolExecutor | None = None
 
     def __init__(
         self,
@@ -122,46 +99,51 @@ class UdpHost:
         loopback: bool = True,
         held: bool = False,
         joining: float = 0.0,
+        devices: Sequence[str] = (),
+        names: Mapping[str, SocketAddress] | None = None,
+        framing: Callable[[], Framing] = LengthPrefixed,
+        tcp: TcpOptions | None = None,
+        open_disk: OpenDisk | None = None,
     ) -> None:
         self.rng = rng
         self.traffic = Traffic()
         self.address = address_of(interface)
         self._loop = loop
-        self._encode, self._decode = codec.encode, codec.decode
-        self._run_codec = codec if isinstance(codec, RunCodec) else None
-        self._run_receiver: RunReceiver | None = None
-        self._selective: Selective | None = None
         self._epoch = inf if held else loop.time()
+        self._unix = time.time()
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
-        self._latest = 0.0
-        self._buffers = buffers
         self._joining = joining
-        self._joins: dict[Group, float] = {}
-        transmitter = open_transmitter(self.address, ttl, loopback, buffers)
-        self._own_address: SocketAddress = transmitter.getsockname()
-        self._send_queue = SendQueue(transmitter, burst)
-        self._send_queue.blocked = held
-        here = (self.address, port)
-        self._sockets: dict[Address, socket.socket] = {
-            self._own_address: transmitter,
-            here: open_receiver(here, self.address, buffers),
-        }
+        self._names: Mapping[str, SocketAddress] = names or {}
+        self._codec = codec
+        self._ports = UdpPorts(
+            loop,
+            (self.address, port),
+            partial(open_port, ttl=ttl, loopback=loopback, buffers=buffers, burst=burst),
+            partial(open_receiver, address=self.address, buffers=buffers, devices=devices),
+            self._on_readable,
+            self._after_joining,
+        )
+        self._first = self._ports.open(0, codec, held=held)
+        self.unicast_address = self._first.where
+        """Where other hosts reach the first machine of this one."""
         self._drops: dict[Address, int] = {}
         self._queue: FairQueue[Arrived] = FairQueue(buffers)
-        self._queue_drops = 0
-        self._is_queueing = False
-        self._full_since = inf
         self._refused = {WireError.reason: 0}
+        inputs = Inputs(lambda: self._machine, self._input, self._input_packets, self._flush)
+        self._tcp = TcpConnections(loop, self._first.where, codec, framing, tcp, inputs, self._refused)
+        if not held:
+            self._tcp.begin()
+        self.join, self.leave, self.port_of = self._ports.join, self._ports.leave, self._ports.port_of
+        self.listen, self.connect, self.hold, self.release = (
+            self._tcp.listen,
+            self._tcp.connect,
+            self._tcp.hold,
+            self._tcp.release,
+        )
         self._events: deque[Event] = deque()
-        self._machine: Machine | None = None
-        self._reader: SlowReader | None = None
-        self._on_event: Callable[[Event], None] | None = None
-        self._accept: Callable[[Offer], Sink | None] | None = None
-        self._busy = False
-        self._writing = held
-        self._armed = inf
-        self._timer: asyncio.TimerHandle | None = None
-        self._thread: ThreadPoolExecutor | None = None
+        self.worked = 0.0
+        """Seconds of work that the machine stated."""
+        self._disk = HostDisk(open_disk, loop.call_soon_threadsafe, inputs)
 
     # What applications use -------------------------------------------------------------------------------------------
 
@@ -172,8 +154,13 @@ class UdpHost:
         return self._latest
 
     @property
+    def epoch(self) -> float:
+        """Unix seconds of time 0; of a held host, whose clock stands at 0, those of the present."""
+        return time.time() if self._epoch == inf else self._unix
+
+    @property
     def faults(self) -> dict[str, int]:
-        """Datagrams by what went wrong with them.
+        """Datagrams by what went wrong with them, and connections that were reset for it.
 
         `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed`
         and `stale`; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a
@@ -182,7 +169,7 @@ class UdpHost:
         """
         return {
             **self._refused,
-            "send_errors": self._send_queue.errors,
+            "send_errors": sum(queue.errors for queue in self._ports.queues()),
             "receive_drops": sum(self._drops.values()) + self._queue_drops,
             "slow_drops": 0 if self._reader is None else self._reader.dropped,
         }
@@ -190,7 +177,8 @@ class UdpHost:
     @property
     def refusal(self) -> tuple[int, str]:
         """Number of packets the kernel refused since the last packet it accepted, and the last error message."""
-        return self._send_queue.refused, self._send_queue.reason
+        queue = max(self._ports.queues(), key=lambda queue: queue.refused)
+        return queue.refused, queue.reason
 
     def counters(self) -> dict[str, int]:
         """Return counters for progress reports: packets and bytes sent so far, and those of the machine."""
@@ -203,12 +191,12 @@ class UdpHost:
         """Start the machine; `loop.run()` then runs it. Raises UsageError if this host runs one already."""
         if self._machine is not None:
             raise UsageError("this host already runs a machine")
-        self._machine, self._on_event, self._accept = machine, on_event, accept
-        for to, sock in self._sockets.items():
-            self._loop.add_reader(sock, self._on_readable, sock, to)
+        machine, self._on_event, self._accept = handed_through(machine, on_event, accept)
+        self._machine = machine
+        self._ports.start()
         if isinstance(machine, Assisted):
             machine.compute_in(self._compute)
-            if self._run_codec is not None and self._send_queue.takes_batches:
+            if self._first.run_codec is not None and self._first.queue.takes_batches:
                 machine.send_runs(SEGMENTS)
         self._run_receiver = machine if isinstance(machine, RunReceiver) else None
         self._selective = machine if isinstance(machine, Selective) else None
@@ -221,6 +209,22 @@ class UdpHost:
         self._drain()
         return self._input(verb, *args)
 
+    def address_of(self, name: str, port: int = 0) -> Address:
+        """Return the address of the machine at a port of a host; `name` may be "ip:port" as well. UsageError for others."""
+        ip, first = self._names[name] if name in self._names else socket_address_of(name)
+        return ip, first + port
+
+    def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
+        """Use a port: UDP port `port` above the first one. Its datagrams have a source of their own."""
+        own = self._codec if codec is None else codec()
+        self._ports.open(port, own, held=self._epoch == inf)
+        self._tcp.open_port(port, own)
+
+    def close_port(self, port: int) -> None:
+        """Stop using a port: its groups are left, its connections reset, and its sockets closed, but those of port 0."""
+        self._tcp.close_port(port)
+        self._ports.close_port(port)
+
     def read_at(self, service_time: float, capacity: int) -> None:
         """Set the application's service time per packet in seconds, with room for `capacity` waiting packets; 0.0 ends it."""
         if self._machine is None:
@@ -232,13 +236,11 @@ class UdpHost:
         self._input(self._reader.read_at, service_time, capacity)
 
     def stop(self) -> None:
-        """Stop the machine and leave its groups."""
+        """Stop the machine, leave its groups and reset its connections."""
         self._machine = None
+        self._tcp.stop()
         self._arm(inf)
-        for to, sock in list(self._sockets.items()):
-            self._loop.remove_reader(sock)
-            if isinstance(to, Group):
-                self.leave(to)
+        self._ports.stop()
 
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` seconds since the epoch."""
@@ -251,11 +253,14 @@ class UdpHost:
         """Release a held host: `epoch` is its time 0 on the loop's clock, the same for all hosts of a run."""
         assert self._epoch == inf, "begin is for held hosts, and once"
         self._epoch = epoch
+        self._unix = time.time() + epoch - self._loop.time()
         self._arm(self._armed)
         for when, action in self._scheduled:
             self.later(when, action)
         self._scheduled.clear()
-        self._loop.call_at(epoch, self._on_writable)
+        for number in self._ports.numbers():
+            self._loop.call_at(epoch, self._on_writable, self._ports[number])
+        self._loop.call_at(epoch, self._tcp.begin)
 
     def close(self) -> None:
         """Close the sockets and cancel the timer; packets the kernel has not taken are lost."""
@@ -263,29 +268,37 @@ class UdpHost:
             self._timer.cancel()
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
-        for sock in self._sockets.values():
-            self._loop.remove_reader(sock)
-            self._loop.remove_writer(sock)
-            sock.close()
-        self._sockets.clear()
+        self._disk.close()
+        self._tcp.stop()
+        self._ports.close()
 
     # The ports of the machine ----------------------------------------------------------------------------------------
 
-    def send(self, packet: Packet) -> bool:
-        """Queue a packet. Returns True while the kernel's socket buffer is full."""
-        message, to = packet.message, packet.to
+    def send(self, packet: Packet, port: int = 0) -> bool:
+        """Queue a packet. Returns True while the kernel's socket buffer is full, or the connection that it is sent on."""
+        message, to, at = packet.message, packet.to, self._ports[port]
+        if type(to) is TcpConnection:
+            data = to.codec.encode(message)
+            self.traffic.count(message, len(data))
+            return self._tcp.send(to, data)
         address: SocketAddress = socket_address_of(to.name) if type(to) is Group else to  # type: ignore[assignment]
         if isinstance(message, Run):
-            assert self._run_codec is not None
-            batch = self._run_codec.encode_run(message)
+            assert at.run_codec is not None
+            batch = at.run_codec.encode_run(message)
             self.traffic.count_run(message, sum(map(len, batch)))
             for data in batch:
-                self._send_queue.push(data, address)
+                at.queue.push(data, address)
         else:
-            data = self._encode(message)
+            data = at.encode(message)
             self.traffic.count(message, len(data))
-            self._send_queue.push(data, address)
-        return self._send_queue.blocked
+            at.queue.push(data, address)
+        return at.queue.blocked
+
+    def hang_up(self, connection: Connection) -> None:
+        """Close a connection when what was sent has arrived."""
+        self._tcp.hang_up(connection)
+        if self._reader is not None:
+            self._reader.forget(connection)
 
     def notify(self, event: Event) -> None:
         """Queue an event for the application."""
@@ -296,41 +309,30 @@ class UdpHost:
         if when < self._armed:
             self._arm(when)
 
-    def join(self, group: Group) -> None:
-        """Receive what is sent to the group; a group with a unicast address is this node's own port and is not joined."""
-        if not self._joining:
-            self._open_group(group)
-            return
-        since = self._joins[group] = self.now
-        self.later(since + self._joining, partial(self._on_joined, group, since))
-
-    def _on_joined(self, group: Group, since: float) -> None:
-        """Receive from the group, unless it has been left or joined again since."""
-        if self._joins.get(group) == since:
-            self._open_group(group)
-
-    def _open_group(self, group: Group) -> None:
-        where = socket_address_of(group.name)
-        if group in self._sockets:
-            return
-        if not IPv4Address(where[0]).is_multicast:
-            where = (self.address, where[1])
-            if where in self._sockets:
-                return
-        sock = self._sockets[group] = open_receiver(where, self.address, self._buffers)
-        self._loop.add_reader(sock, self._on_readable, sock, group)
-
-    def leave(self, group: Group) -> None:
-        """Stop receiving from the group."""
-        self._joins.pop(group, None)
-        sock = self._sockets.pop(group, None)
-        if sock is not None:
-            self._loop.remove_reader(sock)
-            sock.close()
+    def _after_joining(self, action: Callable[[], None]) -> None:
+        """Call `action` when the packets of a group that is joined now would arrive."""
+        if self._joining:
+            self.later(self.now + self._joining, action)
+        else:
+            action()
 
     def accept(self, offer: Offer) -> Sink | None:
         """Ask the application for the sink of an offered object; None declines it."""
         return None if self._accept is None else self._accept(offer)
+
+    def store(self, changes: Sequence[Change], port: int = 0) -> int:
+        """See `StoragePorts.store`; every port has records of its own."""
+        return self._disk.store(changes, port)
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
+        """See `StoragePorts.fetch`."""
+        return self._disk.fetch(first, last, most, port)
+
+    def work(self, seconds: float) -> None:
+        """See `Ports.work`: what was sent before leaves, then the time is spent."""
+        self._flush()
+        self.worked += seconds
+        spend(seconds)
 
     # Inputs ----------------------------------------------------------------------------------------------------------
 
@@ -357,17 +359,19 @@ class UdpHost:
             self._on_event(events.popleft())
 
     def _flush(self) -> None:
-        queue = self._send_queue
-        queue.flush()
-        if queue.blocked and not self._writing:
-            self._writing = True
-            self._loop.add_writer(self._sockets[self._own_address], self._on_writable)
+        self._tcp.flush()
+        for port in self._ports.flush():
+            port.is_writing = True
+            self._loop.add_writer(port.transmitter, self._on_writable, port)
 
-    def _on_writable(self) -> None:
-        self._send_queue.retry()
-        if not self._send_queue.blocked:
-            self._writing = False
-            self._loop.remove_writer(self._sockets[self._own_address])
+    def _on_writable(self, port: UdpPort) -> None:
+        if port.transmitter.fileno() < 0:
+            # It was closed while the host was held.
+            return
+        port.queue.retry()
+        if not port.queue.blocked:
+            port.is_writing = False
+            self._loop.remove_writer(port.transmitter)
             # A host can begin before its machine is started, and outlive it.
             if self._machine is not None:
                 self._input(self._machine.resume)
@@ -383,14 +387,14 @@ class UdpHost:
                 return
             except OSError:
                 # An earlier unicast packet was answered by ICMP port unreachable.
-                self._send_queue.errors += 1
+                self._first.queue.errors += 1
                 taken += 1
                 continue
             if drops:
                 self._drops[to] = drops
             packets = -(-len(data) // segment) if segment else 1
             taken += packets
-            if source == self._own_address:
+            if self._ports.is_own(source, to):
                 continue
             if not self._is_queueing:
                 self._deliver(data, segment, source, to)
@@ -436,27 +440,28 @@ class UdpHost:
 
     def _deliver_next(self, data: bytes, start: int, segment: int, source: SocketAddress, to: Address) -> int:
         """Decode and deliver a packet of a batch, or a run of them at once; return the offset of the next one."""
-        machine, size = self._machine, len(data)
+        machine, size, codec = self._machine, len(data), self._ports.reader(to)
         assert machine is not None
+        if codec is None:
+            # The group was left meanwhile.
+            return size
         end = start + segment
-        if end < size and self._run_receiver is not None and self._run_codec is not None:
-            run = self._run_codec.decode_run(data, start, segment)
+        if end < size and self._run_receiver is not None and codec.run_codec is not None:
+            run = codec.run_codec.decode_run(data, start, segment)
             if run is not None:
                 self._input_packets(self._run_receiver.receive_run, run, source, to)
                 return start + run.packets * segment
         packet = data[start:end] if size > segment else data
-        if (self._is_queueing or len(packet) > _LARGE) and not self._is_wanted(packet, source):
+        selective = self._selective if self._is_queueing or len(packet) > _LARGE else None
+        if selective is not None and not selective.is_worth_decoding(packet, source, self.now):
             return end
         try:
-            message = self._decode(packet)
+            message = codec.decode(packet)
         except WireError as error:
             self._refused[error.reason] = self._refused.get(error.reason, 0) + 1
         else:
             self._input_packets(machine.receive, message, source, to)
         return end
-
-    def _is_wanted(self, packet: bytes, source: SocketAddress) -> bool:
-        return self._selective is None or self._selective.is_worth_decoding(packet, source, self.now)
 
     def _input_packets(self, verb: Callable[..., None], *arguments: object) -> None:
         """Deliver a message or a run; what is sent is flushed later."""

@@ -5,10 +5,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from emu.attachment import NamespaceServer
-from emu.fault_injection import FaultInjector, InjectedFault
+from emu.cpu_quota import CpuQuotas
+from emu.disk import disk_opener
+from emu.fault_injection import FaultInjector, HostCrash, InjectedFault
 from emu.foreign_program import ForeignProgram
 from emu.health import assess, kernel_drops
 from emu.hold import HeldSession, Hold, NotStartedError, make_hold
@@ -21,16 +24,22 @@ from emu.packet_capture import CapturePoint, PacketCapture
 from emu.plan import EmulationPlan, plan_emulation
 from emu.requirements import check_kernel, check_tools, run
 from emu.tap import check_tap
+from emu.tcp_sockets import check_options
 from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
 from protocols.errors import UnsupportedError, UsageError
+from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec
+from protocols.tcp.options import TcpOptions
+from topologies.disk_model import DiskModel
 from topologies.keys import stream_key
+from topologies.node_models import HostModel
 from topologies.spec import Topology
 
 __all__ = ["Emulation", "NodeReport", "emulate"]
 
 _HOSTS, _OWN_HOSTS = "/etc/hosts", "/run/hosts"
+_DISKS = "/run/disks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,9 @@ def emulate(
     title: str = "emulation",
     hold: Hold | None = None,
     node_codec: Callable[[], Codec] | None = None,
+    disk: Path | None = None,
+    framing: Callable[[], Framing] = LengthPrefixed,
+    tcp: TcpOptions | None = None,
 ) -> Emulation:
     """Run a program on each named host until `over(names of finished hosts)` is true, or for `duration` seconds.
 
@@ -87,18 +99,15 @@ def emulate(
     restarts. `progress` is called every second with the counters of all nodes, in the process that runs the emulation. `trunk`
     is the encapsulation on the cable of routers with `mac: single`. With `keyed` all losses are the simulator's for this
     `seed`, packet by packet. Links read packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` names
-    the emulation to who attaches to it. `hold` holds the network before and after the run.
+    the emulation to who attaches to it. `hold` holds the network before and after the run. `disk` is the folder of the
+    hosts' stores, a folder for each; None: a folder in memory, which vanishes with the run. `framing` makes what cuts the
+    stream of a connection into messages, `tcp` has the options of connections; None leaves them to the kernel.
 
     NotStartedError if `hold` ends it before the run. UnsupportedError, before anything starts, if this machine can't run it.
     A node that dies does not end the run; its report says how it died.
     """
-    _check_programs(topology, programs)
-    check_tools()
-    kind = choose_trunk(topology, trunk)
-    plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=kind)
-    if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
-        plan = plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=kind)
-
+    _check(topology, programs, tcp)
+    plan = _choose_plan(topology, groups, ttls, seed, keyed, trunk)
     server = NamespaceServer(title)
     held, talk = make_hold(hold, server.name) if hold is not None else (None, None)
     emulation = _IsolatedEmulation(
@@ -117,6 +126,9 @@ def emulate(
         progress,
         server,
         held,
+        disk or Path(_DISKS),
+        framing,
+        tcp,
     )
     with server.socket:
         return emulation.run(talk)
@@ -141,6 +153,9 @@ class _IsolatedEmulation:
     progress: ProgressCallback | None
     server: NamespaceServer
     held: HeldSession | None
+    disk: Path
+    framing: Callable[[], Framing]
+    tcp: TcpOptions | None
 
     def run(self, meanwhile: Callable[[], None] | None) -> Emulation:
         """Run it in isolated namespaces, and `meanwhile()` in this process."""
@@ -158,6 +173,22 @@ class _IsolatedEmulation:
         network = EmulatedNetwork(self.plan, self.codec)
         processes = NodeProcesses(self.programs, self.respawn)
         capture = _open_capture(self.captures, network, self.programs)
+        quotas = CpuQuotas(self._quotas())
+        try:
+            return self._run_nodes(processes, network, capture, quotas, began)
+        finally:
+            quotas.close()
+
+    def _run_nodes(
+        self,
+        processes: NodeProcesses,
+        network: EmulatedNetwork,
+        capture: PacketCapture | None,
+        quotas: CpuQuotas,
+        began: float,
+    ) -> dict[str, Any] | None:
+        """Fork the nodes, run them, and return the fields of an Emulation; None if the session was not started."""
+        processes.on_start = quotas.admit
         self._fork(processes, network)
         # Faults must begin on time, too.
         raise_priority()
@@ -181,6 +212,11 @@ class _IsolatedEmulation:
                 processes.reports, impairments, setup, elapsed, ended, *outcome, dict(injector.counts), injector.log, captured
             )
         )
+
+    def _quotas(self) -> dict[str, float]:
+        """Return the CPU quotas of hosts that have one, in cores."""
+        models = {name: self.topology.node(self.topology.member(name).node).model for name in self.programs}
+        return {name: model.quota for name, model in models.items() if isinstance(model, HostModel) and model.quota is not None}
 
     def _open(self, processes: NodeProcesses, network: EmulatedNetwork) -> bool:
         """Let others in, and wait until the session is started; returns whether it is."""
@@ -220,14 +256,34 @@ class _IsolatedEmulation:
             or bool(self.faults)
             or any(isinstance(program, ForeignProgram) for program in self.programs.values())
         )
+        crashes = [fault for fault in self.faults if isinstance(fault, HostCrash)]
+        decisions = {fault.names[0]: fault.decision for fault in crashes}
         # Node processes share this process's memory as long as nothing writes to it, the garbage collector included.
         gc.freeze()
         for name in self.programs:
             # Captures, the meters of foreign programs and fault filters must see single packets, not batches.
             burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
             address, ttl, key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
+            model = self.topology.node(self.topology.member(name).node).disk or DiskModel()
             processes.fork(
-                NodeConfig(name, network.pid(name), address, self.node_codec, self.port, ttl, burst, key, joining=joining)
+                NodeConfig(
+                    name,
+                    network.pid(name),
+                    address,
+                    self.node_codec,
+                    self.port,
+                    ttl,
+                    burst,
+                    key,
+                    self.framing,
+                    self.tcp,
+                    joining=joining,
+                    devices=network.group_devices(name),
+                    names=plan.addresses,
+                    open_disk=disk_opener(self.disk / name / "store.sqlite", name, model),
+                    disk=self.disk / name,
+                    decision=decisions.get(name),
+                )
             )
 
 
@@ -239,6 +295,30 @@ def _name_hosts(addresses: Mapping[str, str]) -> None:
     with open(_HOSTS, "rb") as outside, open(_OWN_HOSTS, "wb") as own:
         own.write(outside.read() + f"\n{lines}".encode())
     bind_file(_OWN_HOSTS, _HOSTS)
+
+
+def _choose_plan(
+    topology: Topology,
+    groups: Mapping[str, Sequence[str]] | None,
+    ttls: Mapping[str, int] | None,
+    seed: int,
+    keyed: bool,
+    trunk: TrunkChoice,
+) -> EmulationPlan:
+    """Return the plan of an emulation: with netem, where the kernel has it and needs it."""
+    kind = choose_trunk(topology, trunk)
+    plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=kind)
+    if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
+        return plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=kind)
+    return plan
+
+
+def _check(topology: Topology, programs: Mapping[str, Program | ForeignProgram], tcp: TcpOptions | None) -> None:
+    """Refuse what can't be emulated here, before anything starts."""
+    _check_programs(topology, programs)
+    check_tools()
+    if tcp is not None:
+        check_options(tcp)
 
 
 def _check_programs(topology: Topology, programs: Mapping[str, Program | ForeignProgram]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from topologies.spec import Topology
-from topologies.trees import group_tree
+from topologies.trees import group_tree, with_hubs
 
 __all__ = ["MulticastReach", "expected_reach"]
 
@@ -13,7 +13,7 @@ __all__ = ["MulticastReach", "expected_reach"]
 class MulticastReach:
     """Hosts that packets of `source` to `group` must reach (`required`), and those whose devices they may pass (`allowed`).
 
-    Without pruning switches flood, so packets pass more devices than they have to reach.
+    Without pruning switches flood, and hubs always do, so packets pass more devices than they have to reach.
     """
 
     source: str
@@ -31,7 +31,9 @@ def expected_reach(topology: Topology, source: str, group: str, hosts: Collectio
     nodes = {far for below in tree.values() for far in below}
     required = frozenset(host for host in hosts if topology.member(host).node in nodes) - {source}
     if pruning:
-        return MulticastReach(source, group, required, required)
+        heard = {far for below in with_hubs(topology, tree, root).values() for far in below} - nodes
+        near = frozenset(host for node in heard if topology.node(node).kind == "host" for host in topology.hosts_of(node))
+        return MulticastReach(source, group, required, required | near - {source})
     flooded = {other for node in (*nodes, root) if not _is_router(topology, node) for other in _segment(topology, node)}
     allowed = frozenset(host for node in topology.host_nodes if node in flooded for host in topology.hosts_of(node))
     return MulticastReach(source, group, required, allowed - {source})

@@ -20,6 +20,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from protocols import errors
@@ -29,6 +30,7 @@ __all__ = [
     "IsolatedRunError",
     "bind_file",
     "die_with_parent",
+    "mount_filesystem",
     "enter_network_namespace",
     "in_network_namespace",
     "run_isolated",
@@ -214,6 +216,12 @@ def _mount_filesystems() -> None:
 def _mount(source: str, target: str, kind: str | None, flags: int) -> None:
     type_ = kind.encode() if kind else None
     _check(_LIBC.mount(source.encode(), target.encode(), type_, ctypes.c_ulong(flags), None), f"mounting {kind} on {target}")
+
+
+def mount_filesystem(kind: str, where: Path, options: str = "") -> None:
+    """Mount a file system of a kind, in this mount namespace (mount(2)). OSError when the kernel refuses."""
+    result = _LIBC.mount(kind.encode(), str(where).encode(), kind.encode(), ctypes.c_ulong(0), options.encode() or None)
+    _check(result, f"mounting {kind} on {where}")
 
 
 def bind_file(source: str, target: str) -> None:

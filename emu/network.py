@@ -2,11 +2,12 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from emu.health import LinkStatistics, merge_reports
+from emu.hub_shaping import apply_hub
 from emu.link_processes import LinkProcesses
 from emu.mroute import MulticastRouter
 from emu.plan import Cable, EmulationPlan
@@ -35,6 +36,38 @@ _ENABLE_FORWARDING = (
 """Shell commands that make a node forward IPv4 packets, without reverse path filtering."""
 
 
+_MACHINE = "machine"
+"""Device of a router with the address of the router's own machine, by which its multicasts leave.
+
+It is one end of a cable whose other end is not used, since a dummy device is not in every kernel.
+"""
+
+
+def _machine_commands(address: str, mac: str) -> list[str]:
+    """Return `ip` commands that give the machine of a router its address."""
+    return [
+        f"link add {_MACHINE} address {mac} type veth peer name {_MACHINE}-end",
+        f"link set {_MACHINE} up",
+        f"link set {_MACHINE}-end up",
+        f"address replace {address}/32 dev {_MACHINE}",
+        f"route replace 224.0.0.0/4 dev {_MACHINE}",
+    ]
+
+
+def _mirror_commands(sent: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return commands that put what the machine of a router sends to each group on these ports of the router.
+
+    The kernel forwards only multicasts that arrive.
+    """
+    commands = [f"tc qdisc replace dev {_MACHINE} clsact"]
+    for place, (group, devices) in enumerate(sent.items(), 1):
+        if devices:
+            copies = " ".join(f"action mirred egress mirror dev {device}" for device in devices)
+            match = f"protocol ip pref {place} u32 match ip dst {group}/32"
+            commands.append(f"tc filter add dev {_MACHINE} egress {match} {copies}")
+    return commands
+
+
 class EmulatedNetwork:
     """The network as built. Nothing is taken down: the kernel removes it with its namespaces.
 
@@ -56,6 +89,8 @@ class EmulatedNetwork:
         # Links to a router with a trunk end at the far end of the trunk, in this process's namespace.
         self._trunk_ends: dict[str, Any] = {}
         for number, (host, address) in enumerate(plan.addresses.items(), 1):
+            if host in plan.machines:
+                continue
             self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=mac_of(address))
         for number, switch in enumerate(plan.switches, 1):
             self._nodes[switch] = self._net.addSwitch(f"s{number}", dpid=f"{number:x}")
@@ -63,6 +98,7 @@ class EmulatedNetwork:
             self._nodes[router.name] = self._net.addHost(f"g{number}", ip=None)
             if router.trunk != "ifb":
                 self._trunk_ends[router.name] = self._net.addHost(f"t{number}", ip=None, inNamespace=False)
+        self._nodes |= {host: self._nodes[router] for host, router in plan.machines.items()}
         self._directions: list[LinkDirection] = []
         self._links = [self._make_link(cable) for cable in plan.cables]
         self._net.build()
@@ -84,6 +120,16 @@ class EmulatedNetwork:
     def pid(self, host: str) -> int:
         """Return a process in the network namespace of a node."""
         return int(self._nodes[host].pid)
+
+    def group_devices(self, host: str) -> list[str]:
+        """Return the devices on which a host joins groups; none: its own.
+
+        The machine of a router joins on all ports, and where its own multicasts leave, to hear its neighbours on the host.
+        """
+        router = self._plan.machines.get(host)
+        if router is None:
+            return []
+        return [_MACHINE, *(self._port(router, cable) for cable in self._plan.routing.routers[router].ports)]
 
     def address(self, host: str) -> str:
         """Return the IPv4 address of a host."""
@@ -151,9 +197,11 @@ class EmulatedNetwork:
         return dropped
 
     def _configure_snooping(self) -> None:
-        """Have switches forward groups to members only if the plan prunes, else to every port."""
+        """Have switches forward groups to members only if the plan prunes, else to every port; hubs always do this."""
         bridges = {switch: str(self._nodes[switch].name) for switch in self._plan.switches}
         if self._plan.pruned:
+            for hub in self._plan.hubs:
+                flood(hub.name, bridges.pop(hub.name))
             tables = self._plan.routing.switches
             entries = {
                 switch: {group: [self._port(switch, cable) for cable in cables] for group, cables in tables[switch].items()}
@@ -181,10 +229,10 @@ class EmulatedNetwork:
 
         Without offload packets leave one by one, which costs some speed. It stays on where no link loses, delays or counts
         packets and there is no router: multicast routing drops what is longer than the MTU of the outgoing link, even if it
-        could be segmented.
+        could be segmented. TCP hands several segments at once to any device, so their number is limited.
         """
         segmentation = not self._plan.report() and not self._plan.routers
-        for host in self._plan.addresses:
+        for host in (host for host in self._plan.addresses if host not in self._plan.machines):
             device = f"{self._nodes[host].name}-eth0"
             commands = [
                 "set -e; ip link set lo up",
@@ -192,11 +240,12 @@ class EmulatedNetwork:
                 f"ip route replace 224.0.0.0/4 dev {device}",
                 "ip -batch -",
             ]
+            neighbours = self._plan.routing.neighbours(host).items()
+            batch = [f"neigh replace {address} lladdr {mac} dev {device}" for address, mac in neighbours]
             if not segmentation:
                 commands.append(f"ethtool -K {device} tx-udp-segmentation off")
-            neighbours = self._plan.routing.neighbours(host).items()
-            batch = "\n".join(f"neigh replace {address} lladdr {mac} dev {device}" for address, mac in neighbours)
-            run("; ".join(commands), pid=self.pid(host), stdin=batch)
+                batch.append(f"link set {device} gso_max_segs 1")
+            run("; ".join(commands), pid=self.pid(host), stdin="\n".join(batch))
 
     def _prepare_router(self, name: str, table: RouterTable) -> MulticastRouter:
         """Enable forwarding between a router's ports, which have no addresses, with static routes for hosts and groups."""
@@ -210,7 +259,14 @@ class EmulatedNetwork:
                 f"neigh replace {route.address} lladdr {route.mac} dev {device}",
                 f"route replace {route.address}/32 dev {device}",
             ]
+        if table.machine:
+            batch = [*_machine_commands(table.machine, next(iter(table.ports.values()))), *batch]
         run(f"set -e; ip link set lo up; {_ENABLE_FORWARDING}; ip -batch -", pid=pid, stdin="\n".join(batch))
+        if table.sent:
+            run(
+                " && ".join(_mirror_commands({group: [devices[n] for n in sent] for group, sent in table.sent.items()})),
+                pid=pid,
+            )
         router = MulticastRouter(name, pid, list(devices.values()))
         for group in table.groups:
             router.add(group.source, group.group, devices[group.incoming], [devices[cable] for cable in group.outgoing])
@@ -246,6 +302,8 @@ class EmulatedNetwork:
                 apply_loss(shape, into.name, self._namespace_pid(into))
         for router in self._plan.routers:
             apply_router(router, *self.adapters(router.name), self.pid(router.name))
+        for number, hub in enumerate(self._plan.hubs, 1):
+            apply_hub(hub, [device for _, device, _ in self.devices(hub.name)], f"hub{number}")
         if self._link_processes is not None:
             self._link_processes.begin()
 

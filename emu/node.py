@@ -13,21 +13,25 @@ import signal
 import socket
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
+from emu.disk import OpenDisk
 from emu.foreign_program import ForeignContext, ForeignProgram
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace
 from protocols.errors import McastlabError
+from protocols.framing import Framing
 from protocols.hosting import PortsHost
 from protocols.machine import Codec
 from protocols.rng import Rng
+from protocols.tcp.options import TcpOptions
 
 __all__ = ["NodeConfig", "Program", "fork_node", "raise_priority"]
 
@@ -63,10 +67,24 @@ class NodeConfig:
     burst: int
     stream_key: int
     """Key of its random numbers, the same as in the simulator (`topologies.keys.stream_key`)."""
+    framing: Callable[[], Framing]
+    """Makes what cuts the stream of a connection into messages."""
+    tcp: TcpOptions | None
+    """Options of its connections; None leaves them to the kernel."""
     joining: float = 0.0
     """Seconds from joining a group until its packets arrive."""
+    open_disk: OpenDisk | None = None
+    """Opens its stable storage, which outlives its processes."""
+    disk: Path | None = None
+    """The folder of its stable storage."""
+    decision: tuple[str, int] | None = None
+    """Name of a decision of its machine, and how often it is made until the process stops to be killed."""
     epoch: float = inf
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
+    devices: Sequence[str] = ()
+    """Devices on which it joins groups; none: the one of its address."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The addresses of all hosts, for programs that name one."""
 
 
 def fork_node(node: NodeConfig, program: Program | ForeignProgram, control: socket.socket) -> int:
@@ -117,6 +135,11 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         loopback=False,
         held=True,
         joining=node.joining,
+        devices=node.devices,
+        open_disk=node.open_disk,
+        names={name: (address, node.port) for name, address in node.names.items()},
+        framing=node.framing,
+        tcp=node.tcp,
     )
     try:
         report_counters = partial(_report_counters, loop, control, host.counters, lambda: host.now)
@@ -126,16 +149,44 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
             "counters": report_counters,
         }
         connection = _LauncherConnection(loop, control, node.epoch, program.finished, orders)
-        program.start(host)
         before = _cpu()
+        if node.decision is not None:
+            host.trace = _stopping(node.decision, lambda: _send(control, _report(host, program, before) | {"decided": True}))
+        program.start(host)
         _send(control, {"ready": True})
         loop.run()
-        used = _cpu() - before
-        traffic = {"packets": host.traffic.packets, "octets": host.traffic.octets}
-        report = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
-        return report | {"killed": connection.killed}
+        return _report(host, program, before) | {"killed": connection.killed}
     finally:
         host.close()
+
+
+def _report(host: UdpHost, program: Program, before: float) -> dict[str, Any]:
+    """Return the report of a process that used `before` seconds of CPU time before its program began."""
+    return {
+        "result": program.result(),
+        "traffic": {"packets": host.traffic.packets, "octets": host.traffic.octets},
+        "faults": host.faults,
+        "cpu": _cpu() - before,
+        "worked": host.worked,
+        "memory": _peak(),
+    }
+
+
+def _stopping(decision: tuple[str, int], report: Callable[[], None]) -> Callable[[str, object], None]:
+    """Return a trace function that reports at a decision and then waits for ever, in the middle of the machine's input."""
+    wanted, count = decision
+    left = count
+
+    def trace(name: str, detail: object) -> None:
+        nonlocal left
+        del detail
+        left -= name == wanted
+        if name == wanted and left == 0:
+            report()
+            while True:
+                signal.pause()
+
+    return trace
 
 
 def _run_foreign(node: NodeConfig, program: ForeignProgram, control: socket.socket) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import time
@@ -31,23 +32,28 @@ _TIMEOUT = 30.0
 class NodeReport:
     """Report of one node.
 
-    `result` is that of its program, `packets` and `octets` were sent by kind of message, `faults` are those of
-    `UdpHost.faults`, `cpu` is in seconds, `memory` the largest resident set in bytes. Without a result `error` says how the
-    node died.
+    `result` is that of its program, `earlier` those before crashes, `packets` and `octets` were sent by kind of message,
+    `faults` are those of `UdpHost.faults`, `cpu` is in seconds, `worked` the seconds of work its machine stated, `memory` the
+    largest resident set in bytes. Without a result `error` says how the node died.
     """
 
     result: dict[str, Any] | None = None
+    earlier: list[dict[str, Any]] = field(default_factory=list)
     packets: dict[str, int] = field(default_factory=dict)
     octets: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
     cpu: float = 0.0
+    worked: float = 0.0
     memory: int = 0
     error: str | None = None
 
     def add(self, message: dict[str, Any]) -> None:
-        """Add the final report of a process: counts sum over all restarts of the node, the result is that of the last."""
+        """Add the final report of a process: counts sum over all restarts of the node."""
+        if self.result is not None:
+            self.earlier.append(self.result)
         self.result, self.error = message.get("result"), message.get("error")
         self.cpu += message.get("cpu", 0.0)
+        self.worked += message.get("worked", 0.0)
         self.memory = max(self.memory, message.get("memory", 0))
         traffic = message.get("traffic", {})
         for mine, more in (
@@ -71,7 +77,7 @@ class _NodeProcess:
     control: socket.socket
     buffer: bytes = b""
     state: str = "new"
-    """new, ready, finished, reported or dead; for a crash dying, then down."""
+    """new, ready, finished, reported or dead; for a crash dying or, at a decision, held; then down."""
 
 
 class NodeProcesses:
@@ -88,6 +94,10 @@ class NodeProcesses:
         self._programs = programs
         self._respawn = respawn
         self._nodes: dict[str, NodeConfig] = {}
+        self.on_decision: dict[str, Callable[[], None]] = {}
+        """By node: called when its machine made the decision of `NodeConfig.decision`, and its process waits to be killed."""
+        self.on_start: Callable[[str, int], None] = lambda name, pid: None
+        """Called with the name and the process id of each process that starts."""
         self._crashes: Counter[str] = Counter()
         self._processes: dict[str, _NodeProcess] = {}
         self.reports = {name: NodeReport() for name in programs}
@@ -107,6 +117,7 @@ class NodeProcesses:
         local, remote = socket.socketpair()
         pid = fork_node(node, program, remote)
         remote.close()
+        self.on_start(node.name, pid)
         self._processes[node.name] = _NodeProcess(pid, local, state=state)
         self.attend(local, partial(self._on_readable, node.name))
 
@@ -132,6 +143,11 @@ class NodeProcesses:
     def crash(self, name: str) -> None:
         """Kill the process of a node after its final report; does nothing if it does not run."""
         process = self._processes.get(name)
+        if process is not None and process.state == "held":
+            process.state = "down"
+            os.kill(process.pid, signal.SIGKILL)
+            os.waitpid(process.pid, 0)
+            return
         if process is not None and process.state in ("ready", "finished"):
             process.state = "dying"
             self._send(name, {"die": True})
@@ -145,8 +161,15 @@ class NodeProcesses:
             self._reap(name, "did not die in time")
         assert self._respawn is not None
         self._crashes[name] += 1
+        self._nodes[name] = replace(self._nodes[name], decision=None)
         program = self._respawn(name, self._crashes[name])
         self._start(replace(self._nodes[name], epoch=self.epoch), program, "ready")
+
+    def lose_disk(self, name: str) -> None:
+        """Remove what a node stored; its process does not run."""
+        folder = self._nodes[name].disk
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def send(self, name: str, order: dict[str, Any]) -> None:
         """Send an order to a node, if it runs."""
@@ -190,7 +213,7 @@ class NodeProcesses:
         return {name for name, process in self._processes.items() if process.state == state}
 
     def _running(self) -> set[str]:
-        return {name for name, process in self._processes.items() if process.state not in ("reported", "dead", "down")}
+        return {name for name, process in self._processes.items() if process.state not in ("reported", "dead", "down", "held")}
 
     def _run_until(self, until: float, done: Callable[[], bool]) -> bool:
         """Serve nodes and run actions until `done()` or the monotonic time `until`; returns whether it was `done()`."""
@@ -240,9 +263,13 @@ class NodeProcesses:
         elif "finished" in message:
             process.state = "finished" if process.state == "ready" else process.state
         else:
-            process.state = "down" if process.state == "dying" else "reported"
             self.reports[name].add(message)
             self._selector.unregister(process.control)
+            if message.get("decided"):
+                process.state = "held"
+                self.on_decision[name]()
+                return
+            process.state = "down" if process.state == "dying" else "reported"
             if process.state == "down":
                 os.waitpid(process.pid, 0)
 

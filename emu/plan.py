@@ -8,6 +8,8 @@ from typing import Any
 
 import networkx as nx
 
+from emu.hub_shaping import FEATURES as HUB_FEATURES
+from emu.hub_shaping import HubShape, hub_shape
 from emu.netem_qdisc import NetemKind, NetemLink, unsupported_by_netem
 from emu.router_shaping import RouterShape, router_shape
 from emu.routing import Routing
@@ -47,6 +49,7 @@ class EmulationPlan:
     addresses: dict[str, str]
     switches: tuple[str, ...]
     routers: tuple[RouterShape, ...]
+    hubs: tuple[HubShape, ...]
     cables: tuple[Cable, ...]
     routing: Routing
     groups: Mapping[str, Sequence[str]]
@@ -72,11 +75,17 @@ class EmulationPlan:
         needed = ["veth", "bridge"]
         needed += ["rate"] if any(shape.rate < inf for shape in self.shapes) else []
         needed += ["loss"] if any(shape.threshold for shape in self.shapes) else []
+        needed += HUB_FEATURES if self.hubs else []
         return list(dict.fromkeys(needed + [feature for router in self.routers for feature in router.features]))
+
+    @property
+    def machines(self) -> dict[str, str]:
+        """The hosts that are machines of routers, with their routers; they have no namespace and no link of their own."""
+        return {host: router for router, host in self.topology.router_machines.items()}
 
     def shaped(self, host: str) -> bool:
         """Whether the host's own link limits its rate or must see packets one by one, so that batches are not allowed."""
-        return any(
+        return host in self.machines or any(
             host in (cable.near, cable.far) and (cable.down.needs_single_packets or cable.up.needs_single_packets)
             for cable in self.cables
         )
@@ -90,8 +99,9 @@ class EmulationPlan:
         return ""
 
     def report(self) -> list[dict[str, Any]]:
-        """Return what impairs each link, then each router, in a form for results."""
+        """Return what impairs each link, then each router and each hub, in a form for results."""
         rows = [*(shape.report() for shape in self.shapes), *(router.report() for router in self.routers)]
+        rows += [hub.report() for hub in self.hubs]
         return [row for row in rows if len(row) > 1]
 
 
@@ -116,7 +126,11 @@ def plan_emulation(
         )
     _check_supported(topology)
     cables = []
+    machines = topology.router_machines.values()
     for near, far in topology.graph.to_undirected().edges:
+        if near in machines or far in machines:
+            # It runs in the router's own namespace.
+            continue
         shape = partial(_shapes, topology, near, far, _Impairers(seed, keyed, netem))
         # One end is a single node: members of host groups are attached to switches.
         for i, a in enumerate(_members(topology, near)):
@@ -124,13 +138,15 @@ def plan_emulation(
                 cables.append(Cable(a, b, *shape(a, b, max(i, j))))
     kinds = {name: topology.node(name).kind for name in topology.switches}
     routers = [name for name, kind in kinds.items() if kind == "router"]
+    routing = Routing(topology, [(cable.near, cable.far) for cable in cables], groups or {})
     return EmulationPlan(
         topology,
         {host: host_address(topology, host) for host in topology.hosts},
         tuple(name for name, kind in kinds.items() if kind == "switch"),
         tuple(router_shape(name, _router_model(topology, name), trunk) for name in routers),
+        tuple(hub_shape(topology, name, routing.sources_at(name)) for name in kinds if topology.node(name).is_hub),
         tuple(cables),
-        Routing(topology, [(cable.near, cable.far) for cable in cables], groups or {}),
+        routing,
         groups or {},
         ttls or {},
     )
@@ -188,8 +204,10 @@ def _check_supported(topology: Topology) -> None:
             raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")
     for name in topology.graph:
         spec = topology.node(name)
-        if spec.kind != "router" and spec.model is not None and spec.model.model_fields_set:
-            key = min(spec.model.model_fields_set)
+        emulated = spec.model is None or spec.kind == "router" or spec.is_hub
+        written = set() if emulated or spec.model is None else spec.model.model_fields_set - {"quota", "hub"}
+        if written:
+            key = min(written)
             raise UnsupportedError(f"node {name}: {key} can't be emulated yet; leave it out or use the simulator")
 
 

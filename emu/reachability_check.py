@@ -77,6 +77,8 @@ class _ReachabilityCheck:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 2 * len(self._host_of) + _SPARE_FILES)), hard))
         for host, address in plan.addresses.items():
+            if host in plan.machines:
+                continue
             with in_network_namespace(pid(host)):
                 receiver = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
                 sniffer = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_IPV4)))
@@ -98,7 +100,9 @@ class _ReachabilityCheck:
 
     def run(self) -> None:
         """Check every group; raise UnsupportedError at the first failure."""
-        for group, hosts in self._plan.groups.items():
+        for group, everybody in self._plan.groups.items():
+            # Machines of routers have no device of their own on which a packet could be seen.
+            hosts = [host for host in everybody if host not in self._plan.machines]
             # A socket can be a member of few groups (igmp_max_memberships), so they are checked one by one.
             self._membership(socket.IP_ADD_MEMBERSHIP, group)
             for source in hosts:
@@ -111,7 +115,7 @@ class _ReachabilityCheck:
 
     def _membership(self, change: int, group: str) -> None:
         """Join or leave the group on all hosts that take part."""
-        for host in self._plan.groups[group]:
+        for host in (host for host in self._plan.groups[group] if host not in self._plan.machines):
             request = socket.inet_aton(group) + socket.inet_aton(self._plan.addresses[host])
             self._receivers[host].setsockopt(socket.IPPROTO_IP, change, request)
 

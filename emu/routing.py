@@ -50,6 +50,10 @@ class RouterTable:
     ports: dict[int, str] = field(default_factory=dict)
     routes: list[UnicastRoute] = field(default_factory=list)
     groups: list[MulticastRoute] = field(default_factory=list)
+    machine: str = ""
+    """Address of the machine that runs on the router; empty for none."""
+    sent: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """For each group the cables on which the router sends what its own machine sends to it."""
 
 
 class Routing:
@@ -73,7 +77,9 @@ class Routing:
             else:
                 self.switches[node] = {}
         for name, table in self.routers.items():
-            table.routes = [self._route(name, host) for host in topology.hosts]
+            machine = topology.router_machines.get(name, "")
+            table.machine = self._addresses[machine] if machine else ""
+            table.routes = [self._route(name, host) for host in topology.hosts if host != machine]
         for group, hosts in groups.items():
             self._route_group(group, hosts)
 
@@ -82,6 +88,20 @@ class Routing:
         node = self._topology.member(host).node
         (beyond,) = self._topology.graph.successors(node)
         return {address: self._mac(host, beyond, far) for far, address in self._addresses.items()}
+
+    def sources_at(self, switch: str) -> list[list[str]]:
+        """Return, for each cable of a switch in order, the source MAC addresses of what comes from there."""
+        cables = [(far, cable) for (near, far), cable in self._cables.items() if near == switch]
+        return [self._sources(far, switch, cable) for far, cable in cables]
+
+    def _sources(self, node: str, back: str, cable: int) -> list[str]:
+        """Return the MAC addresses that send over a cable from `node` to `back`."""
+        if node in self._addresses:
+            return [mac_of(self._addresses[node])]
+        if node in self.routers:
+            return [self.routers[node].ports[cable]]
+        beyond = [(far, number) for (near, far), number in self._cables.items() if near == node and far != back]
+        return [address for far, number in beyond for address in self._sources(far, node, number)]
 
     def _table(self, name: str, number: int) -> RouterTable:
         cables = [cable for (near, _), cable in self._cables.items() if near == name]
@@ -124,7 +144,9 @@ class Routing:
             if name not in self._hops:
                 continue
             outgoing = [self._cables[name, far] for node in beyond for far in self._ends(node, hosts)]
-            if name in self.routers:
+            if self._topology.router_machines.get(name) == source:
+                self.routers[name].sent[group] = tuple(outgoing)
+            elif name in self.routers:
                 incoming = self._cables[source if name == root else parents[name], name]
                 route = MulticastRoute(self._addresses[source], group, incoming, tuple(w for w in outgoing if w != incoming))
                 self.routers[name].groups.append(route)
@@ -135,6 +157,9 @@ class Routing:
         """Return a forwarding node itself, or the hosts of a graph node that take part; each host has a cable of its own."""
         if node in self._hops:
             return [node]
+        if self._topology.node(node).router:
+            # The router itself receives it.
+            return []
         members = self._topology.hosts_of(node)
         return [host for host in members if host in hosts] if self._topology.multicast.pruning else members
 

@@ -1,25 +1,35 @@
 """A slow application: each packet takes a service time, a limited number waits, the others are dropped."""
 
 from collections import deque
+from collections.abc import Callable, Sequence
 
-from protocols.machine import Address, Machine, Message, Ports
+from protocols.connection import Connection, Reason
+from protocols.hosting import SeveralPortsHost
+from protocols.machine import Address, Machine, Message
+from protocols.storage import Record
 
 __all__ = ["SlowReader"]
 
-_Queued = tuple[Message, Address, Address]
+_Input = tuple[Callable[..., None], tuple[object, ...]]
 
 
 class SlowReader(Machine):
-    """A machine in front of another, which it hands packets to after their service time; timers and calls are not delayed."""
+    """A machine in front of another, which it hands packets to after their service time; timers and calls are not delayed.
 
-    __slots__ = ("_capacity", "_free_at", "_queue", "_service_time", "dropped", "inner")
+    Messages of connections are never dropped: with a full queue their connections are held back, so that the other ends find
+    them full. The beginning and the end of a connection wait for what came before.
+    """
 
-    def __init__(self, ports: Ports, inner: Machine) -> None:
-        super().__init__(ports)
+    __slots__ = ("_capacity", "_free_at", "_held", "_host", "_queue", "_service_time", "dropped", "inner")
+
+    def __init__(self, host: SeveralPortsHost, inner: Machine) -> None:
+        super().__init__(host)
+        self._host = host
         self.inner = inner
         self._service_time = self._free_at = 0.0
         self._capacity = 0
-        self._queue: deque[_Queued] = deque()
+        self._queue: deque[_Input] = deque()
+        self._held: dict[Connection, None] = {}
         self.dropped = 0
 
     @property
@@ -35,7 +45,8 @@ class SlowReader(Machine):
         """Set the service time in seconds and the capacity of the queue in packets; 0.0 delivers all that wait."""
         self._service_time, self._capacity = service_time, capacity
         while self._queue and not service_time:
-            self.inner.receive(*self._queue.popleft(), now)
+            self._serve(now)
+        self._release()
 
     def start(self, now: float) -> None:
         """Start the inner machine."""
@@ -45,19 +56,21 @@ class SlowReader(Machine):
         """Deliver the packet, queue it, or drop it if the queue is full."""
         if not self._service_time:
             self.inner.receive(message, source, to, now)
-        elif len(self._queue) >= self._capacity:
-            self.dropped += 1
-        else:
-            if not self._queue:
-                self._free_at = now + self._service_time
-            self._queue.append((message, source, to))
-            self.ports.alarm(self._free_at)
+            return
+        if len(self._queue) >= self._capacity:
+            if not isinstance(to, Connection):
+                self.dropped += 1
+                return
+            self._held[to] = None
+            self._host.hold(to)
+        self._put(now, self.inner.receive, message, source, to)
 
     def wake(self, now: float) -> None:
         """Deliver packets whose service is over, and wake the inner machine if due."""
         while self._queue and self._free_at <= now:
-            self.inner.receive(*self._queue.popleft(), now)
+            self._serve(now)
             self._free_at += self._service_time
+        self._release()
         if self.inner.deadline <= now:
             self.inner.wake(now)
 
@@ -65,6 +78,53 @@ class SlowReader(Machine):
         """Resume the inner machine."""
         self.inner.resume(now)
 
+    def opened(self, connection: Connection, now: float) -> None:
+        """Tell the inner machine, after what came before."""
+        self._put(now, self.inner.opened, connection)
+
+    def drained(self, connection: Connection, now: float) -> None:
+        """Tell the inner machine."""
+        self.inner.drained(connection, now)
+
+    def closed(self, connection: Connection, reason: Reason, now: float) -> None:
+        """Tell the inner machine, after what came before."""
+        self._held.pop(connection, None)
+        self._put(now, self.inner.closed, connection, reason)
+
+    def stored(self, ticket: int, now: float) -> None:
+        """Tell the inner machine."""
+        self.inner.stored(ticket, now)
+
+    def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
+        """Tell the inner machine."""
+        self.inner.fetched(ticket, records, now)
+
+    def forget(self, connection: Connection) -> None:
+        """Drop what waits of a connection: the machine hung up, and receives no more of it."""
+        self._held.pop(connection, None)
+        self._queue = deque(item for item in self._queue if item[1][-1] is not connection or item[0] != self.inner.receive)
+
     def counts(self) -> dict[str, int]:
         """Return the counters of the inner machine."""
         return self.inner.counts()
+
+    def _put(self, now: float, verb: Callable[..., None], *arguments: object) -> None:
+        """Have an input wait behind those that wait; without any, and without a service time, it is processed now."""
+        if not (self._queue or self._service_time):
+            verb(*arguments, now)
+            return
+        if not self._queue:
+            self._free_at = now + self._service_time
+        self._queue.append((verb, arguments))
+        self.ports.alarm(self._free_at)
+
+    def _serve(self, now: float) -> None:
+        verb, arguments = self._queue.popleft()
+        verb(*arguments, now)
+
+    def _release(self) -> None:
+        """Let connections go on when there is room again."""
+        if self._held and (not self._service_time or len(self._queue) < self._capacity):
+            held, self._held = self._held, {}
+            for connection in held:
+                self._host.release(connection)

@@ -9,6 +9,7 @@ import fcntl
 import socket
 import struct
 from collections import deque
+from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address
 from typing import TypeAlias
@@ -131,10 +132,10 @@ def open_transmitter(address: str, ttl: int, loopback: bool, buffers: int) -> so
     return sock
 
 
-def open_receiver(where: SocketAddress, address: str, buffers: int) -> socket.socket:
+def open_receiver(where: SocketAddress, address: str, buffers: int, devices: Sequence[str] = ()) -> socket.socket:
     """Open a socket that receives only what is sent to `where`; a multicast address is joined on the interface of `address`.
 
-    Raises UsageError if it can't be bound or joined.
+    With `devices` it is joined on these instead. Raises UsageError if it can't be bound or joined.
     """
     sock = _socket(buffers)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -142,8 +143,10 @@ def open_receiver(where: SocketAddress, address: str, buffers: int) -> socket.so
     if IPv4Address(where[0]).is_multicast:
         sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
         try:
-            request = socket.inet_aton(where[0]) + socket.inet_aton(address)
-            sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
+            numbers = [struct.pack("=i", socket.if_nametoindex(device)) for device in devices]
+            for number in numbers or [b""]:
+                request = socket.inet_aton(where[0]) + socket.inet_aton(address) + number
+                sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
         except OSError as error:
             sock.close()
             raise UsageError(f"can't join {where[0]} at {address}: {error.strerror}") from None

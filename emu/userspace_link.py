@@ -2,7 +2,8 @@
 
 Each direction of a link is a `Line`, the simulator's own object, with the simulator's keys; the protocol's codec gives the
 identity and kind of a packet. So the same packets are lost as in the simulator. UDP that the codec can't decode is lost like
-control packets; other frames (ARP, IGMP) are delayed, and neither lost nor counted.
+control packets. Segments of TCP and other frames have random numbers of their own, in the order of their arrival, since no two
+worlds send the same ones. What the kernels of hosts and switches send on their own (ARP, IGMP, IPv6) is only delayed.
 """
 
 import gc
@@ -24,6 +25,7 @@ from emu.health import LINE_COUNTERS, Lateness
 from protocols.errors import WireError
 from protocols.machine import Codec
 from topologies.frames.datagrams import Datagram, DatagramReader, Frames
+from topologies.frames.others import read_other
 from topologies.line import Arrivals, Line
 from topologies.spec import LinkSpec
 
@@ -36,6 +38,9 @@ _MAX_BATCH = 32
 _PR_SET_TIMERSLACK = 29
 _PRIORITY = 5
 _MIN_WAIT = 20e-6
+_OTHERS = 0xFFFFFFFF << 32
+"""Identities of frames whose loss must not depend on how many control packets a link carries."""
+_OWN_IDENTITY = ("segment", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,18 @@ _Item: TypeAlias = tuple[Frames, int | None]
 class _DirectionState:
     """A direction of a link at run time: its `Line`, reassembly, and the identities it lost."""
 
-    __slots__ = ("armed", "direction", "in_transit", "line", "lost", "other_delay", "reader", "target", "unread_since")
+    __slots__ = (
+        "armed",
+        "direction",
+        "in_transit",
+        "line",
+        "lost",
+        "other_delay",
+        "others",
+        "reader",
+        "target",
+        "unread_since",
+    )
 
     def __init__(self, direction: LinkDirection) -> None:
         self.direction = direction
@@ -73,7 +89,9 @@ class _DirectionState:
         self.reader = DatagramReader()
         self.target = direction.target
         self.armed = inf
-        # The median delay, for frames that are not UDP and so have no random draws of their own.
+        self.others = 0
+        """Segments with data and other frames so far that had an identity of their own."""
+        # The median delay, for what is only delayed.
         self.other_delay = direction.spec.delay if direction.spec.jitter is None else direction.spec.jitter.sample(0.5, 0)
         self.unread_since = inf
         """Since when frames may wait in the device that the last read left there; inf if it left none."""
@@ -158,7 +176,7 @@ class FrameForwarder:
         found = state.reader.take(frame)
         if not isinstance(found, Datagram):
             for other in found:
-                self._push(now + state.other_delay, state, other)
+                self._take_other(state, other, now)
             return
         payload, frames = found
         identity, kind, first_sent = None, "other", None
@@ -172,6 +190,18 @@ class FrameForwarder:
                 first_sent = identity
                 state.in_transit.add(identity)
         self._schedule(state, state.line.offer((frames, first_sent), len(payload), identity, kind, now))
+
+    def _take_other(self, state: _DirectionState, frame: bytes, now: float) -> None:
+        """Offer a frame without UDP to the line, by its size."""
+        found = read_other(frame)
+        if found is None:
+            self._push(now + state.other_delay, state, frame)
+            return
+        identity = None
+        if found.kind in _OWN_IDENTITY:
+            identity = _OTHERS | state.others
+            state.others += 1
+        self._schedule(state, state.line.offer((frame, None), found.size, identity, found.kind, now))
 
     def _schedule(self, state: _DirectionState, arrivals: Arrivals) -> None:
         for (frames, first_sent), when in arrivals:

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
         SenderReset,
         SenderSilent,
     )
+    from protocols.hosting import Host
     from protocols.machine import (
         Address,
         Codec,
         Content,
         Group,
-        Host,
         Machine,
         Message,
         Offer,
@@ -55,9 +55,11 @@ if TYPE_CHECKING:
         Sink,
         Source,
     )
+    from protocols.messaging import Guarantees, MessageReceived, Publication, Publisher, Subscriber, Subscription
     from protocols.norm import NormCodec, NormConfig, NormReceiver, NormSender
     from protocols.registry import protocol
     from protocols.rng import Rng
+    from protocols.roles import Role, RoleContext
     from protocols.settings import Setting, check, setting
     from protocols.spec import ProtocolSpec
     from protocols.srm.config import SrmConfig
@@ -83,6 +85,7 @@ __all__ = [
     "FlushCompleted",
     "Generated",
     "Group",
+    "Guarantees",
     "Host",
     "InfoReceived",
     "LivelockError",
@@ -90,6 +93,7 @@ __all__ = [
     "McastlabError",
     "MemorySink",
     "Message",
+    "MessageReceived",
     "N1Config",
     "N2Config",
     "Network",
@@ -107,8 +111,12 @@ __all__ = [
     "Packet",
     "Ports",
     "ProtocolSpec",
+    "Publication",
+    "Publisher",
     "Result",
     "Rng",
+    "Role",
+    "RoleContext",
     "Row",
     "Scenario",
     "Sender",
@@ -120,6 +128,8 @@ __all__ = [
     "Sink",
     "Source",
     "SrmConfig",
+    "Subscriber",
+    "Subscription",
     "SweepSummary",
     "Topology",
     "UnsupportedError",
@@ -171,12 +181,12 @@ _HOMES = {
         "SenderReset",
         "SenderSilent",
     ),
+    "protocols.hosting": ("Host",),
     "protocols.machine": (
         "Address",
         "Codec",
         "Content",
         "Group",
-        "Host",
         "Machine",
         "Message",
         "Offer",
@@ -186,9 +196,11 @@ _HOMES = {
         "Sink",
         "Source",
     ),
+    "protocols.messaging": ("Guarantees", "MessageReceived", "Publication", "Publisher", "Subscriber", "Subscription"),
     "protocols.norm": ("NormCodec", "NormConfig", "NormReceiver", "NormSender"),
     "protocols.registry": ("protocol",),
     "protocols.rng": ("Rng",),
+    "protocols.roles": ("Role", "RoleContext"),
     "protocols.settings": ("Setting", "check", "setting"),
     "protocols.spec": ("ProtocolSpec",),
     "protocols.srm.config": ("SrmConfig",),

@@ -14,7 +14,8 @@ class Result(running.Result):
     """The result of a run. Metrics are attributes: `result.nacks_sent` is `result.metrics["nacks_sent"]`.
 
     `ok`: whether every receiver has all required content and no invariant was violated. `receivers`: a row for each receiver.
-    `fingerprint`: equal for equal simulated runs, None in Mininet. Notebooks show a result as a table.
+    `fingerprint`: equal for equal simulated runs, None in Mininet. `messages`: tables of publishers and subscriptions, None
+    in a run without messages. Notebooks show a result as a table.
     """
 
     __slots__ = ()
@@ -46,8 +47,8 @@ class Result(running.Result):
         """Return the names of attributes and metrics."""
         return sorted({*object.__dir__(self), *self.metrics})
 
-    def to_frame(self, of: Literal["receivers", "run"] = "receivers") -> Any:
-        """Return a pandas DataFrame: a row for each receiver, or one row with the scalar metrics of the run.
+    def to_frame(self, of: Literal["receivers", "publishers", "subscriptions", "run"] = "receivers") -> Any:
+        """Return a pandas DataFrame: a row for each receiver, publisher or subscription, or one with the scalar metrics.
 
         UnsupportedError without pandas.
         """
@@ -56,6 +57,8 @@ class Result(running.Result):
 
         if of == "receivers":
             return pd.DataFrame([asdict(row) for row in self.receivers]).set_index("name")
+        if of != "run":
+            return pd.DataFrame((self.messages or {}).get(of, []))
         plain = {key: value for key, value in self.metrics.items() if not isinstance(value, (dict, list, tuple))}
         head = {"scenario": self.scenario, "on": self.backend, "seed": self.seed, "completed": self.completed}
         return pd.DataFrame([head | plain])

@@ -1,44 +1,87 @@
-"""Several machines on one host: each has a component host, which is its `Host` and its `Ports`."""
+"""Several machines on one host, each at a port of its own: each has a component host, which is its `Host` and its `Ports`."""
 
 from collections import deque
-from collections.abc import Callable
-from math import inf
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from protocols.connection import Connection
 from protocols.errors import UsageError
 from protocols.events import Event
-from protocols.hosting import PortsHost
-from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Sink
+from protocols.hosting import SeveralPortsHost
+from protocols.layer import InnerPorts, Layer, handed_through
+from protocols.machine import Address, Codec, Group, Machine, Message, Offer, Packet, Sink
 from protocols.rng import Rng
+from protocols.storage import Change
 
 __all__ = ["ComponentHost", "CompositeMachine"]
 
 T = TypeVar("T")
 
 
-class ComponentHost:
-    """The host and the ports of one of several machines; `takes` says whether a message is delivered to this machine."""
+class _AtPort:
+    """The ports of a host, used from one of its ports."""
 
-    def __init__(self, composite: "CompositeMachine", name: str, takes: Callable[[Message], bool]) -> None:
-        self._composite = composite
-        self.takes = takes
-        self.rng: Rng = composite.host.rng.fork(name) if name else composite.host.rng
-        """Random stream of the component; one without a name has the host's own, which further components leave unchanged."""
-        self.machine: Machine | None = None
-        self.on_event: Callable[[Event], None] | None = None
-        self._accept: Callable[[Offer], Sink | None] | None = None
-        self.groups: dict[Group, None] = {}
+    def __init__(self, host: SeveralPortsHost, port: int) -> None:
+        self._host = host
+        self._port = port
+        self.rng: Rng = host.rng
 
     @property
     def trace(self) -> Callable[[str, object], None] | None:
-        """The trace function of the host."""
-        return self._composite.host.trace
+        return self._host.trace
 
     @trace.setter
     def trace(self, function: Callable[[str, object], None] | None) -> None:
-        self._composite.host.trace = function
+        self._host.trace = function
 
-    # Host
+    @property
+    def epoch(self) -> float:
+        return self._host.epoch
+
+    def send(self, packet: Packet) -> object:
+        return self._host.send(packet, self._port)
+
+    def join(self, group: Group) -> None:
+        self._host.join(group, self._port)
+
+    def leave(self, group: Group) -> None:
+        self._host.leave(group, self._port)
+
+    def notify(self, event: Event) -> None:
+        self._host.notify(event)
+
+    def alarm(self, when: float) -> None:
+        self._host.alarm(when)
+
+    def accept(self, offer: Offer) -> Sink | None:
+        return self._host.accept(offer)
+
+    def work(self, seconds: float) -> None:
+        self._host.work(seconds)
+
+    def listen(self) -> None:
+        self._host.listen(self._port)
+
+    def connect(self, peer: object) -> Connection:
+        return self._host.connect(peer, self._port)
+
+    def hang_up(self, connection: Connection) -> None:
+        self._host.hang_up(connection)
+
+    def store(self, changes: Sequence[Change]) -> int:
+        return self._host.store(changes, self._port)
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
+        return self._host.fetch(first, last, most, self._port)
+
+
+class ComponentHost(InnerPorts):
+    """The host and the ports of one of several machines."""
+
+    def __init__(self, composite: "CompositeMachine", name: str, port: int) -> None:
+        super().__init__(composite, name, _AtPort(composite.host, port), port=port)
+        self._composite = composite
+        self.on_event: Callable[[Event], None] | None = None
 
     @property
     def now(self) -> float:
@@ -51,8 +94,8 @@ class ComponentHost:
         """Start a machine. UsageError if this component runs one."""
         if self.machine is not None:
             raise UsageError("this component runs a machine already")
-        self.machine, self.on_event, self._accept = machine, on_event, accept
-        self.call(machine.start)
+        self.machine, self.on_event, self.accepting = handed_through(machine, on_event, accept)
+        self.call(self.machine.start)
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
         """Call `verb(*args, now)` as an input of the machine and return its result."""
@@ -63,87 +106,76 @@ class ComponentHost:
         """Run `action()` at `when` seconds, or now if that is past."""
         self._composite.host.later(when, action)
 
-    def stop(self) -> None:
-        """Remove the component: its machine gets no further inputs."""
-        for group in list(self.groups):
-            self.leave(group)
-        self._composite.forget(self)
-
-    # Ports
-
-    def send(self, packet: Packet) -> object:
-        """Send a packet through the host; the result is true when the network is full."""
-        return self._composite.host.send(packet)
-
-    def notify(self, event: Event) -> None:
-        """Report an event to the application of this component."""
-        self._composite.pending_events.append(self)
-        self._composite.host.notify(event)
-
-    def alarm(self, when: float) -> None:
-        """Move the deadline of the composite to `when` seconds if it is later."""
-        self._composite.earlier(when)
+    def address_of(self, name: str, port: int = 0) -> Address:
+        """See `Host.address_of`."""
+        return self._composite.host.address_of(name, port)
 
     def join(self, group: Group) -> None:
-        """Join a group."""
-        self.groups[group] = None
-        self._composite.host.join(group)
+        """See `Ports.join`."""
+        self._composite.changed()
+        super().join(group)
 
     def leave(self, group: Group) -> None:
-        """Leave a group; the host leaves it when no component is a member."""
-        self.groups.pop(group, None)
-        if not self._composite.is_member(group):
-            self._composite.host.leave(group)
+        """See `Ports.leave`."""
+        self._composite.changed()
+        super().leave(group)
 
-    def accept(self, offer: Offer) -> Sink | None:
-        """Return the sink for an offered object, or None to refuse it."""
-        return None if self._accept is None else self._accept(offer)
+    def stop(self) -> None:
+        """Remove the component: it leaves its groups, its connections are reset, and its machine gets no further inputs."""
+        self._composite.forget(self)
 
 
-class CompositeMachine(Machine):
-    """A machine that runs several machines on one host.
+class CompositeMachine(Layer):
+    """A machine that runs several machines on one host, told apart by port and connection.
 
-    A multicast is delivered to the components that joined its group, a unicast to all; `takes` of a component must
-    accept it, too.
+    A multicast is delivered to the components that joined its group, except the one that sent it; another datagram to the
+    component at whose port it arrives. Components start their machines themselves, and events go to their applications.
     """
 
-    __slots__ = ("_components", "host", "pending_events")
+    __slots__ = ("_notifying", "host", "on_change")
 
     def __init__(self, host: Any) -> None:
         super().__init__(host)
-        self.host: PortsHost = host
-        self._components: list[ComponentHost] = []
-        self.pending_events: deque[ComponentHost] = deque()
-        """The components whose events the host has not yet delivered, in order of the events."""
+        self.host: SeveralPortsHost = host
+        # The components whose events the host has not yet delivered, in order of the events.
+        self._notifying: deque[ComponentHost] = deque()
+        self.on_change: list[Callable[[], None]] = []
+        """Called, once, when the components or their groups are about to change."""
         host.run(self, self._on_event)
 
-    def component(self, name: str, takes: Callable[[Message], bool]) -> ComponentHost:
-        """Add a component for a machine."""
-        component = ComponentHost(self, name, takes)
-        self._components.append(component)
+    @property
+    def components(self) -> list[ComponentHost]:
+        """The components, in the order in which they were added."""
+        return [inner for inner in self._inner if isinstance(inner, ComponentHost)]
+
+    def component(self, name: str, codec: Callable[[], Codec] | None = None, port: int | None = None) -> ComponentHost:
+        """Add a component for a machine with a random stream of this name; the one without a name has that of the host.
+
+        It gets the `port`, None: the number of components before it. `codec` makes the codec of its messages; None: as at
+        port 0. UsageError for a port that is in use.
+        """
+        number = len(self._inner) if port is None else port
+        if any(inner.port == number for inner in self._inner):
+            raise UsageError(f"port {number} is in use by another component")
+        self.host.open_port(number, codec)
+        component = ComponentHost(self, name, number)
+        self._inner.append(component)
         return component
 
     def start(self, now: float) -> None:
         """Do nothing: components start their machines."""
 
-    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Deliver a message to the components that take it."""
-        for component in list(self._components):
-            if component.machine is not None and component.takes(message) and (type(to) is not Group or to in component.groups):
-                component.machine.receive(message, source, to, now)
+    def deliver(self, message: Message, source: Address, to: Address, now: float, without: ComponentHost) -> None:
+        """Deliver a datagram to the components that it is for, but one."""
+        for inner in self.addressed(source, to):
+            if inner is not without:
+                self._give(inner, "receive", message, source, to, now)
 
-    def wake(self, now: float) -> None:
-        """Wake the machines whose deadline is reached."""
-        for component in list(self._components):
-            if component.machine is not None and component.machine.deadline <= now:
-                component.machine.wake(now)
-        self.deadline = self._first_deadline()
-
-    def resume(self, now: float) -> None:
-        """Resume every machine."""
-        for component in list(self._components):
-            if component.machine is not None:
-                component.machine.resume(now)
+    def changed(self) -> None:
+        """Tell those who asked for it that a component joins or leaves a group."""
+        callbacks, self.on_change = self.on_change, []
+        for callback in callbacks:
+            callback()
 
     def relay(self, verb: Callable[..., T], args: tuple[object, ...], now: float) -> T:
         """Call `verb(*args, now)` of one of the machines, as an input of this machine."""
@@ -152,32 +184,33 @@ class CompositeMachine(Machine):
         self.earlier(self._first_deadline())
         return result
 
-    def earlier(self, when: float) -> None:
-        """Move the deadline to `when` seconds if it is later."""
-        if when < self.deadline:
-            self._due(when)
+    def notified(self, inner: InnerPorts, event: Event) -> None:
+        """Give an event of a component to the host, and note whose it is."""
+        assert isinstance(inner, ComponentHost)
+        self._notifying.append(inner)
+        self.host.notify(event)
 
-    def is_member(self, group: Group) -> bool:
-        """Return whether any component is a member of the group."""
-        return any(group in component.groups for component in self._components)
+    def listener(self, port: int) -> InnerPorts | None:
+        """Return the component that listens at a port, None for none."""
+        return next((inner for inner in self._inner if inner.is_listening and inner.port == port), None)
+
+    def addressed(self, source: Address, to: Address) -> list[InnerPorts]:
+        """Return the components that a datagram is for."""
+        if type(to) is Group:
+            own = self.host.port_of(source)
+            return [inner for inner in self._inner if to in inner.groups and inner.port != own]
+        port = self.host.port_of(to)
+        return [inner for inner in self._inner if inner.port == port]
 
     def forget(self, component: ComponentHost) -> None:
-        """Remove a component."""
-        self._components.remove(component)
-
-    def counts(self) -> dict[str, int]:
-        """Return the sums of the counters of all machines."""
-        total: dict[str, int] = {}
-        for component in self._components:
-            for name, count in ({} if component.machine is None else component.machine.counts()).items():
-                total[name] = total.get(name, 0) + count
-        return total
-
-    def _first_deadline(self) -> float:
-        machines = (component.machine for component in self._components)
-        return min((machine.deadline for machine in machines if machine is not None), default=inf)
+        """Remove a component and close its port."""
+        self.changed()
+        self.connections = {key: inner for key, inner in self.connections.items() if inner is not component}
+        self.tickets = {key: inner for key, inner in self.tickets.items() if inner is not component}
+        self._inner.remove(component)
+        self.host.close_port(component.port)
 
     def _on_event(self, event: Event) -> None:
-        component = self.pending_events.popleft()
+        component = self._notifying.popleft()
         assert component.on_event is not None
         component.on_event(event)

@@ -9,6 +9,7 @@ __all__ = [
     "McastlabError",
     "ReplayedError",
     "StaleError",
+    "StorageError",
     "UnauthenticatedError",
     "UnsupportedError",
     "UsageError",
@@ -30,6 +31,10 @@ class ConfigError(UsageError):
 
 class UnsupportedError(McastlabError):
     """A feature is not available on this computer. The message says what is missing and how to install it (exit code 3)."""
+
+
+class StorageError(McastlabError):
+    """Stable storage failed: it is full, in use, damaged or of another version. The message says which and where."""
 
 
 class WireError(McastlabError):

@@ -1,13 +1,12 @@
 """The contract between a protocol and its host. Read this first.
 
 A protocol is a `Machine`: a state machine whose inputs are messages and the time, and whose only outputs are its `Ports`. It
-knows no socket, no clock and no simulator.
+knows no socket, no clock and no simulator. A protocol of datagrams needs nothing of what is said of connections and storage.
 
 Rules, for machines and for hosts:
 
 1. Inputs come one at a time, with `now` (seconds) not decreasing. A machine never receives its own messages.
-2. An input without effect costs nothing: all output goes through the ports. A deadline that moves *earlier* is announced by
-   `alarm`; one that moves later is not.
+2. An input without effect costs nothing: all output goes through the ports. Only an earlier deadline is announced (`alarm`).
 3. No port re-enters the machine. Events reach the application in order, before the machine's next input.
 4. Late and early wake-ups are harmless. With `deadline <= now` after `wake` the host raises `LivelockError`.
 5. A remote peer can never make a machine raise; a failing sink ends its object with an event.
@@ -16,15 +15,17 @@ Rules, for machines and for hosts:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
+from protocols.connection import Connection, ConnectionPorts, Reason
 from protocols.events import Event
 from protocols.rng import Rng
+from protocols.storage import Record, StoragePorts
 
 __all__ = [
     "Address",
@@ -32,7 +33,6 @@ __all__ = [
     "Content",
     "Event",
     "Group",
-    "Host",
     "Machine",
     "Message",
     "Offer",
@@ -43,9 +43,8 @@ __all__ = [
     "Source",
 ]
 
-T = TypeVar("T")
 Address: TypeAlias = Hashable
-"""Opaque to machines: a node name in the simulator, an (ip, port) in emulation, a `Group`."""
+"""Opaque to machines: a node name in the simulator, an (ip, port) in emulation, a `Group`, a `Connection`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class Message:
 
 
 class Packet:
-    """A message to be sent: `size` is bytes of UDP payload."""
+    """A message to be sent: `size` is bytes of UDP payload, on a connection those of the encoded message."""
 
     __slots__ = ("message", "size", "to")
 
@@ -138,8 +137,8 @@ class Offer:
     is_file: bool
 
 
-class Ports(Protocol):
-    """The only outputs of a machine. `list.append` is a complete fake of most of them."""
+class Ports(ConnectionPorts, StoragePorts, Protocol):
+    """The only outputs of a machine, with those of protocols/connection.py and protocols/storage.py."""
 
     trace: Callable[[str, object], None] | None
     """Takes the name and the details of a decision; None while nobody watches."""
@@ -147,6 +146,10 @@ class Ports(Protocol):
     @property
     def rng(self) -> Rng:
         """The machine's stream of random numbers."""
+
+    @property
+    def epoch(self) -> float:
+        """Seconds between 1970-01-01 00:00 UTC and `now` = 0, for time stamps; 0.0 in the simulator."""
 
     def send(self, packet: Packet) -> object:
         """Send a packet; it is always accepted. A true result means "full": send no more before `resume`."""
@@ -166,6 +169,9 @@ class Ports(Protocol):
     def accept(self, offer: Offer) -> Sink | None:
         """Return the storage for an object, or None when it is not wanted."""
 
+    def work(self, seconds: float) -> None:
+        """State that this input costs `seconds` of processor time: the next input and what is sent from now on wait for it."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Machine(ABC):
@@ -180,10 +186,8 @@ class Machine(ABC):
     def _due(self, when: float) -> None:
         """Move the deadline; an earlier one is announced."""
         if when < self.deadline:
-            self.deadline = when
             self.ports.alarm(when)
-        else:
-            self.deadline = when
+        self.deadline = when
 
     @abstractmethod
     def start(self, now: float) -> None:
@@ -208,6 +212,21 @@ class Machine(ABC):
         """Return the bounded state the machine keeps, by name: (kept now, allowed by its own parameters)."""
         return {}
 
+    def opened(self, connection: Connection, now: float) -> None:
+        """Use a connection that is established, by `connect` of this machine or of another."""
+
+    def drained(self, connection: Connection, now: float) -> None:
+        """Send on the connection again, after `send` returned "full" for it."""
+
+    def closed(self, connection: Connection, reason: Reason, now: float) -> None:
+        """Forget a connection, and what was sent on it and not answered."""
+
+    def stored(self, ticket: int, now: float) -> None:
+        """Go on after a batch given to `store` became durable."""
+
+    def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
+        """Take the records asked for with `fetch`."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Sender(Machine):
@@ -228,22 +247,3 @@ class Codec(Protocol):
 
     def decode(self, data: bytes) -> Message:
         """Return the message, its `identity` included. Raises WireError and nothing else."""
-
-
-class Host(Protocol):
-    """What runs a machine: `sim.host.SimHost`, `emu.host.UdpHost`, the fake host of the tests."""
-
-    @property
-    def now(self) -> float:
-        """Seconds since the run began."""
-
-    def run(
-        self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
-    ) -> None:
-        """Start the machine; its events go to `on_event`, which may use `call`. `accept` answers offers; None wants nothing."""
-
-    def call(self, verb: Callable[..., T], *args: object) -> T:
-        """Call `verb(*args, now)`, a method of the machine, and do what it caused."""
-
-    def later(self, when: float, action: Callable[[], None]) -> None:
-        """Run `action()` at `when` seconds since the run began (an application's own timer)."""

@@ -1,17 +1,30 @@
 """The protocols by name. A new protocol is added by a package and a line in PROTOCOLS."""
 
-from protocols import arq, norm, srm
+from protocols import arq, datagram, norm, relay, srm
 from protocols.errors import ConfigError
 from protocols.spec import ProtocolSpec
 
-__all__ = ["PROTOCOLS", "names", "protocol"]
+__all__ = ["PROTOCOLS", "file_protocols", "names", "protocol"]
 
-PROTOCOLS = {"norm": norm.PROTOCOL, "a": arq.A, "n1": arq.N1, "n2": arq.N2, "srm": srm.PROTOCOL}
+PROTOCOLS = {
+    "norm": norm.PROTOCOL,
+    "a": arq.A,
+    "n1": arq.N1,
+    "n2": arq.N2,
+    "srm": srm.PROTOCOL,
+    "datagram": datagram.PROTOCOL,
+    "relay": relay.PROTOCOL,
+}
 
 
 def names() -> list[str]:
     """Return all protocol names, sorted."""
     return sorted(PROTOCOLS)
+
+
+def file_protocols() -> list[str]:
+    """Return the names of the protocols that carry files, sorted."""
+    return [name for name in names() if PROTOCOLS[name].carries_files]
 
 
 def protocol(name: str) -> ProtocolSpec:

@@ -1,11 +1,15 @@
 """The description of a protocol for hosts and experiments."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
+from protocols.errors import UsageError
+from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec, Group, Machine, Ports, Sender
+from protocols.messaging import Guarantees
+from protocols.roles import Role
 
 __all__ = ["MakeAuthenticated", "Makers", "ProtocolSpec"]
 
@@ -22,20 +26,32 @@ class Makers(NamedTuple):
     make_receiver: MakeReceiver
 
 
+def _no_sender(ports: Ports, config: Any, node: int, group: Group, instance: int) -> Sender:
+    """Stand for the sender of a protocol that carries no files. Raises UsageError."""
+    raise UsageError("the protocol carries no files")
+
+
+def _no_receiver(ports: Ports, config: Any, node: int, group: Group) -> Machine:
+    """Stand for the receiver of a protocol that carries no files. Raises UsageError."""
+    raise UsageError("the protocol carries no files")
+
+
 @dataclass(frozen=True, slots=True)
 class ProtocolSpec:
     """What hosts and experiments need to run a protocol.
 
-    `config` is a frozen dataclass whose fields carry `metadata` (see `protocols.settings`). The constructors take (ports,
-    config, node, group) and a sender's also `instance`: `node` is the 32-bit id of the node within the protocol, `instance`
-    tells one start of a sender from the next. All machines of a run share `group`.
+    `config` is a frozen dataclass whose fields carry `metadata` (see `protocols.settings`). A protocol of files has the roles
+    `sender` and `receiver`, made by two constructors: they take (ports, config, node, group) and a sender's also `instance`:
+    `node` is the 32-bit id of the node within the protocol, `instance` tells one start of a sender from the next. Further
+    roles are in `roles`; a messaging protocol has `publisher` and `subscriber` and `guarantees`. All machines of a run share
+    `group`.
     """
 
     name: str
     config: type
     codec: Callable[[], Codec]
-    make_sender: MakeSender
-    make_receiver: MakeReceiver
+    make_sender: MakeSender = _no_sender
+    make_receiver: MakeReceiver = _no_receiver
     ordered: bool = False
     """Whether the objects of a sender are received in the order of their ids."""
     fast: str | None = None
@@ -44,8 +60,22 @@ class ProtocolSpec:
     It is imported only when `makers` is asked for it. None: there is none.
     """
 
+    connected: bool = False
+    """Whether its machines use connections."""
+    framing: Callable[[], Framing] = LengthPrefixed
+    """Makes what joins messages to the stream of a connection; each end of each connection has its own."""
+
     authenticated: MakeAuthenticated | None = None
     """Makes the codec of a node that authenticates messages. None: the protocol can't; its config has no `key_file`."""
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    """Roles beside `sender` and `receiver`, by name."""
+    guarantees: Guarantees | None = None
+    """What a messaging protocol guarantees; None: it carries files only."""
+
+    @property
+    def carries_files(self) -> bool:
+        """Whether it has the roles `sender` and `receiver`."""
+        return self.make_sender is not _no_sender and self.make_receiver is not _no_receiver
 
     def makers(self, fast: bool = False) -> Makers:
         """Return the constructors of the plain machines, or with `fast` of the fast ones where the protocol has any."""

@@ -17,7 +17,8 @@ from functools import cache
 from pathlib import Path
 from types import FrameType
 
-from emu.host import UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import new_loop
 from experiments.contract.worlds import free_port
 from protocols.machine import Content, Group, Offer, Sink
 from protocols.norm import PROTOCOL, NormConfig

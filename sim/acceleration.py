@@ -6,15 +6,16 @@ has `NoAccelerator`, which makes the plain calls at each hook; the fast engine's
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from mypy_extensions import trait
 
-from protocols.machine import Machine
+from protocols.machine import Machine, Message
 from sim.flight import Flight, Hop, Route
 from sim.group_members import GroupMembers
 from sim.timers import KernelHost
 
-__all__ = ["Accelerator", "NoAccelerator", "Reservation", "deliver_each"]
+__all__ = ["Accelerator", "NoAccelerator", "Passing", "Reservation", "deliver_each"]
 
 # Base classes and no protocols: the compiled build calls methods of known classes at a third of the cost.
 
@@ -28,8 +29,16 @@ class Reservation(ABC):
         """Another packet is offered to the link: bring the link up to date, or cancel what is affected."""
 
 
+Passing: TypeAlias = "tuple[float, int, Flight]"
+"""A packet on its way to a host on which it has no effect: when it arrives (seconds), the host's place, the packet."""
+
+
 class Accelerator(ABC):
     """Base of the hooks; the methods without an implementation are those every engine needs."""
+
+    def __init__(self) -> None:
+        self.unnoticed: list[Passing] = []
+        """Packets whose deliveries are counted later, instead of an event for each (`takes_feedback_only`)."""
 
     @abstractmethod
     def deliver(self, members: GroupMembers, flight: Flight, lost_by: Sequence[int], now: float) -> None:
@@ -42,8 +51,19 @@ class Accelerator(ABC):
     def before_input(self, machine: Machine) -> None:
         """Bring a machine up to date before an input that goes to it alone."""
 
-    def before_receive(self, machine: Machine) -> None:
+    def before_receive(self, machine: Machine, message: Message) -> None:
         """Bring a machine up to date before a message that goes to it alone."""
+
+    def takes_feedback_only(self, machine: Machine) -> bool:
+        """Whether nothing else that is sent to a group has an effect on the machine, so that it may pass unnoticed."""
+        del machine
+        return False
+
+    def unnoticed_begin(self, fabric: Any) -> None:
+        """`unnoticed` is not empty any more; `fabric` is the network's `sim.fabric.Fabric`."""
+
+    def listeners_change(self, host: KernelHost) -> None:
+        """A host is about to join or leave a group."""
 
     def route_changed(self, route: Route) -> None:
         """The links of a route are about to be computed anew."""

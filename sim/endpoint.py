@@ -1,17 +1,20 @@
 """The network interface of hosts: a graph node that is one host, or a counted group of equal hosts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from mypy_extensions import mypyc_attr
 
 from protocols.errors import UsageError
 from protocols.machine import Address, Group, Packet
 from protocols.rng import key_of
+from sim.acceleration import Passing
+from sim.addresses import HostPort
 from sim.fabric import Fabric
-from sim.flight import Flight, Hop, Route, through_wire
+from sim.flight import Flight, Hop, Postponed, Route, through_wire
 from sim.group_members import GroupMembers
 from sim.host import SimHost
 from sim.noise import Noise
+from sim.processor import HostProcessor
 
 __all__ = ["Endpoint"]
 
@@ -34,10 +37,12 @@ class Endpoint:
         "host_class",
         "make_uplink",
         "name",
+        "processors",
         "route",
         "routes",
         "stream_key",
         "ttl",
+        "unconcerned",
         "uplinks",
     )
 
@@ -53,6 +58,10 @@ class Endpoint:
         self.stream_key = key_of(fabric.seed, "node", name)
         """See `topologies.keys.stream_key`, which extends it for a member of a group."""
         self.groups: dict[Address, GroupMembers] = {}
+        self.processors: dict[int, HostProcessor] | None = None
+        """The processors of hosts whose machines stated work, by place; None before the first."""
+        self.unconcerned: dict[Address, set[int]] = {}
+        """By group, the members that take nothing but feedback (`Accelerator.takes_feedback_only`)."""
         # The address and members, and below the route, of the packet before: hashing an address costs more than comparing.
         self._latest: tuple[Address, GroupMembers | None] = (None, None)
         self.route: Route | None = None
@@ -98,15 +107,39 @@ class Endpoint:
             self._latest = group, members
         if not members.present:
             self.fabric.routes.forget(group)
-        members.put(member, self.host(member).machine)
+        host = self.host(member)
+        self._tell_change(host, group)
+        members.put(member, host.machine)
+        if self.fabric.accelerator.takes_feedback_only(host.machine):
+            self.unconcerned.setdefault(group, set()).add(member)
 
     def end(self, member: int, group: Group) -> None:
         """The host listens no more."""
         members = self.groups.get(group)
         if members is not None:
+            self._tell_change(self.host(member), group)
             members.put(member, None)
             if not members.present:
                 self.fabric.routes.forget(group)
+
+    def _tell_change(self, host: SimHost, group: Group) -> None:
+        """Note that a host joins or leaves a group."""
+        known = self.unconcerned.get(group)
+        if known is not None and host.member in known:
+            self.fabric.accelerator.listeners_change(host)
+            known.discard(host.member)
+
+    def unconcerned_by(self, flight: Flight) -> Container[int]:
+        """Return the members on which a packet has no effect, given that there are `unconcerned` ones."""
+        return () if flight.message.is_feedback else self.unconcerned.get(flight.route.to, ())
+
+    def pass_unnoticed(self, passing: list[Passing]) -> None:
+        """Note packets on their way to `unconcerned` members."""
+        accelerator = self.fabric.accelerator
+        is_first = not accelerator.unnoticed
+        accelerator.unnoticed += passing
+        if is_first:
+            accelerator.unnoticed_begin(self.fabric)
 
     def listens(self, group: Address, member: int) -> bool:
         """Whether a member listens to the group."""
@@ -123,8 +156,11 @@ class Endpoint:
             link = self.uplinks[member] = self.make_uplink(member)
         return link
 
-    def transmit(self, host: SimHost, packet: Packet) -> None:
-        """Send a packet of a host onto its first links; UsageError for a packet to itself or to an unknown host."""
+    def transmit(self, host: SimHost, packet: Packet, port: int) -> None:
+        """Send a packet of a host's port onto its first links, and to its other ports that it is for.
+
+        UsageError for a packet to the port itself or to an unknown host.
+        """
         fabric = self.fabric
         if fabric.observers:
             fabric.accelerator.catch_up()
@@ -142,17 +178,27 @@ class Endpoint:
             fabric.fingerprinter.control(now, host.place, kind, size)
         for observer in fabric.observers:
             observer.sent(now, host, message, size)
+        place = host.place
         if fabric.codec is not None and type(message) is not Noise:
-            message = through_wire(fabric.codec, message, size)
+            message = through_wire(fabric.ports.codec(place, port, fabric.codec), message, size)
         route = self.route
         if route is None or route.to is not to:
             route = self.route = self.route_to(to)
-        if route.target is host:
-            raise UsageError(f"{host.name} sends to itself")
+        name = host.name
+        source = name if not port else HostPort(name, port)
         fabric.serial = serial = fabric.serial + 1
-        place = host.place
-        flight = Flight(message, identity, size, place, host.name, route, (place + 1) << 80 | serial << 24)
+        flight = Flight(message, identity, size, place, source, route, (place + 1) << 80 | serial << 24)
+        if route.target is host or (fabric.ports.members and fabric.ports.has_neighbours(place, port, to)):
+            self._loop_back(host, flight, now)
+            if route.target is host:
+                return
         fabric.forwarding.forward(flight, (self.member_uplink(place - self.base),) if self.counted else route.first, now)
+
+    def _loop_back(self, host: SimHost, flight: Flight, now: float) -> None:
+        """Deliver a packet to other ports of the host that sent it, without a link, after the present input."""
+        if flight.source == flight.route.to:
+            raise UsageError(f"{flight.source} sends to itself")
+        self.fabric.forwarding.forward(flight, (Postponed(host, now),), now)
 
     def route_to(self, to: Address) -> Route:
         """Return the route to an address; UsageError when there is no such host."""

@@ -5,11 +5,18 @@ Hosts without faults have none.
 """
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
+from typing import Any
 
+from protocols.connection import Connection, Reason
 from protocols.machine import Address, Machine, Message, Ports
+from protocols.storage import Record
+from sim.addresses import name_and_port
 from sim.clock import Clock
+from sim.flight import Flight
 from sim.idle import IDLE
 from sim.timers import KernelHost
 
@@ -29,7 +36,7 @@ class Rule:
 
     def matches(self, source: Address) -> bool:
         """Whether packets from this host are shut out."""
-        return (source in self.names) is not self.others
+        return (name_and_port(source)[0] in self.names) is not self.others
 
 
 class FaultShim(Machine):
@@ -38,7 +45,7 @@ class FaultShim(Machine):
     `host` is the host; the ports of the inner machine are the host's.
     """
 
-    __slots__ = ("clock", "dropped", "free_at", "host", "inner", "parked", "queue", "room", "rules", "takes")
+    __slots__ = ("clock", "dropped", "free_at", "host", "inner", "kept", "parked", "queue", "room", "rules", "takes")
 
     def __init__(self, host: KernelHost, ports: Ports) -> None:
         super().__init__(ports)
@@ -46,7 +53,8 @@ class FaultShim(Machine):
         self.inner: Machine = IDLE
         self.clock = Clock()
         self.rules: list[Rule] = []
-        self.parked: list[tuple[Rule, Received]] = []
+        self.parked: list[tuple[Rule, Callable[[float], None]]] = []
+        """The receptions that wait for the end of a rule."""
         self.dropped = 0
         """Packets dropped by rules and by the full buffer of a slow application."""
         self.takes = 0.0
@@ -54,6 +62,8 @@ class FaultShim(Machine):
         self.room = 0
         """How many packets may wait for a slow application."""
         self.queue: deque[Received] = deque()
+        self.kept: dict[Connection, deque[Received]] = {}
+        """The messages that wait on connections that are held."""
         self.free_at = 0.0
 
     @property
@@ -71,16 +81,60 @@ class FaultShim(Machine):
         self.inner.start(now)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Drop, park, queue or deliver a packet."""
-        received = (message, source, to)
-        for rule in self.rules:
-            if rule.matches(source):
-                self._shut_out(rule, received)
+        """Drop, park, queue or deliver a packet; a message of a connection is never dropped or parked."""
+        received = message, source, to
+        if isinstance(source, Connection):
+            held = self.kept.get(source)
+            if held is not None or self.takes:
+                end: Any = source
+                end.postpone()
+            if held is not None:
+                held.append(received)
                 return
+        elif self._is_shut_out(source, partial(self.receive, *received)):
+            return
         if self.takes:
             self._queue(received, now)
         else:
             self.inner.receive(message, source, to, self.clock.read(now))
+
+    def hold(self, connection: Connection) -> None:
+        """Let the messages of a connection wait from now on."""
+        self.kept.setdefault(connection, deque())
+
+    def let_go(self, connection: Connection, now: float) -> None:
+        """Let the machine have the messages of a connection that waited, and the next ones at once."""
+        for received in self.kept.pop(connection, ()):
+            if self.takes:
+                self._queue(received, now)
+            else:
+                self._pass(received, now)
+
+    def shuts_out(self, flight: Flight, receive: Callable[[float], None]) -> bool:
+        """Return whether a segment of a connection is dropped or parked; a parked one is received by `receive(now)` later."""
+        return flight.source != self.host.name and self._is_shut_out(flight.source, receive)
+
+    def _is_shut_out(self, source: Address, receive: Callable[[float], None]) -> bool:
+        for rule in self.rules:
+            if rule.matches(source):
+                if rule.parks:
+                    self.parked.append((rule, receive))
+                else:
+                    self.dropped += 1
+                return True
+        return False
+
+    def opened(self, connection: Connection, now: float) -> None:
+        """Pass it on; see `Machine`."""
+        self.inner.opened(connection, self.clock.read(now))
+
+    def drained(self, connection: Connection, now: float) -> None:
+        """Pass it on; see `Machine`."""
+        self.inner.drained(connection, self.clock.read(now))
+
+    def closed(self, connection: Connection, reason: Reason, now: float) -> None:
+        """Pass it on; the messages received before were read, since the connection waits for that."""
+        self.inner.closed(connection, reason, self.clock.read(now))
 
     def wake(self, now: float) -> None:
         """Let the slow application read, and the inner machine wake, as far as these are due."""
@@ -91,6 +145,14 @@ class FaultShim(Machine):
         if self.clock.when(inner.deadline) <= now:
             inner.wake(self.clock.read(now, inner.deadline))
 
+    def stored(self, ticket: int, now: float) -> None:
+        """Pass it on: a slow application is slow to read packets only."""
+        self.inner.stored(ticket, now)
+
+    def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
+        """Pass it on."""
+        self.inner.fetched(ticket, records, now)
+
     def counts(self) -> dict[str, int]:
         """Return the counters of the inner machine."""
         return self.inner.counts()
@@ -98,10 +160,10 @@ class FaultShim(Machine):
     def release(self, rule: Rule, now: float) -> None:
         """Remove a rule; the packets it parked are received now, in order."""
         self.rules.remove(rule)
-        kept = [received for other, received in self.parked if other is rule]
+        kept = [receive for other, receive in self.parked if other is rule]
         self.parked = [entry for entry in self.parked if entry[0] is not rule]
-        for received in kept:
-            self.receive(*received, now)
+        for receive in kept:
+            receive(now)
 
     def read_at(self, takes: float, room: int, now: float) -> None:
         """Let the application take `takes` seconds for a packet from now on, and `room` wait; with 0.0 it reads all now."""
@@ -117,16 +179,11 @@ class FaultShim(Machine):
         """Crash: remove the inner machine, and drop all packets that wait."""
         self.inner = IDLE
         self.queue.clear()
+        self.kept.clear()
         self.parked.clear()
 
-    def _shut_out(self, rule: Rule, received: Received) -> None:
-        if rule.parks:
-            self.parked.append((rule, received))
-        else:
-            self.dropped += 1
-
     def _queue(self, received: Received, now: float) -> None:
-        if len(self.queue) >= self.room:
+        if len(self.queue) >= self.room and not isinstance(received[1], Connection):
             self.dropped += 1
             return
         if not self.queue:
@@ -135,4 +192,15 @@ class FaultShim(Machine):
         self.rearm()
 
     def _read(self, now: float) -> None:
-        self.inner.receive(*self.queue.popleft(), self.clock.read(now))
+        self._pass(self.queue.popleft(), now)
+
+    def _pass(self, received: Received, now: float) -> None:
+        message, source, to = received
+        if not isinstance(source, Connection):
+            self.inner.receive(message, source, to, self.clock.read(now))
+            return
+        end: Any = source
+        end.give(self._receive_now, message, now)
+
+    def _receive_now(self, message: Message, source: Address, to: Address, now: float) -> None:
+        self.inner.receive(message, source, to, self.clock.read(now))

@@ -116,16 +116,36 @@ class Faults:
 
     # Hosts
 
-    def crash(self, name: str) -> None:
-        """Remove the machine with its state; packets to the host are lost. No effect on a host that is down."""
+    def crash(self, name: str, power: bool = False, loses_disk: bool = False) -> None:
+        """Remove the machine with its state; packets to the host are lost. No effect on a host that is down.
+
+        Peers with connections are reset by the host's kernel; with `power` the whole host is off, and they hear nothing.
+        `loses_disk`: nothing of what was stored is left.
+        """
         host, shim = self.network.host(name), self._shim(name)
         if host.machine is IDLE:
             return
         self.counts["crash"] += 1
         self._crashed[host.place] = shim.inner
         shim.empty()
+        self.network.fabric.tcp.crash(host, power)
+        self.network.fabric.ports.close(host.place)
         host.machine = IDLE
         host.events = None
+        processors = host.endpoint.processors
+        if processors is not None and host.place in processors:
+            processors[host.place].crash()
+        disk = self.network.fabric.disks.get(host.place)
+        if disk is not None:
+            disk.crash()
+            if loses_disk:
+                disk.lose()
+
+    def halt(self, name: str) -> None:
+        """Let nothing that the host's machine does have an effect until `crash`, which follows at this instant."""
+        host = self.network.host(name)
+        host.processor.halt()
+        host.disk.halt()
 
     def restart(self, name: str, start: Callable[[SimHost], object]) -> None:
         """Bring a crashed host up: `start(host)` runs a new machine on it. No effect on a host that is up."""
@@ -133,6 +153,7 @@ class Faults:
         if host.machine is not IDLE or self._crashed.pop(host.place, None) is None:
             return
         self.counts["restart"] += 1
+        self.network.fabric.tcp.restart(host)
         start(host)
         self._settle()
 
@@ -206,16 +227,7 @@ class Faults:
 
     def _shim(self, name: str) -> FaultShim:
         """The fault shim of a host, put before its machine if there is none yet."""
-        host, shims = self.network.host(name), self.network.fabric.fault_shims
-        shim = shims.get(host.place)
-        if shim is None:
-            shim = shims[host.place] = FaultShim(host, host)
-            if host.machine is not IDLE:
-                shim.inner, host.machine = host.machine, shim
-                for members in host.endpoint.groups.values():
-                    if members.listens(host.member):
-                        members.put(host.member, shim)
-        return shim
+        return self.network.host(name).put_fault_shim()
 
     def _settle(self) -> None:
         kernel = self.network.fabric.kernel

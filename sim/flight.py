@@ -92,7 +92,7 @@ class Flight:
     __slots__ = ("identity", "message", "order", "place", "route", "size", "source")
 
     def __init__(
-        self, message: Message, identity: int | None, size: int, place: int, source: str, route: "Route", order: int
+        self, message: Message, identity: int | None, size: int, place: int, source: Address, route: "Route", order: int
     ) -> None:
         self.message = message
         self.identity = identity
@@ -101,7 +101,7 @@ class Flight:
         self.place = place
         """Of the host that sent it, in `Topology.hosts`."""
         self.source = source
-        """Name of that host."""
+        """Address of its machine that sent it: the name of the host, or a `sim.addresses.HostPort`."""
         self.route = route
         self.order = order
         """Orders arrivals of one instant; incremented for each arrival that is posted."""

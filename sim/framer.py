@@ -3,14 +3,15 @@
 from ipaddress import IPv4Address
 
 from protocols.machine import Address, Group
+from sim.addresses import name_and_port
 from topologies.addressing import endpoint_of_group, host_address
-from topologies.frames.building import frame
+from topologies.frames.building import frame, tcp_frame
 from topologies.spec import Topology
 
 __all__ = ["PORT", "Framer"]
 
 PORT = 6003
-"""The UDP port of every host, and of a group whose name contains no other."""
+"""The UDP port of every host's first machine, and of a group whose name contains no other."""
 
 
 class Framer:
@@ -21,7 +22,7 @@ class Framer:
         self._known: dict[Address, tuple[IPv4Address, int]] = {}
 
     def endpoint(self, address: Address) -> tuple[IPv4Address, int]:
-        """Return the (IPv4 address, port) of a host's name or a group."""
+        """Return the (IPv4 address, port) of a machine or a group."""
         found = self._known.get(address)
         if found is None:
             found = self._known[address] = self._find(address)
@@ -29,14 +30,19 @@ class Framer:
 
     def _find(self, address: Address) -> tuple[IPv4Address, int]:
         if not isinstance(address, Group):
-            return IPv4Address(host_address(self._topology, str(address))), PORT
+            host, number = name_and_port(address)
+            return IPv4Address(host_address(self._topology, host)), PORT + number
         name = address.name if _is_endpoint(address.name) else endpoint_of_group(address.name, PORT)
-        host, _, port = name.rpartition(":")
-        return IPv4Address(host), int(port)
+        group, _, port = name.rpartition(":")
+        return IPv4Address(group), int(port)
 
     def frame(self, source: Address, to: Address, payload: bytes, number: int) -> bytes:
         """Return the frame from one of the topology's addresses to another."""
         return frame(self.endpoint(source), self.endpoint(to), payload, number)
+
+    def tcp_frame(self, source: Address, to: Address, segment: bytes, number: int) -> bytes:
+        """Return the frame of a TCP segment between two hosts; its ports are in the segment."""
+        return tcp_frame(self.endpoint(source)[0], self.endpoint(to)[0], segment, number)
 
 
 def _is_endpoint(name: str) -> bool:

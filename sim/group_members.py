@@ -37,12 +37,16 @@ class GroupMembers:
 
         Safe while a message is being delivered: a machine changes only its own entry, and packed lists are made anew.
         """
-        if self.lockstep is not None:
-            self.lockstep.dissolve()
-            self.lockstep = None
+        self.dissolve()
         self.present += (machine is not None) - (self._slots[member] is not None)
         self._slots[member] = machine
         self.machines = self.members = None
+
+    def dissolve(self) -> None:
+        """End the lockstep group; another one is made when it is wanted."""
+        if self.lockstep is not None:
+            self.lockstep.dissolve()
+            self.lockstep = None
 
     def listens(self, member: int) -> bool:
         """Whether the member listens."""

@@ -1,18 +1,27 @@
 """A simulated host: runs one machine, and is its ports."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from mypy_extensions import mypyc_attr
 
-from protocols.errors import UsageError
+from protocols.connection import Connection
+from protocols.errors import ContractError, UsageError
 from protocols.events import Event
-from protocols.machine import Group, Machine, Offer, Packet, Sink
+from protocols.layer import handed_through
+from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng, extend
+from protocols.storage import Change
+from sim.addresses import address_at, name_and_port
+from sim.disk import Disk
 from sim.fault_shim import FaultShim
 from sim.flight import Flight
 from sim.idle import IDLE
+from sim.processor import HostProcessor
+from sim.tcp.end import OPEN, TcpEnd
+from sim.tcp.segment import Segment
 from sim.timers import KernelHost
 
 if TYPE_CHECKING:
@@ -40,6 +49,8 @@ class SimHost(KernelHost):
 
     __slots__ = ("accept", "endpoint", "events", "on_event")
     trace: Callable[[str, object], None] | None = None
+    epoch: float = 0.0
+    """Simulated time begins at 1970-01-01 00:00 UTC."""
 
     def __init__(self, endpoint: "Endpoint", place: int) -> None:
         key = endpoint.stream_key
@@ -79,6 +90,7 @@ class SimHost(KernelHost):
         """Start the machine; UsageError when one runs already."""
         if self.machine is not IDLE:
             raise UsageError(f"{self.name} runs a machine already")
+        machine, on_event, accept = handed_through(machine, on_event, accept)
         shim = self._fault_shim()
         if shim is not None:
             shim.inner = machine
@@ -104,17 +116,63 @@ class SimHost(KernelHost):
         endpoint.fabric.accelerator.before_input(self.machine)
         for group in endpoint.groups_of(self.member):
             endpoint.leave(self.member, group)
+        disk = endpoint.fabric.disks.get(self.place)
+        if disk is not None:
+            disk.forget_requests()
+        endpoint.fabric.ports.close(self.place)
         self.machine = IDLE
         self.armed = inf
+        endpoint.fabric.tcp.stop(self)
 
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` (seconds), or now if that is past."""
         self.endpoint.fabric.kernel.later(when, action)
 
+    def address_of(self, name: str, port: int = 0) -> Address:
+        """Return the address of the machine at a port of a host; UsageError when there is no such host."""
+        topology = self.endpoint.fabric.topology
+        return address_at(topology.member_name(*topology.member(name)), port)
+
+    def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
+        """Use a port, whose messages a `codec` of its own encodes where bytes travel."""
+        self.endpoint.fabric.ports.open(self.place, port, codec)
+
+    def close_port(self, port: int) -> None:
+        """Stop using a port: its groups are left, and its connections reset."""
+        for group in self.endpoint.fabric.ports.groups_of(self.place, port):
+            self.leave(group, port)
+        self.endpoint.fabric.tcp.stop(self, port)
+
+    def port_of(self, address: Address) -> int | None:
+        """Return which port of this host has an address, None for those of other hosts."""
+        name, port = name_and_port(address)
+        return port if name == self.name else None
+
     def _fault_shim(self) -> FaultShim | None:
         """The fault shim, if the host has faults; the time of its machine is what the shim's clock shows."""
         shims = self.endpoint.fabric.fault_shims
         return shims.get(self.place) if shims else None
+
+    def put_fault_shim(self) -> FaultShim:
+        """Return the fault shim, put before the machine if there is none yet."""
+        shims = self.endpoint.fabric.fault_shims
+        shim = shims.get(self.place)
+        if shim is None:
+            shim = shims[self.place] = FaultShim(self, self)
+            if self.machine is not IDLE:
+                shim.inner, self.machine = self.machine, shim
+                for members in self.endpoint.groups.values():
+                    if members.listens(self.member):
+                        members.put(self.member, shim)
+        return shim
+
+    def hold(self, connection: Connection) -> None:
+        """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""
+        self.put_fault_shim().hold(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Deliver the messages of a connection again, those that waited after the present input."""
+        self.later(self.now, lambda: self.put_fault_shim().let_go(connection, self.now))
 
     def _input(self, verb: Callable[..., T], *args: object) -> T:
         """Give the machine one input, and handle what it causes."""
@@ -160,11 +218,20 @@ class SimHost(KernelHost):
         del lost_by
         if self.listens_to(flight):
             fabric = self.endpoint.fabric
+            if isinstance(flight.message, Segment):
+                if not fabric.fault_shims or not self._shuts_out(flight):
+                    fabric.tcp.arrive(self, flight, now)
+                return
             fabric.delivered += 1
             if fabric.on_delivery is not None:
                 fabric.on_delivery(now, self.name, flight.message)
-            fabric.accelerator.before_receive(self.machine)
+            fabric.accelerator.before_receive(self.machine, flight.message)
             self.machine.receive(flight.message, flight.source, flight.route.to, now)
+
+    def _shuts_out(self, flight: Flight) -> bool:
+        """Whether a fault shuts out the host that sent a segment; it may arrive when the fault is over."""
+        shim, tcp = self._fault_shim(), self.endpoint.fabric.tcp
+        return shim is not None and shim.shuts_out(flight, lambda now: tcp.arrive(self, flight, now))
 
     def listens_to(self, flight: Flight) -> bool:
         """Whether the packet is for this host, or for a group it listens to."""
@@ -173,10 +240,47 @@ class SimHost(KernelHost):
 
     # Ports
 
-    def send(self, packet: Packet) -> bool:
-        """Put a packet on the host's link now. Never full: the queue of the link is the limit."""
-        self.endpoint.transmit(self, packet)
+    def send(self, packet: Packet, port: int = 0) -> bool:
+        """Put a packet on the host's link now, or on a connection; while the processor is busy, when it is free.
+
+        A link is never full, since its queue is the limit; a connection is full when its buffer is.
+        """
+        to = packet.to
+        if isinstance(to, Connection):
+            if not isinstance(to, TcpEnd):
+                raise ContractError(f"{self.name} sends on a connection of another world: {to!r}")
+            if self.endpoint.processors is not None and self._is_delayed(partial(self._write_late, to, packet)):
+                return to.is_full
+            return to.write(packet.message, packet.size, self.endpoint.fabric.kernel.env._now)
+        endpoint = self.endpoint
+        if endpoint.processors is not None and self._is_delayed(partial(endpoint.transmit, self, packet, port)):
+            return False
+        endpoint.transmit(self, packet, port)
         return False
+
+    def work(self, seconds: float) -> None:
+        """See `Ports.work`."""
+        self.processor.work(seconds, self.endpoint.fabric.kernel.env._now)
+
+    @property
+    def processor(self) -> HostProcessor:
+        """The host's processor, made when first asked for."""
+        endpoint = self.endpoint
+        processors = endpoint.processors
+        if processors is None:
+            processors = endpoint.processors = {}
+        processor = processors.get(self.place)
+        if processor is None:
+            processor = processors[self.place] = HostProcessor(endpoint.fabric.kernel, self, self._replace_machine)
+        return processor
+
+    def _replace_machine(self, machine: Machine) -> None:
+        """Run `machine`, which stands for the one that runs now and gets all its inputs."""
+        endpoint = self.endpoint
+        endpoint.fabric.accelerator.before_input(self.machine)
+        self.machine = machine
+        for group in endpoint.groups_of(self.member):
+            endpoint.begin(self.member, group)
 
     def notify(self, event: Event) -> None:
         """Keep an event for the application until this input is over."""
@@ -201,10 +305,54 @@ class SimHost(KernelHost):
             self.armed = when
             self.endpoint.fabric.timers.requests.append((when, self.place))
 
-    def join(self, group: Group) -> None:
-        """Receive what is sent to the group, from the next packet that arrives."""
-        self.endpoint.join(self.place - self.endpoint.base, group)
+    def _write_late(self, end: TcpEnd, packet: Packet) -> None:
+        """Write what waited for the processor, unless the connection was closed meanwhile."""
+        if end.state == OPEN:
+            end.write(packet.message, packet.size, self.now)
 
-    def leave(self, group: Group) -> None:
+    def _is_delayed(self, action: Callable[[], None]) -> bool:
+        """Whether the processor is busy; if so, `action` is called when it is free."""
+        processors = self.endpoint.processors
+        processor = None if processors is None else processors.get(self.place)
+        return processor is not None and processor.delay(action, self.endpoint.fabric.kernel.env._now)
+
+    def listen(self, port: int = 0) -> None:
+        """Accept connections for the machine at a port of the host; UsageError when another machine listens there."""
+        self.endpoint.fabric.tcp.listen(self, port)
+
+    def connect(self, peer: object, port: int = 0) -> Connection:
+        """Begin a connection of the machine at a port of the host with the machine that listens at `peer`."""
+        return self.endpoint.fabric.tcp.connect(self, peer, port)
+
+    def hang_up(self, connection: Connection) -> None:
+        """Close a connection when all that was sent on it has arrived."""
+        assert isinstance(connection, TcpEnd), "a connection is that of a host of this network"
+        end = connection
+        if not self._is_delayed(lambda: end.hang_up(self.now)):
+            end.hang_up(self.now)
+
+    def segment_sent(self, packet: Packet) -> None:
+        """Note that a segment of one of the host's connections is put on the network; only watched hosts do."""
+
+    def store(self, changes: Sequence[Change], port: int = 0) -> int:
+        """See `StoragePorts.store`; every port has records of its own."""
+        return self.disk.store(self, changes, port)
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
+        """See `StoragePorts.fetch`."""
+        return self.disk.fetch(self, first, last, most, port)
+
+    @property
+    def disk(self) -> Disk:
+        """The host's disk, made when first asked for."""
+        return self.endpoint.fabric.disk(self.place, self.endpoint.name, self.name)
+
+    def join(self, group: Group, port: int = 0) -> None:
+        """Receive what is sent to the group, from the next packet that arrives."""
+        if self.endpoint.fabric.ports.join(self.place, port, group):
+            self.endpoint.join(self.place - self.endpoint.base, group)
+
+    def leave(self, group: Group, port: int = 0) -> None:
         """Receive it no more, from the next packet that arrives."""
-        self.endpoint.leave(self.place - self.endpoint.base, group)
+        if self.endpoint.fabric.ports.leave(self.place, port, group):
+            self.endpoint.leave(self.place - self.endpoint.base, group)

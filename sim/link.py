@@ -4,10 +4,11 @@ Packets must be offered in order of time.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from sim.acceleration import Reservation
+from sim.acceleration import Passing, Reservation
 from sim.endpoint import Endpoint
 from sim.flight import Arrivals, Flight, Place
 from topologies.drop_tail import DropTailQueue
@@ -15,6 +16,9 @@ from topologies.ethernet import Framing, wire_bytes
 from topologies.spec import LinkSpec
 
 __all__ = ["Link", "LinkGroup"]
+
+MOST_IDLE: Final = 64
+"""Separate queues of a group beyond those found busy at the last clearance, before idle ones are removed."""
 
 
 def _framing(spec: LinkSpec) -> tuple[int, Framing | None]:
@@ -29,6 +33,7 @@ class Link:
     __slots__ = (
         "delay",
         "dropped",
+        "endpoint",
         "framing",
         "head",
         "is_constant",
@@ -42,6 +47,8 @@ class Link:
 
     def __init__(self, spec: LinkSpec, head: Place, key: int) -> None:
         self.head = head
+        self.endpoint = head if isinstance(head, Endpoint) else None
+        """The head, if that is a host."""
         self.queue = DropTailQueue(spec.rate, spec.queue)
         self.delay = spec.delay
         self.overhead, self.framing = _framing(spec)
@@ -65,8 +72,10 @@ class Link:
         elif lost:
             self.lost += 1
         else:
-            when = end + self.delay
-            if when in arrivals:
+            when, endpoint = end + self.delay, self.endpoint
+            if endpoint is not None and endpoint.unconcerned and 0 in endpoint.unconcerned_by(flight):
+                endpoint.pass_unnoticed([(when, endpoint.base, flight)])
+            elif when in arrivals:
                 arrivals[when].append((self.head, ()))
             else:
                 arrivals[when] = [(self.head, ())]
@@ -98,6 +107,7 @@ class LinkGroup:
     """
 
     __slots__ = (
+        "_most",
         "delay",
         "dropped",
         "framing",
@@ -121,6 +131,7 @@ class LinkGroup:
         self.delay = spec.delay
         self.overhead, self.framing = _framing(spec)
         self.sampler = spec.loss.group(key, head.count)
+        self._most = MOST_IDLE
         self.separate_queues: dict[int, DropTailQueue] = {}
         """The queues of members that do not share `queue` now."""
         self.is_constant = True
@@ -194,22 +205,26 @@ class LinkGroup:
 
     def _carry_one(self, flight: Flight, member: int, now: float, arrivals: Arrivals) -> None:
         self.offered += 1
-        self.rejoin(now)
         lost = self.sampler is not None and self.sampler.lost(flight.identity, member)
         if member not in self.separate_queues:
+            if len(self.separate_queues) >= self._most:
+                # An idle queue is like the shared one when that is idle too, so it only takes room.
+                self.rejoin(now)
+                self._most = len(self.separate_queues) + MOST_IDLE
             self.separate_queues[member] = self.queue.fork()
-        self._send_separately(flight, member, lost, now, arrivals)
-
-    def _send_separately(self, flight: Flight, member: int, lost: bool, now: float, arrivals: Arrivals) -> None:
-        """Send to one member through its own queue."""
         end = self.separate_queues[member].offer(self._octets(flight.size), now)
-        if end is None:
-            self.dropped += 1
-            self.member_drops[member] = self.member_drops.get(member, 0) + 1
-        elif lost:
-            self.count_lost((member,))
+        if end is None or lost:
+            self._lose(member, is_dropped=end is None)
         else:
             arrivals.setdefault(end + self.delay, []).append((self.head.host(member), ()))
+
+    def _lose(self, member: int, is_dropped: bool) -> None:
+        """Count a packet that one member did not receive."""
+        if is_dropped:
+            self.dropped += 1
+            self.member_drops[member] = self.member_drops.get(member, 0) + 1
+        else:
+            self.count_lost((member,))
 
     def _carry_apart(self, flight: Flight, skip: int, lost_by: Sequence[int], now: float, arrivals: Arrivals) -> None:
         """Do `carry` while some members have queues of their own, or one is left out because it is the sender."""
@@ -233,11 +248,23 @@ class LinkGroup:
         self, flight: Flight, apart: list[int], skip: int, lost_by: Sequence[int], now: float, arrivals: Arrivals
     ) -> Sequence[int]:
         """Send to the members with queues of their own, but not to `skip`; returns which of the others lose the packet."""
-        lost_apart = set(lost_by).intersection(apart)
+        head, queues, delay = self.head, self.separate_queues, self.delay
+        unconcerned = head.unconcerned_by(flight) if head.unconcerned else ()
+        passing: list[Passing] = []
+        octets, lost_apart = self._octets(flight.size), set(lost_by).intersection(apart)
         for member in apart:
-            if member != skip:
-                self._send_separately(flight, member, member in lost_apart, now, arrivals)
-        return [member for member in lost_by if member not in lost_apart]
+            if member == skip:
+                continue
+            end = queues[member].offer(octets, now)
+            if end is None or member in lost_apart:
+                self._lose(member, is_dropped=end is None)
+            elif member in unconcerned:
+                passing.append((end + delay, head.base + member, flight))
+            else:
+                arrivals.setdefault(end + delay, []).append((head.host(member), ()))
+        if passing:
+            head.pass_unnoticed(passing)
+        return [member for member in lost_by if member not in lost_apart] if lost_apart else lost_by
 
     def _drop_shared(self, apart: Sequence[int]) -> None:
         self.shared_drops += 1

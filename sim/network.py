@@ -9,7 +9,9 @@ from mypy_extensions import mypyc_attr
 from simpy import Environment
 
 from protocols.errors import UsageError
+from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec
+from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
 from sim.acceleration import Accelerator, NoAccelerator
 from sim.endpoint import Endpoint
@@ -17,17 +19,21 @@ from sim.fabric import Fabric, OnDelivery
 from sim.fingerprint import Fingerprint
 from sim.flight import Faulty, Grouped, Hop, Place, Single
 from sim.host import SimHost
+from sim.hub import Hub
 from sim.idle import IDLE
 from sim.impaired_link import ImpairedLink, ImpairedLinkGroup
 from sim.kernel import Kernel
 from sim.link import Link, LinkGroup
 from sim.member_uplinks import MemberUplinks
+from sim.node_counts import NodeCounts
 from sim.pause import PausedLink
+from sim.processor import ProcessorCounts
 from sim.receive_processor import LimitedEndpoint, LimitedHost, find_pausing
-from sim.router import NodeCounts, Router, StormSwitch, make_switch
+from sim.router import Router, StormSwitch, make_switch
 from sim.routes import Routes
 from sim.separate_links import SeparateLinks
 from sim.stats import LinkCounts, Observer
+from sim.tcp_stack import TcpStack
 from topologies.keys import loss_key, member_loss_key
 from topologies.node_models import HostModel
 from topologies.spec import LinkSpec, Topology
@@ -43,8 +49,9 @@ class Network:
     """Runs machines on the hosts of a topology.
 
     With `codec` (a factory) every packet is encoded and decoded once, and its size is checked; without, receivers get the very
-    object that was sent. `environment` may be shared with a user's own SimPy processes. Everything that happens is a function
-    of topology, machines and `seed`.
+    object that was sent. Connections are TCP with the options `connections`; `framing` says how messages lie in their streams.
+    `environment` may be shared with a user's own SimPy processes. Everything that happens is a function of topology, machines
+    and `seed`.
 
     Two engines leave equal fingerprints. `strict` spends one event on every delivery, keeps every link of a group apart, and
     raises ContractError when a machine does not announce an earlier deadline; `fast` groups arrivals and runs what is in
@@ -63,6 +70,8 @@ class Network:
         environment: Environment | None = None,
         engine: str = "auto",
         on_delivery: OnDelivery | None = None,
+        connections: TcpOptions | None = None,
+        framing: Callable[[], Framing] = LengthPrefixed,
     ) -> None:
         if engine not in ENGINES:
             raise UsageError(f"engine: {engine!r} is not allowed; one of {', '.join(ENGINES)}")
@@ -83,6 +92,7 @@ class Network:
         self.fabric = Fabric(topology, seed, kernel, forwarding, accelerator, routes)
         self.fabric.codec = codec() if codec is not None else None
         self.fabric.on_delivery = on_delivery
+        self.fabric.tcp = TcpStack(self.fabric, connections, framing)
         self.kernel = kernel
         self.env = kernel.env
         self._build()
@@ -172,7 +182,9 @@ class Network:
 
     def limit_scope(self, name: str, ttl: int) -> None:
         """Let multicasts of this host (and its whole counted group) end at the router that counts `ttl` down to 0."""
-        self._endpoints[self.topology.member(name).node].ttl = ttl
+        node = self.topology.member(name).node
+        # A router does not decrement the TTL of its own packets.
+        self._endpoints[node].ttl = ttl + bool(self.topology.node(node).router)
 
     # Looking up
 
@@ -284,11 +296,16 @@ class Network:
         rows = [(0,) * 6, *(part.counts() for part in parts)]
         return LinkCounts(near, far, *map(sum, zip(*rows, strict=True)))
 
+    def processors(self) -> list[ProcessorCounts]:
+        """Return what the processors of hosts did whose machines stated work, in the order of hosts."""
+        endpoints = (endpoint for endpoint in self._endpoints.values() if endpoint.processors)
+        return [processor.counts() for endpoint in endpoints for _, processor in sorted((endpoint.processors or {}).items())]
+
     def nodes(self) -> list[NodeCounts]:
         """Return the counts of every node with a model, in the order of the topology."""
         self.catch_up()
         nodes = (self._endpoints.get(name) or self._switches[name] for name in self.topology.graph)
-        return [node.counts() for node in nodes if isinstance(node, (Router, StormSwitch, LimitedEndpoint))]
+        return [node.counts() for node in nodes if isinstance(node, (Router, StormSwitch, Hub, LimitedEndpoint))]
 
     def lost(self, name: str) -> int:
         """Return how many packets this host did not receive over its own link, by loss or a full queue."""

@@ -4,14 +4,16 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
+from protocols.machine import Packet
 from sim.endpoint import Endpoint
 from sim.fabric import Fabric
 from sim.flight import Flight, Postponed
 from sim.host import SimHost
+from sim.node_counts import NodeCounts
 from sim.pause import Pausing, QueueRoom
-from sim.router import NodeCounts
 from sim.stage import Stage
 from sim.switch import Switch
+from topologies.ethernet import frames_of
 from topologies.node_models import HostModel, SwitchModel
 from topologies.spec import Topology
 
@@ -23,15 +25,21 @@ class ReceiveProcessor(Pausing):
 
     def __init__(self, model: HostModel) -> None:
         super().__init__()
-        self._per_packet, self._per_byte = model.cpu, model.cpu_byte
+        slowness = 1.0 / (model.quota or 1.0)
+        self._per_packet, self._per_byte = model.cpu * slowness, model.cpu_byte * slowness
+        self._per_frame = model.cpu_frame * slowness
         self._room = inf if model.buffer is None else model.buffer
         self._waiting: deque[tuple[float, int]] = deque()
+        self._begun: list[tuple[float, int]] = []
+        """What left the buffer at this instant."""
         self._held = 0
         self._expected_bytes = 0
         self.free_at = 0.0
         self.offered = self.dropped = 0
         self.busy = 0.0
         """Seconds of processor time."""
+        self.worked = 0.0
+        """Seconds of work the machine stated; packets admitted before it are done later by so much."""
 
     def admit(self, size: int, now: float) -> float | None:
         """Return when the processor is done with a packet of `size` bytes; None when the buffer is full and drops it."""
@@ -45,13 +53,32 @@ class ReceiveProcessor(Pausing):
             self._waiting.append((start, size))
             self._held += size
         cost = self._per_packet + self._per_byte * size
+        if self._per_frame:
+            cost += self._per_frame * frames_of(size)
         self.busy += cost
         self.free_at = start + cost
         return self.free_at
 
+    def work(self, seconds: float, now: float) -> None:
+        """Do work of the host's machine before all packets that wait."""
+        self._serve(now)
+        # Packets whose processing would begin now wait on. Of those that cost nothing, the first is the one the machine has.
+        begun = self._begun if self._per_packet or self._per_byte or self._per_frame else self._begun[1:]
+        waiting = [(start + seconds, size) for start, size in (*begun, *self._waiting)]
+        self.free_at = max(self.free_at, now) + seconds
+        self._waiting = deque(waiting)
+        self._held = sum(size for _, size in waiting)
+        self._begun = []
+        self.worked += seconds
+
     def _serve(self, now: float) -> None:
+        if self._begun and self._begun[0][0] < now:
+            self._begun = []
         while self._waiting and self._waiting[0][0] <= now:
-            self._held -= self._waiting.popleft()[1]
+            entry = self._waiting.popleft()
+            self._held -= entry[1]
+            if entry[0] == now:
+                self._begun.append(entry)
 
     def expect(self, size: int, sign: int) -> None:
         """See `Pausing`; the room is counted in bytes here."""
@@ -87,17 +114,42 @@ class LimitedHost(SimHost):
         if flight.route.target is self or self._limits.accepts(flight, self.member):
             when = self._processor.admit(flight.size, now)
             if when is not None:
-                processing = Stage(lambda flight, now: when, self._deliver)
-                self.endpoint.fabric.forwarding.forward(flight, (processing,), now)
+                self._process(flight, when, now)
 
-    def _deliver(self, flight: Flight, now: float) -> None:
-        SimHost.arrive(self, flight, (), now)
+    def _process(self, flight: Flight, until: float, now: float) -> None:
+        """Deliver a packet at `until`, and later by the work that the machine states meanwhile."""
+        worked = self._processor.worked
+
+        def deliver(flight: Flight, now: float) -> None:
+            more = self._processor.worked - worked
+            if more:
+                self._process(flight, now + more, now)
+            else:
+                SimHost.arrive(self, flight, (), now)
+
+        self.endpoint.fabric.forwarding.forward(flight, (Stage(lambda flight, now: until, deliver),), now)
+
+    def work(self, seconds: float) -> None:
+        """See `Ports.work`; packets that wait for the processor wait longer."""
+        seconds /= self._limits.model.quota or 1.0
+        self._processor.work(seconds, self.now)
+        super().work(seconds)
+
+    def send(self, packet: Packet, port: int = 0) -> bool:
+        """Send a packet, which costs processor time of its own."""
+        model = self._limits.model
+        cost = model.cpu_send + model.cpu_send_byte * packet.size
+        if model.cpu_frame:
+            cost += model.cpu_frame * frames_of(packet.size)
+        if cost:
+            self.work(cost)
+        return super().send(packet, port)
 
 
 class LimitedEndpoint(Endpoint):
     """A graph node of hosts with a `HostModel`: every member has a processor of its own."""
 
-    __slots__ = ("_model", "_processors")
+    __slots__ = ("_processors", "model")
 
     def __init__(
         self,
@@ -110,7 +162,7 @@ class LimitedEndpoint(Endpoint):
         model: HostModel,
     ) -> None:
         super().__init__(fabric, name, base, count, counted, host_class)
-        self._model = model
+        self.model = model
         self._processors = [ReceiveProcessor(model) for _ in range(count)]
 
     def processor(self, member: int) -> ReceiveProcessor:
@@ -120,13 +172,13 @@ class LimitedEndpoint(Endpoint):
     @property
     def pauses(self) -> bool:
         """Whether its network card pauses the link while the buffer is full."""
-        return self._model.pause
+        return self.model.pause
 
     def accepts(self, flight: Flight, member: int) -> bool:
         """Whether the network card of a member passes on a multicast: it has joined the group, or too many for its filters."""
         if self.listens(flight.route.to, member):
             return True
-        filters = self._model.filters
+        filters = self.model.filters
         return filters is not None and sum(members.listens(member) for members in self.groups.values()) > filters
 
     def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
@@ -142,8 +194,13 @@ class LimitedEndpoint(Endpoint):
                 when = processor.admit(flight.size, now)
                 if when is not None:
                     done.setdefault(when, []).append(member)
+        self.process(flight, done, now)
+
+    def process(self, flight: Flight, done: Mapping[float, list[int]], now: float) -> None:
+        """Deliver a packet to members at the times at which their processors are done with it."""
         if done:
-            self.fabric.forwarding.forward(flight, [Postponed(_Ready(self, at), when) for when, at in done.items()], now)
+            places = [Postponed(_Ready(self, members), when) for when, members in done.items()]
+            self.fabric.forwarding.forward(flight, places, now)
 
     def counts(self) -> NodeCounts:
         """Return the packets that network cards passed on, and those dropped by full buffers, summed over all members."""
@@ -159,17 +216,28 @@ class LimitedEndpoint(Endpoint):
 class _Ready:
     """The place where those members of a node receive a packet whose processors are done with it at one time."""
 
-    __slots__ = ("_endpoint", "_members")
+    __slots__ = ("_endpoint", "_worked")
 
     def __init__(self, endpoint: LimitedEndpoint, members: Sequence[int]) -> None:
         self._endpoint = endpoint
-        self._members = frozenset(members)
+        self._worked = {member: endpoint.processor(member).worked for member in members}
+        """By member the seconds of work its machine had stated before."""
 
     def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
-        """Deliver the packet to these members."""
+        """Deliver the packet to these members, but later to those whose machines stated work meanwhile."""
         del lost_by
-        others = [member for member in range(self._endpoint.count) if member not in self._members]
-        Endpoint.arrive(self._endpoint, flight, others, now)
+        endpoint = self._endpoint
+        later: dict[float, list[int]] = {}
+        ready = set()
+        for member, worked in self._worked.items():
+            more = endpoint.processor(member).worked - worked
+            if more:
+                later.setdefault(now + more, []).append(member)
+            else:
+                ready.add(member)
+        if ready:
+            Endpoint.arrive(endpoint, flight, [member for member in range(endpoint.count) if member not in ready], now)
+        endpoint.process(flight, later, now)
 
 
 def find_pausing(topology: Topology, switches: Mapping[str, Switch], endpoints: Mapping[str, Endpoint]) -> dict[str, Pausing]:

@@ -5,32 +5,20 @@ A packet that waits within a node arrives at a place there like any other, so no
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sim.fabric import Fabric
 from sim.flight import Arrivals, Flight, Hop, Place
+from sim.hub import Hub
+from sim.node_counts import NodeCounts
 from sim.stage import Then
 from sim.switch import Switch
-from topologies.ethernet import Framing, size_on_link, wire_bytes
+from sim.wire import Wire
+from topologies.ethernet import Framing, size_on_link
 from topologies.node_models import RouterModel, SwitchModel
 
-__all__ = ["NodeCounts", "Processor", "Router", "StormSwitch", "Wire", "make_switch"]
+__all__ = ["Processor", "Router", "StormSwitch", "make_switch"]
 
 _TAGGED: Framing = "ethernet-802.1q"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeCounts:
-    """Packet counts of a node: `offered` to it, `dropped` by full queues, `filtered` by storm control.
-
-    `processor` is how many seconds its processor was busy; for a counted group the sum over all members.
-    """
-
-    node: str
-    offered: int
-    dropped: int
-    filtered: int = 0
-    processor: float = 0.0
 
 
 class Processor:
@@ -69,61 +57,16 @@ class Processor:
         self._then(flight, now)
 
 
-class Wire:
-    """An Ethernet wire that serves several queues in round-robin order, a tagged packet at a time; `limit` may wait in each."""
-
-    __slots__ = ("_busy", "_fabric", "_last", "_limit", "_queues", "_rate", "_then", "dropped")
-
-    def __init__(self, fabric: Fabric, rate: float, limit: int | None, queues: int) -> None:
-        self._fabric = fabric
-        self._rate = rate
-        self._limit = limit
-        self._queues: list[deque[tuple[Flight, Then]]] = [deque() for _ in range(queues)]
-        self._busy = False
-        self._last = 0
-        self._then: Then | None = None
-        self.dropped = 0
-
-    def offer(self, queue: int, flight: Flight, then: Then, now: float) -> None:
-        """Send a packet over the wire, now or after those that wait; `then` is called when its last bit has arrived."""
-        if self._limit is not None and self._busy and len(self._queues[queue]) >= self._limit:
-            self.dropped += 1
-            return
-        self._queues[queue].append((flight, then))
-        if not self._busy:
-            self._start(now)
-
-    def _start(self, now: float) -> None:
-        count = len(self._queues)
-        order = ((self._last + 1 + step) % count for step in range(count))
-        chosen = next((queue for queue in order if self._queues[queue]), None)
-        self._busy = chosen is not None
-        if chosen is not None:
-            self._last = chosen
-            flight, self._then = self._queues[chosen].popleft()
-            self._fabric.forwarding.forward(flight, (self,), now)
-
-    def carry(self, flight: Flight, now: float, arrivals: Arrivals) -> None:
-        """Send the chosen packet over the wire, as a link does."""
-        arrivals.setdefault(now + wire_bytes(flight.size, _TAGGED) / self._rate, []).append((self, ()))
-
-    def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
-        """Start the next packet, then pass on the one that arrived, so that what it causes comes after."""
-        del lost_by
-        then = self._then
-        assert then is not None
-        self._start(now)
-        then(flight, now)
-
-
 class Router(Switch):
     """Receives each packet, processes it, and queues it for the next links (`topologies.node_models.RouterModel`)."""
 
-    __slots__ = ("_inward", "_outward", "_outward_queue", "_processor", "offered")
+    __slots__ = ("_inward", "_machine", "_outward", "_outward_queue", "_processor", "offered")
 
     def __init__(self, fabric: Fabric, name: str, model: RouterModel) -> None:
         super().__init__(fabric, name)
         self.offered = 0
+        self._machine = fabric.topology.router_machines.get(name, "")
+        """Node of its own machine, whose packets do not come in by the wire, and to which none goes out by it."""
         costs = model.cpu or model.cpu_byte
         self._processor = Processor(model.cpu, model.cpu_byte, model.queue, self._send) if costs else None
         self._inward: Wire | None = None
@@ -132,10 +75,10 @@ class Router(Switch):
         if model.mac == "single":
             assert model.rate is not None
             half = model.duplex == "half"
-            self._inward = self._outward = Wire(fabric, model.rate, model.queue, 2 if half else 1)
+            self._inward = self._outward = Wire(fabric, model.rate, model.queue)
             self._outward_queue = int(half)
             if not half:
-                self._outward = Wire(fabric, model.rate, model.queue, 1)
+                self._outward = Wire(fabric, model.rate, model.queue)
 
     @property
     def is_immediate(self) -> bool:
@@ -146,8 +89,8 @@ class Router(Switch):
         """Take a packet at the end of a link."""
         del lost_by
         self.offered += 1
-        if self._inward is not None:
-            self._inward.offer(0, flight, self._process, now)
+        if self._inward is not None and flight.route.home.name != self._machine:
+            self._inward.offer(0, flight, _TAGGED, self._process, now)
         else:
             self._process(flight, now)
 
@@ -163,8 +106,12 @@ class Router(Switch):
             if links:
                 self.fabric.forwarding.forward(flight, links, now)
             return
+        own = self.links.get(self._machine)
         for link in links:
-            self._outward.offer(self._outward_queue, flight, self._onto(link), now)
+            if link is own:
+                self.fabric.forwarding.forward(flight, (link,), now)
+            else:
+                self._outward.offer(self._outward_queue, flight, _TAGGED, self._onto(link), now)
 
     def _onto(self, link: Hop) -> Then:
         return lambda flight, now: self.fabric.forwarding.forward(flight, (link,), now)
@@ -227,6 +174,8 @@ def make_switch(fabric: Fabric, name: str) -> Switch:
     model = fabric.topology.node(name).model
     if isinstance(model, RouterModel):
         return Router(fabric, name, model)
+    if isinstance(model, SwitchModel) and model.hub:
+        return Hub(fabric, name, model)
     if isinstance(model, SwitchModel) and model.storm is not None:
         return StormSwitch(fabric, name, model.storm, model.burst)
     return Switch(fabric, name)

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from protocols.machine import Address, Group
 from sim.acceleration import Accelerator
+from sim.addresses import name_and_port
 from sim.flight import Hop, HostNode, Route
 from topologies.spec import Topology
-from topologies.trees import distribution, forwarding, group_tree
+from topologies.trees import distribution, forwarding, group_tree, with_hubs
 
 __all__ = ["Routes"]
 
@@ -20,6 +21,7 @@ class Routes:
         self._nodes = nodes
         self._accelerator = accelerator
         self._pruning = topology.multicast.pruning
+        self._has_hubs = any(topology.node(name).is_hub for name in topology.switches)
         self._forwarding = forwarding(topology)
         self._trees: dict[tuple[str, Address, int | None], dict[str, tuple[str, ...]]] = {}
         self._known: dict[Address, list[Route]] = {}
@@ -34,7 +36,7 @@ class Routes:
         first: Sequence[Hop] = () if home.counted else list(home.uplinks.values())
         route = Route(home, to, root, first)
         if not isinstance(to, Group):
-            route.node, route.member = self._topology.member(str(to))
+            route.node, route.member = self._topology.member(name_and_port(to)[0])
             route.target = self._nodes[route.node].host(route.member)
         if len(neighbours) > 1:
             members = self._topology.host_nodes if route.target is None else (route.node,)
@@ -75,7 +77,8 @@ class Routes:
     def _tree(self, route: Route) -> dict[str, tuple[str, ...]]:
         if route.target is not None:
             return distribution(self._topology, route.root, [route.node], self._forwarding)
-        return group_tree(self._topology, route.root, self._listening(route.to), self._forwarding, route.home.ttl)
+        tree = group_tree(self._topology, route.root, self._listening(route.to), self._forwarding, route.home.ttl)
+        return with_hubs(self._topology, tree, route.root) if self._has_hubs else tree
 
     def _listening(self, group: Address) -> list[str]:
         """The nodes a multicast to the group is carried to."""

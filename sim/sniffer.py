@@ -8,11 +8,15 @@ from typing import Any, BinaryIO
 
 from protocols.errors import UsageError
 from protocols.machine import Codec
+from sim.addresses import name_and_port
 from sim.flight import Flight
 from sim.framer import Framer
+from sim.host_ports import HostPorts
 from sim.noise import Noise
+from sim.tcp.segment import Segment
+from sim.tcp.wire import encode
 from sim.timeline import Timeline
-from sim.watch import Fate, Passage, Watcher, number_of
+from sim.watch import Fate, Passage, WatchedNetwork, Watcher, number_of
 from topologies.pcapng import INBOUND, OUTBOUND, PcapngWriter
 from topologies.spec import Topology
 
@@ -69,6 +73,8 @@ class Encoder:
     def __init__(self, topology: Topology, codec: Codec) -> None:
         self._framer = Framer(topology)
         self._codec = codec
+        self.ports = HostPorts()
+        """Those of the network, for the codecs of hosts with several machines."""
         self._recent: OrderedDict[int, bytes] = OrderedDict()
 
     def frame(self, flight: Flight) -> bytes:
@@ -76,20 +82,27 @@ class Encoder:
         number = number_of(flight)
         found = self._recent.get(number)
         if found is None:
-            payload = self._payload(flight.message, flight.size)
-            found = self._recent[number] = self._framer.frame(flight.source, flight.route.to, payload, number)
+            found = self._recent[number] = self._build(flight, number)
             if len(self._recent) > _RECENT:
                 self._recent.popitem(last=False)
         return found
 
-    def _payload(self, message: Any, size: int) -> bytes:
-        """Return the UDP payload of a message, which has `size` bytes."""
-        if type(message) is Noise:
-            return bytes(size)
-        if getattr(message, "payload", b"") is None:
-            content = size - len(self._codec.encode(replace(message, payload=b"")))
-            message = replace(message, payload=bytes(content))
-        return self._codec.encode(message)
+    def _build(self, flight: Flight, number: int) -> bytes:
+        if isinstance(flight.message, Segment):
+            return self._framer.tcp_frame(flight.source, flight.route.to, encode(flight.message), number)
+        codec = self.ports.codec(flight.place, name_and_port(flight.source)[1], self._codec)
+        payload = _payload(codec, flight.message, flight.size)
+        return self._framer.frame(flight.source, flight.route.to, payload, number)
+
+
+def _payload(codec: Codec, message: Any, size: int) -> bytes:
+    """Return the UDP payload of a message, which has `size` bytes."""
+    if type(message) is Noise:
+        return bytes(size)
+    if getattr(message, "payload", b"") is None:
+        content = size - len(codec.encode(replace(message, payload=b"")))
+        message = replace(message, payload=bytes(content))
+    return codec.encode(message)
 
 
 class Sniffer(Watcher):
@@ -106,6 +119,10 @@ class Sniffer(Watcher):
         self._writer = PcapngWriter(file)
         self._interfaces: dict[str, int] = {}
         self._timeline: Timeline[tuple[str, Flight, int, str]] = Timeline(self._write)
+
+    def begin(self, network: WatchedNetwork) -> None:
+        """Read packets by the codecs of the network's ports."""
+        self._encoder.ports = network.fabric.ports
 
     def passed(self, passage: Passage) -> None:
         """Keep the packet if it passes this point."""

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from protocols.events import Event
 from protocols.machine import Group, Message, Packet
+from sim.addresses import name_and_port
 from sim.timeline import Timeline
 from sim.watch import Fate, Passage, Watcher
 from topologies.spec import Topology
@@ -44,7 +45,7 @@ class Tracer(Watcher):
     def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
         """Write a packet that a machine sends."""
         if host in self._hosts:
-            to = packet.to.name if isinstance(packet.to, Group) else str(packet.to)
+            to = packet.to.name if isinstance(packet.to, Group) else name_and_port(packet.to)[0]
             self._add(now, now, host, "packet_sent", {**_shown(packet.message, number), "size": packet.size, "to": to})
 
     def passed(self, passage: Passage) -> None:
@@ -106,4 +107,4 @@ def _shown(message: Message, number: int) -> dict[str, Any]:
 
 
 def _in_flight(passage: Passage) -> dict[str, Any]:
-    return {**_shown(passage.flight.message, passage.number), "from": passage.flight.source}
+    return {**_shown(passage.flight.message, passage.number), "from": name_and_port(passage.flight.source)[0]}

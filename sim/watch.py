@@ -10,6 +10,7 @@ from math import inf
 from types import new_class
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
+from protocols.connection import Connection
 from protocols.events import Event
 from protocols.machine import Packet
 from sim.endpoint import Endpoint
@@ -115,12 +116,20 @@ class _WatchedHost(SimHost):
         self.watched.arrived(flight, self.name, now)
         super().arrive(flight, lost_by, now)
 
-    def send(self, packet: Packet) -> bool:
-        """Report a packet, then send it."""
+    def send(self, packet: Packet, port: int = 0) -> bool:
+        """Report a packet, then send it; a message on a connection is seen by its segments."""
+        if isinstance(packet.to, Connection):
+            return super().send(packet, port)
         now, number = self.now, self.watched.fabric.serial + 1
         for watcher in self.watched.watchers:
             watcher.sent(now, self.name, packet, number)
-        return super().send(packet)
+        return super().send(packet, port)
+
+    def segment_sent(self, packet: Packet) -> None:
+        """Report a segment."""
+        now, number = self.now, self.watched.fabric.serial + 1
+        for watcher in self.watched.watchers:
+            watcher.sent(now, self.name, packet, number)
 
     def notify(self, event: Event) -> None:
         """Report an event, then keep it for the application."""
@@ -258,6 +267,7 @@ class WatchedNetwork(Network):
         """Passages whose outcome was not known when the packet was offered, by its number and the node it may arrive at."""
         self._kinds: dict[type, type] = {}
         super().__init__(*args, **options)
+        self.fabric.tcp.is_watched = True
         self.fabric.forwarding = _WatchedForwarding(self.fabric.forwarding, self)
         for watcher in watchers:
             watcher.begin(self)

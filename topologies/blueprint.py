@@ -56,13 +56,14 @@ def _changed(name: str, spec: NodeSpec, attributes: NodeAttributes) -> NodeSpec:
         raise ConfigError(f"nodes.{name}.count: {attributes.count!r} is not allowed; the kind of topology determines it")
     model = attributes.model(name, kind)
     bystander = spec.bystander if attributes.bystander is None else attributes.bystander
-    return replace(spec, kind=kind, model=spec.model if model is None else model, bystander=bystander)
+    disk = spec.disk if attributes.disk is None else attributes.disk
+    return replace(spec, kind=kind, model=spec.model if model is None else model, bystander=bystander, disk=disk)
 
 
 def node_spec(name: str, attributes: NodeAttributes, links: int) -> NodeSpec:
     """Return the NodeSpec of user-written attributes. Without a kind, a node with more than one of `links` is a switch."""
     kind = attributes.kind or ("switch" if links > 1 else "host")
-    return NodeSpec(kind, attributes.count, attributes.model(name, kind), bool(attributes.bystander))
+    return NodeSpec(kind, attributes.count, attributes.model(name, kind), bool(attributes.bystander), attributes.disk)
 
 
 def start() -> Graph:

@@ -1,9 +1,10 @@
 """Bytes a UDP datagram occupies on Ethernet: preamble, header, FCS, gap, padding, fragments, 802.1Q tag (IEEE 802.3)."""
 
 from functools import lru_cache
+from math import ceil
 from typing import Literal, TypeAlias
 
-__all__ = ["MTU", "Framing", "size_on_link", "wire_bytes"]
+__all__ = ["MTU", "Framing", "frames_of", "size_on_link", "wire_bytes"]
 
 Framing: TypeAlias = Literal["ethernet", "ethernet-802.1q"]
 """Names of the exact framings: a link's `overhead` is a number of bytes or one of these."""
@@ -28,6 +29,12 @@ def wire_bytes(payload: int, framing: Framing = "ethernet", mtu: int = MTU) -> i
         total += PREAMBLE + around + IPV4 + room + GAP
         left -= room
     return total + PREAMBLE + max(SMALLEST_FRAME, around + IPV4 + left) + GAP
+
+
+def frames_of(payload: int, mtu: int = MTU) -> int:
+    """Return the number of frames, fragments of one datagram, that carry `payload` bytes of UDP payload."""
+    room = (mtu - IPV4) // 8 * 8
+    return 1 + max(0, ceil((payload + UDP - (mtu - IPV4)) / room))
 
 
 def size_on_link(payload: int, overhead: int | Framing) -> int:

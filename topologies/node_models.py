@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from protocols.errors import ConfigError
+from topologies.disk_model import DiskModel
 from topologies.units import Duration, Rate, Size
 
 __all__ = ["HostModel", "Kind", "Model", "NodeAttributes", "RouterModel", "SwitchModel"]
@@ -20,12 +21,21 @@ Kind: TypeAlias = Literal["host", "switch", "router"]
 Packets: TypeAlias = Annotated[int, Field(strict=True, ge=0)]
 
 
+_RATE = "Rate of a hub, or of the wire of a router of mac single; its links must then have no rate."
+_QUEUE = (
+    "Packets that may wait for a router's processor and, per direction, for its single wire, "
+    "or in each station for a hub; none: no limit."
+)
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class HostModel(_Part):
-    """Receive processing of a host: a processor that needs time for each packet, with a buffer before it.
+    """The processor of a host, which needs time for each packet, with a buffer before it for those received.
+
+    It is one for all programs of the host, and what they state with `Ports.work` keeps it busy as well.
 
     The network card filters up to `filters` groups in hardware. If the host has joined more, every multicast on its link takes
     processor time, and groups that were not joined are filtered in software.
@@ -33,6 +43,17 @@ class HostModel(_Part):
 
     cpu: Duration = Field(default=0.0, description="Processor time per received packet, in seconds.")
     cpu_byte: Duration = Field(default=0.0, description="Additional processor time per byte of UDP payload, in seconds.")
+    cpu_frame: Duration = Field(
+        default=0.0, description="Additional processor time per Ethernet frame of a packet received or sent, in seconds."
+    )
+    quota: Annotated[float, Field(gt=0.0, le=1.0)] | None = Field(
+        default=None,
+        description="Share of one core that the host may use: costs take so much longer; in Mininet by the kernel, as root.",
+    )
+    cpu_send: Duration = Field(default=0.0, description="Processor time per packet sent, in seconds.")
+    cpu_send_byte: Duration = Field(
+        default=0.0, description="Additional processor time per byte of UDP payload sent, in seconds."
+    )
     buffer: Size | None = Field(
         default=None, description="Bytes of UDP payload that may wait for the processor; none: no limit."
     )
@@ -46,7 +67,11 @@ class HostModel(_Part):
 
 
 class SwitchModel(_Part):
-    """Storm control and flow control of a switch, which otherwise forwards without delay."""
+    """Storm control and flow control of a switch, which otherwise forwards without delay.
+
+    With `hub` it is a shared half-duplex medium of `rate`: every packet occupies it once, one after another, whoever it is for,
+    and a multicast is heard by all hosts on it. Stations that wait take turns, packet by packet, and there are no collisions.
+    """
 
     storm: Rate | None = Field(default=None, description="Storm control: rate of multicast admitted per port; none: unlimited.")
     burst: Size = Field(
@@ -55,6 +80,9 @@ class SwitchModel(_Part):
     pause: bool = Field(
         default=False, description="IEEE 802.3x: whether the switch pauses its inbound links while an outbound queue is full."
     )
+    hub: bool = Field(default=False, description="Whether all links share one half-duplex medium, which everybody hears.")
+    rate: Rate | None = Field(default=None, description=_RATE)
+    queue: Packets | None = Field(default=None, description=_QUEUE)
 
 
 class RouterModel(_Part):
@@ -71,17 +99,17 @@ class RouterModel(_Part):
     duplex: Literal["full", "half"] = Field(
         default="full", description="mac single: half: both directions share the rate of the wire; full: each has it."
     )
-    rate: Rate | None = Field(default=None, description="mac single: rate of its wire; its links must then have no rate.")
+    rate: Rate | None = Field(default=None, description=_RATE)
     cpu: Duration = Field(default=0.0, description="Processor time per forwarded packet, in seconds.")
     cpu_byte: Duration = Field(default=0.0, description="Additional processor time per byte of UDP payload, in seconds.")
-    queue: Packets | None = Field(
-        default=None,
-        description="Packets that may wait for the processor and, per direction, for a single wire; none: no limit.",
-    )
+    queue: Packets | None = Field(default=None, description=_QUEUE)
 
 
 Model: TypeAlias = HostModel | SwitchModel | RouterModel
 MODELS: dict[str, type[Model]] = {"host": HostModel, "switch": SwitchModel, "router": RouterModel}
+
+
+_OF_ANY_MODEL = ("kind", "count", "bystander", "disk")
 
 
 class NodeAttributes(HostModel, SwitchModel, RouterModel):
@@ -97,9 +125,13 @@ class NodeAttributes(HostModel, SwitchModel, RouterModel):
         default=None, description="Whether the host takes part in a session only if a workload or receiver entry names it."
     )
 
+    disk: DiskModel | None = Field(default=None, description="Disk of a host, for programs that store; none: it takes no time.")
+
     def model(self, name: str, kind: str) -> Model | None:
         """Return the model of this kind, None if no attribute was given. ConfigError for an attribute of another kind."""
-        written = {key: getattr(self, key) for key in self.model_fields_set if key not in ("kind", "count", "bystander")}
+        if self.disk is not None and kind != "host":
+            raise ConfigError(f"nodes.{name}.disk: is not allowed; only for a host, this is a {kind}")
+        written = {key: getattr(self, key) for key in self.model_fields_set if key not in _OF_ANY_MODEL}
         for key in sorted(written):
             if key not in MODELS[kind].model_fields:
                 owners = " or ".join(other for other, model in MODELS.items() if key in model.model_fields)
@@ -107,6 +139,8 @@ class NodeAttributes(HostModel, SwitchModel, RouterModel):
         part = MODELS[kind].model_construct(**written) if written or kind == "router" else None
         if isinstance(part, RouterModel):
             _check_router(name, part)
+        if isinstance(part, SwitchModel):
+            _check_hub(name, part)
         return part
 
     def dumped(self) -> dict[str, Any]:
@@ -121,3 +155,12 @@ def _check_router(name: str, router: RouterModel) -> None:
         if router.mac == "dual" and key in router.model_fields_set:
             value = getattr(router, key)
             raise ConfigError(f"nodes.{name}.{key}: {value!r} is not allowed; only for mac single, else links have the rates")
+
+
+def _check_hub(name: str, switch: SwitchModel) -> None:
+    if switch.hub and switch.rate is None:
+        raise ConfigError(f"nodes.{name}.rate: is missing; a hub needs a rate, like 10Mbit")
+    for key in ("storm", "burst", "pause") if switch.hub else ("rate", "queue"):
+        if key in switch.model_fields_set:
+            only = "not for a hub" if switch.hub else "only for a hub, else links have the rates and queues"
+            raise ConfigError(f"nodes.{name}.{key}: {getattr(switch, key)!r} is not allowed; {only}")

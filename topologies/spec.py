@@ -18,13 +18,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_serializer
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Channel, Loss, Perfect
 from topologies.delays import AnyDelay, DelayModel
+from topologies.disk_model import DiskModel
 from topologies.ethernet import Framing
 from topologies.multicast import Multicast, check_multicast
 from topologies.node_models import HOST_LIMIT, HostModel, Kind, Model, RouterModel, SwitchModel
 from topologies.queues import AnyQueue, Discipline
 from topologies.units import Fraction, Rate, Size
 
-__all__ = ["Direction", "LinkAttributes", "LinkSpec", "Member", "NodeSpec", "Topology", "connect"]
+__all__ = ["Direction", "LinkAttributes", "LinkSpec", "Member", "NodeSpec", "Topology", "connect", "with_router_machines"]
 
 Graph: TypeAlias = "nx.DiGraph[str]"
 
@@ -143,13 +144,22 @@ class LinkAttributes(Direction):
 class NodeSpec:
     """A node: a host runs protocols and does not forward, a switch or router forwards. `count` makes it a group of leaf hosts.
 
-    `model` is its processing model, None for none. A `bystander` takes part in a session only if it is named.
+    `model` is its processing model, None for none. A `bystander` takes part in a session only if it is named. `disk` is the
+    disk of a host, None for one that takes no time. With `router` it is what runs the machine of that router
+    (`with_router_machines`).
     """
 
     kind: Kind = "host"
     count: int | None = None
     model: Model | None = None
     bystander: bool = False
+    disk: DiskModel | None = None
+    router: str = ""
+
+    @property
+    def is_hub(self) -> bool:
+        """Whether all its links share one medium."""
+        return isinstance(self.model, SwitchModel) and self.model.hub
 
 
 class Member(NamedTuple):
@@ -191,6 +201,11 @@ class Topology:
         """All host names in a fixed order; a node `r` with count 8 is `r1` to `r8`."""
         return tuple(self.member_name(node, place) for node in self.host_nodes for place in range(self.size(node)))
 
+    @cached_property
+    def router_machines(self) -> dict[str, str]:
+        """The graph nodes that run the machines of routers, by router."""
+        return {self.node(name).router: name for name in self.host_nodes if self.node(name).router}
+
     @property
     def links(self) -> list[tuple[str, str, LinkSpec]]:
         """All directions of all links: (from, to, spec)."""
@@ -225,7 +240,7 @@ class Topology:
         if name in self._base:
             return [self.member_name(name, place) for place in range(self.size(name))]
         self.member(name)
-        return [name]
+        return [self.router_machines.get(name, name)]
 
     def index(self, host: str) -> int:
         """Return the index of a host in `hosts`."""
@@ -237,6 +252,7 @@ class Topology:
         return self._base[node]
 
     def _find(self, host: str) -> Member | None:
+        host = self.router_machines.get(host, host)
         if host in self._base and self.node(host).count is None:
             return Member(host, 0)
         digits = len(host) - len(host.rstrip("0123456789"))
@@ -278,6 +294,7 @@ def _check(graph: Graph) -> None:
             raise ConfigError(f"link {near}-{far}: has no opposite direction {far}-{near}")
     for name in graph:
         _check_single_mac(graph, name, graph.nodes[name]["node"])
+        _check_hub(graph, name, graph.nodes[name]["node"])
         _check_pausing(graph, name, graph.nodes[name]["node"])
     _check_connected(graph)
 
@@ -306,6 +323,18 @@ def _check_single_mac(graph: Graph, name: str, spec: NodeSpec) -> None:
         for near, far in [*graph.in_edges(name), *graph.out_edges(name)]:
             if graph.edges[near, far]["link"].rate < inf:
                 raise ConfigError(f"link {near}-{far}: rate is not allowed; {name} is a router of mac single and has the rate")
+
+
+def _check_hub(graph: Graph, name: str, spec: NodeSpec) -> None:
+    """Raise ConfigError for a link of a hub with a rate of its own, and for one between two hubs, which are one medium."""
+    if not spec.is_hub:
+        return
+    for near, far in [*graph.in_edges(name), *graph.out_edges(name)]:
+        if graph.edges[near, far]["link"].rate < inf:
+            raise ConfigError(f"link {near}-{far}: rate is not allowed; {name} is a hub and has the rate")
+    for far in graph.successors(name):
+        if graph.nodes[far]["node"].is_hub:
+            raise ConfigError(f"link {name}-{far}: is not allowed between two hubs; make them one, or put a switch between")
 
 
 def _check_pausing(graph: Graph, name: str, spec: NodeSpec) -> None:
@@ -339,3 +368,19 @@ def connect(graph: Graph, near: str, far: str, attributes: LinkAttributes) -> No
     down, up = attributes.specs()
     graph.add_edge(near, far, link=down)
     graph.add_edge(far, near, link=up)
+
+
+def with_router_machines(topology: Topology, routers: Iterable[str]) -> Topology:
+    """Return a topology in which each of these routers has a host beside it that runs its machine: `g1.host` for router g1.
+
+    The host has a link to the router that takes no time, and the name of the router stands for it. It is behind the router's
+    adapter and processor. ConfigError if the name is taken.
+    """
+    graph: Graph = topology.graph.copy()
+    for name in routers:
+        host = f"{name}.host"
+        if host in graph:
+            raise ConfigError(f"node {host}: the name is that of the machine of router {name}")
+        graph.add_node(host, node=NodeSpec("host", bystander=True, router=name))
+        connect(graph, name, host, LinkAttributes())
+    return Topology(graph, topology.multicast)

@@ -9,7 +9,7 @@ import networkx as nx
 
 from topologies.spec import Graph, Topology
 
-__all__ = ["distribution", "forwarding", "group_tree", "in_scope", "next_hops"]
+__all__ = ["distribution", "forwarding", "group_tree", "in_scope", "next_hops", "with_hubs"]
 
 
 def forwarding(topology: Topology) -> Graph:
@@ -62,7 +62,8 @@ def group_tree(
 ) -> dict[str, tuple[str, ...]]:
     """Return the tree of a multicast from `root` to `members` by `Topology.multicast`, in the form of `distribution`.
 
-    With `ttl` (hops) it ends at the router that decrements the TTL to 0; switches don't decrement it.
+    With `ttl` (hops) it ends at the router that decrements the TTL to 0, whose own machine gets it; switches don't decrement
+    it.
     """
     graph = forwarding(topology) if graph is None else graph
     rules = topology.multicast
@@ -71,6 +72,17 @@ def group_tree(
     else:
         tree = _children(topology, _parents_on_tree(topology, root, graph), root, members)
     return tree if ttl is None else _within(topology, tree, root, ttl)
+
+
+def with_hubs(topology: Topology, tree: dict[str, tuple[str, ...]], root: str) -> dict[str, tuple[str, ...]]:
+    """Return the tree of a multicast with the hosts on its hubs, which hear it, members or not."""
+    order = {name: place for place, name in enumerate(topology.graph)}
+    heard = dict(tree)
+    for name in {root: None} | {far: None for below in tree.values() for far in below}:
+        if topology.node(name).is_hub:
+            hosts = [far for far in topology.graph.successors(name) if topology.node(far).kind == "host"]
+            heard[name] = tuple(sorted({*tree.get(name, ()), *hosts}, key=order.__getitem__))
+    return heard
 
 
 def _parents_on_tree(topology: Topology, root: str, graph: Graph) -> dict[str, str]:
@@ -94,9 +106,12 @@ def _within(topology: Topology, tree: dict[str, tuple[str, ...]], root: str, ttl
     while frontier:
         node, left = frontier.pop()
         left -= topology.node(node).kind == "router"
-        if left > 0 and node in tree:
-            reached[node] = tree[node]
-            frontier += [(far, left) for far in tree[node]]
+        below = tree.get(node, ())
+        if left <= 0:
+            below = tuple(far for far in below if far == topology.router_machines.get(node))
+        if below:
+            reached[node] = below
+            frontier += [(far, left) for far in below]
     return reached
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from protocols.errors import UnsupportedError
 
-__all__ = ["DATA", "EVENTS", "NormEvent", "content_of", "load", "name_of"]
+__all__ = ["DATA", "EVENTS", "FLUSHES", "STREAM", "NormEvent", "content_of", "load", "name_of"]
 
 EVENTS = (
     *("INVALID", "TX_QUEUE_VACANCY", "TX_QUEUE_EMPTY", "TX_FLUSH_COMPLETED", "TX_WATERMARK_COMPLETED"),
@@ -19,8 +19,10 @@ EVENTS = (
 """Names of the library's event types (NormEventType), by number."""
 
 
-DATA = 1
-"""Object type of data objects (NORM_OBJECT_DATA)."""
+DATA, STREAM = 1, 3
+"""Object types (NORM_OBJECT_DATA, NORM_OBJECT_STREAM)."""
+FLUSHES = {"none": 0, "passive": 1, "active": 2}
+"""How a stream is flushed (NormFlushMode)."""
 
 
 class NormEvent(ctypes.Structure):
@@ -65,6 +67,14 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "NormObjectGetInfo": (c_uint16, [c_void_p, c_char_p, c_uint16]),
     "NormFileGetName": (c_bool, [c_void_p, c_char_p, c_uint]),
     "NormDataAccessData": (c_void_p, [c_void_p]),
+    "NormStreamOpen": (c_void_p, [c_void_p, c_uint32, c_char_p, c_uint16]),
+    "NormStreamClose": (None, [c_void_p, c_bool]),
+    "NormStreamWrite": (c_uint, [c_void_p, c_char_p, c_uint]),
+    "NormStreamFlush": (None, [c_void_p, c_bool, c_int]),
+    "NormStreamMarkEom": (None, [c_void_p]),
+    "NormStreamSetPushEnable": (None, [c_void_p, c_bool]),
+    "NormStreamRead": (c_bool, [c_void_p, c_void_p, POINTER(c_uint)]),
+    "NormStreamSeekMsgStart": (c_bool, [c_void_p]),
 }
 
 

@@ -1,10 +1,12 @@
-"""NRL's NORM implementation as a program: a sender or a receiver of data and file objects, for tests and benchmarks.
+"""NRL's NORM implementation as a program: a sender or a receiver of objects and streams, for tests and benchmarks.
 
     python -m emu.peers.nrl_norm send --iface eth0 --kind file --sizes 0 1 60000 --rate 10e6
     python -m emu.peers.nrl_norm recv --iface eth0 --expect 3 --timeout 30
 
 Prints one JSON object for each event, and a SUMMARY at the end. Exit code 0: everything expected has happened. Object i of
 `--seed S` is `random.Random("S:i").randbytes(size)`, so both ends can compute its SHA-256. Rates are in bits per second here.
+
+With `--kind stream` the first of them is written to a stream in messages of `--message` bytes, which is closed behind the last.
 """
 
 import argparse
@@ -23,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from emu.peers.libnorm import NormEvent, content_of, load, name_of
+from emu.peers.libnorm import FLUSHES, STREAM, NormEvent, content_of, load, name_of
 from protocols.errors import UnsupportedError, UsageError
 
 __all__ = ["Peer", "content", "main"]
@@ -135,6 +137,45 @@ class _ObjectQueue:
         return bool(lib.NormDataEnqueue(session, data, size, name, len(name)))
 
 
+class _StreamQueue:
+    """A sender's stream, written as the library has room."""
+
+    def __init__(self, peer: Peer, options: argparse.Namespace) -> None:
+        self._lib, self._options = peer.lib, options
+        self._data = content(options.seed, 0, options.sizes[0])
+        self._at = 0
+        self._is_flushed = False
+        self._stream = peer.lib.NormStreamOpen(peer.session, options.stream_buffer, None, 0)
+        if options.push:
+            peer.lib.NormStreamSetPushEnable(self._stream, True)
+        _emit("TX_OBJECT", index=0, name="stream", size=len(self._data), sha256=_sha(self._data))
+
+    @property
+    def empty(self) -> bool:
+        """Whether the library has taken all bytes."""
+        return self._is_flushed
+
+    def enqueue(self) -> None:
+        """Write until the library takes no more, and close the stream behind the last byte."""
+        write, mark, flush = self._lib.NormStreamWrite, self._lib.NormStreamMarkEom, FLUSHES[self._options.flush]
+        stream, data, size, at = self._stream, self._data, self._options.message, self._at
+        while at < len(data):
+            wanted = min(size - at % size, len(data) - at)
+            taken = write(stream, data[at : at + wanted], wanted)
+            at += taken
+            if taken < wanted:
+                break
+            if at % size == 0:
+                if flush:
+                    self._lib.NormStreamFlush(stream, True, flush)
+                else:
+                    mark(stream)
+        self._at = at
+        if at == len(data) and not self._is_flushed:
+            self._is_flushed = True
+            self._lib.NormStreamClose(stream, True)
+
+
 def _tune_sender(peer: Peer, options: argparse.Namespace) -> None:
     lib, session = peer.lib, peer.session
     for value, function in (
@@ -163,7 +204,7 @@ def _send(options: argparse.Namespace) -> int:
     _emit("START", role="send")
     before, began, flushed = _cpu(), time.monotonic(), None
     with tempfile.TemporaryDirectory() as folder:
-        objects = _ObjectQueue(peer, options, folder)
+        objects = _StreamQueue(peer, options) if options.kind == "stream" else _ObjectQueue(peer, options, folder)
         objects.enqueue()
         for name, _ in peer.events():
             if name.startswith("TX_QUEUE") or not name:
@@ -181,16 +222,41 @@ class _ReceptionLog:
         self._peer, self._options = peer, options
         self.completed = self.aborted = self.octets = 0
         self.first = self.last = self.before = self.after = 0.0
+        self._buffer = ctypes.create_string_buffer(1 << 16)
+        self._parts: list[bytes] = []
+        self._breaks = 0
 
     def record(self, name: str, event: NormEvent) -> None:
         """Record one event."""
         if name == "RX_OBJECT_NEW" and not self.first:
             self.first, self.before = time.monotonic(), _cpu()
+        if name.startswith("RX_OBJECT") and self._peer.lib.NormObjectGetType(event.object) == STREAM:
+            self._read(event.object)
+            if name == "RX_OBJECT_COMPLETED":
+                self.completed += 1
+                self.last, self.after = time.monotonic(), _cpu()
+                data, tail = b"".join(self._parts), self._options.tail
+                digests = {} if self._options.no_hash else {"sha256": _sha(data), "tail": _sha(data[len(data) - tail :])}
+                _emit(name, name="stream", size=self.octets, breaks=self._breaks, **digests)
         elif name == "RX_OBJECT_COMPLETED":
             self._complete(event.object)
         elif name == "RX_OBJECT_ABORTED":
             self.aborted += 1
             _emit(name)
+
+    def _read(self, stream: int) -> None:
+        """Read what there is of a stream; behind lost bytes from the next message on."""
+        lib, count = self._peer.lib, ctypes.c_uint(0)
+        while True:
+            count.value = len(self._buffer)
+            if not lib.NormStreamRead(stream, self._buffer, ctypes.byref(count)):
+                self._breaks += 1
+                if not lib.NormStreamSeekMsgStart(stream):
+                    return
+            if not count.value:
+                return
+            self._parts.append(ctypes.string_at(self._buffer, count.value))
+            self.octets += count.value
 
     def _complete(self, handle: int) -> None:
         lib = self._peer.lib
@@ -272,7 +338,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _sender_options(add: Any) -> None:
-    add("--kind", choices=("data", "file"), default="data")
+    add("--kind", choices=("data", "file", "stream"), default="data")
+    add("--message", type=_number, default=1000, help="bytes of a message of a stream")
+    add("--flush", choices=FLUSHES, default="none", help="after each message of a stream")
+    add("--stream-buffer", type=_number, default=1 << 20)
+    add("--push", action="store_true", help="drop the oldest bytes of a stream rather than wait")
     add("--sizes", type=_number, nargs="+", default=[10000])
     add("--count", type=int, default=1, help="number of times the sizes are repeated")
     add("--seed", default="1")
@@ -296,6 +366,7 @@ def _receiver_options(add: Any) -> None:
     add("--expect", type=int, default=0, help="end after this many objects")
     add("--linger", type=float, default=0.5, help="seconds to stay after the last object")
     add("--no-hash", action="store_true")
+    add("--tail", type=_number, default=0, help="bytes at the end of a stream whose hash is printed, too")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -72,7 +72,7 @@ def compare_command(
     chosen = variants(wanted, [name.strip() for name in protocols.split(",")], _special(special or ()))
     view.check(chosen)
     if backend == "sim" and not yes:
-        admit_simulations(wanted.model_copy(update={"protocol": choice}) for choice in chosen.values())
+        admit_simulations(wanted.under(choice) for choice in chosen.values())
     begun: list[RunProgress] = []
     with tables.working(lambda: begun[-1].line() if begun else wanted.name):
         found = collate(wanted, compare(wanted, chosen, runs, backend, begun.append))

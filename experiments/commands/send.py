@@ -47,7 +47,8 @@ def send(
         int | None, typer.Option(help="Parity segments per block.  (default: 16; 0 with --fec 0)", metavar="N")
     ] = None,
     auto_parity: Annotated[int, typer.Option(help="Parity segments per block sent without a request.", metavar="N")] = 0,
-    fec: Annotated[int, typer.Option(help="FEC encoding id.", metavar="5|129|0")] = 5,
+    fec: Annotated[int, typer.Option(help="FEC encoding id.", metavar="5|129|2|0")] = 5,
+    fec_m: Annotated[int, typer.Option(help="Bits of a symbol element with --fec 2.", metavar="8|16")] = 8,
     grtt: Annotated[str, typer.Option(help="Initial estimate of the group round-trip time.", metavar="TIME")] = "50ms",
     backoff: Annotated[int, typer.Option(help="Back-off factor K of the receivers.", metavar="K")] = 4,
     gsize: Annotated[int, typer.Option(help="Estimate of the group size.", metavar="N")] = 1000,
@@ -71,6 +72,7 @@ def send(
         parity=parity if parity is not None else 0 if fec == 0 else 16,
         auto_parity=auto_parity,
         fec=fec,
+        fec_m=fec_m,
         grtt=grtt,
         backoff=backoff,
         gsize=gsize,

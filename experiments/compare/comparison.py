@@ -80,7 +80,9 @@ def _variant(base: ProtocolChoice, name: str, module: str, special: Mapping[str,
     kind = find_protocol(name, module).spec.config
     given = asdict(base.config)
     if base.name != name:
-        given = {item.name: given[item.name] for item in fields(kind) if item.name in ("rate", "segment")}
+        given = {
+            item.name: given[item.name] for item in fields(kind) if item.name in ("rate", "segment") and item.name in given
+        }
     wanted = ProtocolChoice.of(name, dict(special), module).config
     return ProtocolChoice(name, kind(**given | {key: getattr(wanted, key) for key in special}), module)
 
@@ -98,7 +100,7 @@ def compare(
     """
     for seed in range(scenario.seed, scenario.seed + runs):
         for name, choice in protocols.items():
-            wanted = scenario.model_copy(update={"protocol": choice, "seed": seed})
+            wanted = scenario.under(choice).model_copy(update={"seed": seed})
             progress = RunProgress(wanted, f"{scenario.name} under {name}, seed {seed}")
             if begin is not None:
                 begin(progress)

@@ -41,7 +41,7 @@ def longest_wait(choice: ProtocolChoice) -> float | None:
 
 def round_trip_time(scenario: Scenario) -> float:
     """Return the longest time in seconds, without queues, of a full data packet to a host and of an empty answer back."""
-    topology, size = scenario.build_topology(), scenario.protocol.config.segment + UDP_OVERHEAD
+    topology, size = scenario.build_topology(), scenario.segment + UDP_OVERHEAD
     there = _graph(topology, lambda link: _delay(link) + size / link.rate)
     back = _graph(topology, _delay).reverse()
     longest = 0.0

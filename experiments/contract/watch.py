@@ -1,12 +1,15 @@
 """A machine that surrounds another and checks the calls between it and its host, in any world."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import TypeVar
 
+from experiments.contract.rules import ConnectionRules, StorageRules
+from protocols.connection import Connection, Reason
 from protocols.events import Event
 from protocols.machine import Address, Content, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
 from protocols.rng import Rng
+from protocols.storage import Change, Record
 
 __all__ = ["Watch"]
 
@@ -22,13 +25,23 @@ class _WatchedPorts:
         self._ports = ports
         self._watch = watch
 
+    @property
+    def epoch(self) -> float:
+        return self._ports.epoch
+
     def send(self, packet: Packet) -> object:
-        assert self._watch.inside, "a machine sent outside its inputs"
+        self._watch.expect_inside("sent")
         self._watch.sent += 1
-        return self._ports.send(packet)
+        connection = packet.to if isinstance(packet.to, Connection) else None
+        if connection is not None:
+            self._watch.connections.send(connection)
+        full = self._ports.send(packet)
+        if full and connection is not None:
+            self._watch.connections.fill(connection)
+        return full
 
     def notify(self, event: Event) -> None:
-        assert self._watch.inside, "a machine notified outside its inputs"
+        self._watch.expect_inside("notified")
         self._watch.notified.append(event)
         self._ports.notify(event)
 
@@ -45,16 +58,61 @@ class _WatchedPorts:
     def accept(self, offer: Offer) -> Sink | None:
         return self._ports.accept(offer)
 
+    def listen(self) -> None:
+        self._watch.expect_inside("listened")
+        self._ports.listen()
+
+    def connect(self, peer: object) -> Connection:
+        self._watch.expect_inside("connected")
+        connection = self._ports.connect(peer)
+        self._watch.connections.connect(connection)
+        return connection
+
+    def hang_up(self, connection: Connection) -> None:
+        self._watch.expect_inside("hung up")
+        self._watch.connections.hang_up(connection)
+        self._ports.hang_up(connection)
+
+    def store(self, changes: Sequence[Change]) -> int:
+        self._watch.expect_inside("stored")
+        ticket = self._ports.store(changes)
+        self._watch.storage.store(ticket)
+        return ticket
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
+        self._watch.expect_inside("fetched")
+        ticket = self._ports.fetch(first, last, most)
+        self._watch.storage.fetch(ticket)
+        return ticket
+
+    def work(self, seconds: float) -> None:
+        self._watch.expect_inside("worked")
+        assert 0.0 <= seconds < inf, f"a machine states {seconds} s of work"
+        self._ports.work(seconds)
+
 
 class Watch(Sender):
     """Assert that host and machine keep the contract.
 
     The host makes one input at a time, at times that never decrease, and passes all events in order to the application before
-    the next input. The machine's deadline is never later than an alarm allows, and in the future after each wake-up. The
-    function given to the host as `on_event` calls `heard` first.
+    the next input. The machine's deadline is never later than an alarm allows, and in the future after each wake-up. Both use
+    connections and storage by their rules (`rules`); `expect_all_ended` is for the end of a run. The function given to the host
+    as `on_event` calls `heard` first.
     """
 
-    __slots__ = ("_heard", "_hearing", "_known", "_latest", "inner", "inputs", "inside", "notified", "sent")
+    __slots__ = (
+        "_heard",
+        "_hearing",
+        "_known",
+        "_latest",
+        "connections",
+        "inner",
+        "inputs",
+        "inside",
+        "notified",
+        "sent",
+        "storage",
+    )
 
     def __init__(self, ports: Ports, make: Callable[[Ports], Machine]) -> None:
         super().__init__(ports)
@@ -63,6 +121,8 @@ class Watch(Sender):
         self.notified: list[Event] = []
         self._known, self._latest = inf, 0.0
         self._hearing = False
+        self.connections = ConnectionRules("a machine")
+        self.storage = StorageRules("a machine")
         self.inner = make(_WatchedPorts(ports, self))
         self.deadline = self.inner.deadline
 
@@ -72,6 +132,10 @@ class Watch(Sender):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Pass a message to the inner machine."""
+        if isinstance(to, Connection) or isinstance(source, Connection):
+            assert source is to, f"a message on a connection comes from {source} to {to}"
+            assert isinstance(to, Connection)
+            self.connections.receive(to)
         self._input(lambda now: self.inner.receive(message, source, to, now), now)
 
     def wake(self, now: float) -> None:
@@ -83,11 +147,40 @@ class Watch(Sender):
         """Resume the inner machine."""
         self._input(self.inner.resume, now)
 
+    def opened(self, connection: Connection, now: float) -> None:
+        """Pass a connection to the inner machine."""
+        self.connections.open(connection)
+        self._input(lambda now: self.inner.opened(connection, now), now)
+
+    def drained(self, connection: Connection, now: float) -> None:
+        """Let the inner machine send on a connection again."""
+        self.connections.drain(connection)
+        self._input(lambda now: self.inner.drained(connection, now), now)
+
+    def closed(self, connection: Connection, reason: Reason, now: float) -> None:
+        """Tell the inner machine of the end of a connection."""
+        self.connections.close(connection, reason)
+        self._input(lambda now: self.inner.closed(connection, reason, now), now)
+
+    def stored(self, ticket: int, now: float) -> None:
+        """Tell the inner machine that a batch is durable."""
+        self.storage.stored(ticket)
+        self._input(lambda now: self.inner.stored(ticket, now), now)
+
+    def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
+        """Pass records to the inner machine."""
+        self.storage.fetched(ticket)
+        self._input(lambda now: self.inner.fetched(ticket, records, now), now)
+
     def submit(self, content: Content, now: float) -> int:
         """Submit content to the inner machine, a sender."""
         inner = self.inner
         assert isinstance(inner, Sender)
         return self._input(lambda now: inner.submit(content, now), now)
+
+    def act(self, action: Callable[[], T], now: float) -> T:
+        """Call `action()`, which uses the inner machine, as an input. Call through `Host.call`."""
+        return self._input(lambda now: action(), now)
 
     def counts(self) -> dict[str, int]:
         """Return the counters of the inner machine."""
@@ -103,6 +196,15 @@ class Watch(Sender):
         self._hearing = True
         react(event)
         self._hearing = False
+
+    def expect_inside(self, did: str) -> None:
+        """Assert that the machine processes an input."""
+        assert self.inside, f"a machine {did} outside its inputs"
+
+    def expect_all_ended(self) -> None:
+        """Assert that the host told the end of all that the machine waits for."""
+        self.connections.expect_all_closed()
+        self.storage.expect_all_answered()
 
     def announced(self, when: float) -> None:
         """Record that the machine set an alarm for `when` seconds."""

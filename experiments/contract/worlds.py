@@ -2,22 +2,28 @@
 
 import socket
 from collections.abc import Callable, Sequence
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from emu.host import Loop, UdpHost, new_loop
+from emu.disk import disk_opener
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from experiments.contract.bench import Bench
-from experiments.contract.case import Case
 from experiments.contract.losses import nothing, randomly
 from protocols.errors import WireError
-from protocols.hosting import PortsHost
+from protocols.hosting import SeveralPortsHost
 from protocols.machine import Codec, Group, Message
 from protocols.rng import Rng, key_of
 from sim.network import Network
+from topologies.disk_model import DiskModel
 from topologies.generators import Star
 
 __all__ = [
     "WORLDS",
     "BenchWorld",
+    "Coded",
     "LossyCodec",
     "SimWorld",
     "UdpWorld",
@@ -28,11 +34,24 @@ __all__ = [
 ]
 
 
+class Coded(Protocol):
+    """What a world needs of a protocol."""
+
+    def codec(self) -> Codec:
+        """Make a codec."""
+
+
 class ContractWorld(Protocol):
     """Hosts on one network; host 0 runs the sender."""
 
-    hosts: Sequence[PortsHost]
+    hosts: Sequence[SeveralPortsHost]
+    names: Sequence[str]
+    """The names of the hosts, for `Host.address_of`."""
     group: Group
+
+    @property
+    def now(self) -> float:
+        """Seconds since the beginning."""
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
         """Run until `over()` is true or the clock reaches `until` seconds."""
@@ -46,10 +65,16 @@ class BenchWorld:
 
     group = Group("239.1.1.1:5001")
 
-    def __init__(self, case: Case, count: int, loss: float, *, wire: bool = False) -> None:
+    def __init__(self, case: Coded, count: int, loss: float, *, wire: bool = False) -> None:
         drop = randomly(loss) if loss else nothing
         self.bench = Bench((f"n{i}" for i in range(count)), drop=drop, codec=case.codec() if wire else None)
-        self.hosts: Sequence[PortsHost] = list(self.bench.hosts.values())
+        self.names: Sequence[str] = list(self.bench.hosts)
+        self.hosts: Sequence[SeveralPortsHost] = list(self.bench.hosts.values())
+
+    @property
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return self.bench.now
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
         """Run until `over()` is true or the clock reaches `until` seconds."""
@@ -62,7 +87,7 @@ class BenchWorld:
 class WireBenchWorld(BenchWorld):
     """Fake hosts whose link encodes and decodes every message."""
 
-    def __init__(self, case: Case, count: int, loss: float) -> None:
+    def __init__(self, case: Coded, count: int, loss: float) -> None:
         super().__init__(case, count, loss, wire=True)
 
 
@@ -71,16 +96,23 @@ class SimWorld:
 
     group = Group("239.1.1.1:5001")
 
-    def __init__(self, case: Case, count: int, loss: float, *, wire: bool = False) -> None:
+    def __init__(self, case: Coded, count: int, loss: float, *, wire: bool = False) -> None:
         link = {"rate": "100Mbit", "delay": "5ms", "down": {"loss": loss}}
         star = Star.model_validate({"kind": "star", "receivers": count - 1, "link": link})
         self.network = Network(star.build(), seed=1, codec=case.codec if wire else None)
-        names = ["sender", *(f"r{i}" for i in range(1, count))]
-        self.hosts: Sequence[PortsHost] = [self.network.host(name) for name in names]
+        self.names: Sequence[str] = ["sender", *(f"r{i}" for i in range(1, count))]
+        self.hosts: Sequence[SeveralPortsHost] = [self.network.host(name) for name in self.names]
+
+    @property
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return self.network.now
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
-        """Run until `over()` is true or the clock reaches `until` seconds."""
-        self.network.run(until, over)
+        """Run until `over()` is true, which is checked every 5 ms and after events, or until `until` seconds."""
+        network = self.network
+        while not over() and network.now < until and network.next_at < inf:
+            network.run(min(until, network.next_at + 0.005), over)
 
     def close(self) -> None:
         """Do nothing: this world holds no resources."""
@@ -89,7 +121,7 @@ class SimWorld:
 class WireSimWorld(SimWorld):
     """The simulator with `wire: bytes`: links encode and decode every message."""
 
-    def __init__(self, case: Case, count: int, loss: float) -> None:
+    def __init__(self, case: Coded, count: int, loss: float) -> None:
         super().__init__(case, count, loss, wire=True)
 
 
@@ -113,19 +145,30 @@ class LossyCodec:
 class UdpWorld:
     """UDP sockets on 127.0.0.1 in one event loop; every host has its own port."""
 
-    def __init__(self, case: Case, count: int, loss: float) -> None:
+    def __init__(self, case: Coded, count: int, loss: float) -> None:
         self.loop: Loop = new_loop()
         self.group = Group(f"239.255.77.1:{free_port()}")
+        self.names: Sequence[str] = [f"n{i}" for i in range(count)]
+        self._folder = TemporaryDirectory()
+        self._addresses = {name: ("127.0.0.1", free_port()) for name in self.names}
         self._hosts = [self._host(case, loss, i) for i in range(count)]
-        self.hosts: Sequence[PortsHost] = self._hosts
+        self.hosts: Sequence[SeveralPortsHost] = self._hosts
 
-    def _host(self, case: Case, loss: float, i: int) -> UdpHost:
+    @property
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return self._hosts[0].now
+
+    def _host(self, case: Coded, loss: float, i: int) -> UdpHost:
         codec = LossyCodec(case.codec(), loss, key_of(1, "loss", i))
         rng = Rng(key_of(1, "node", i))
-        return UdpHost(self.loop, codec, interface="127.0.0.1", port=free_port(), ttl=0, rng=rng)
+        port = self._addresses[self.names[i]][1]
+        disk = disk_opener(Path(self._folder.name) / self.names[i] / "store.sqlite", self.names[i], DiskModel())
+        names = self._addresses
+        return UdpHost(self.loop, codec, interface="127.0.0.1", port=port, ttl=0, rng=rng, names=names, open_disk=disk)
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
-        """Run until `over()` is true, which is checked every 5 ms, or for `until` seconds."""
+        """Run until `over()` is true, which is checked every 5 ms, or until `until` seconds."""
 
         def look() -> None:
             if over():
@@ -134,13 +177,14 @@ class UdpWorld:
                 self.loop.call_later(0.005, look)
 
         self.loop.call_soon(look)
-        self.loop.run(until)
+        self.loop.run(max(until - self.now, 0.0))
 
     def close(self) -> None:
-        """Close sockets and loop."""
+        """Close sockets and loop, and remove the disks."""
         for host in self._hosts:
             host.close()
         self.loop.close()
+        self._folder.cleanup()
 
 
 def free_port() -> int:
@@ -150,7 +194,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-WORLDS: dict[str, Callable[[Case, int, float], ContractWorld]] = {
+WORLDS: dict[str, Callable[[Coded, int, float], ContractWorld]] = {
     "fake": BenchWorld,
     "fake-bytes": WireBenchWorld,
     "simpy": SimWorld,

@@ -81,8 +81,9 @@ def _window(trace: Trace) -> tuple[float, float]:
     Without a repaired loss it is the beginning of the run.
     """
     packets = list(trace.packets.values())
-    repair = next((place for place, packet in enumerate(packets) if packet.repair), None)
     lost = next((place for place, packet in enumerate(packets) if packet.missed), None)
+    # A repair before it repaired nothing, as of a segment that TCP took for lost.
+    repair = next((place for place, packet in enumerate(packets) if packet.repair and place > (lost or 0)), None)
     if repair is None or lost is None:
         return 0.0, packets[min(len(packets), MOST_SHOWN) - 1].time if packets else trace.end
     last = repair

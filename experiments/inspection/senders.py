@@ -9,7 +9,7 @@ from experiments.inspection.findings import FindingLog
 from experiments.inspection.objects import BlockView, ObjectView
 from experiments.inspection.repair_rounds import BlockRequest, RepairRound, RequestSize, between, block_requests
 from experiments.inspection.sequence import SequenceTracker
-from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, Data, Flush, Info, Origin, Squelch
+from protocols.norm.messages import FLAG_REPAIR, Data, Flush, Info, Origin, Squelch
 from protocols.norm.quantise import gsize_value, rate_value, rtt_seconds
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.serial import ahead
@@ -123,7 +123,7 @@ class SenderView:
 
     def flushed(self, flush: Flush, time: float) -> None:
         """Record a CMD(FLUSH), the only message of an object without content."""
-        if (flush.block, flush.symbol) == EMPTY_OBJECT.get(flush.fec_id):
+        if flush.is_of_empty_object:
             view = self.known(flush.object_id, time)
             view.last, view.empty = time, not view.blocks
         self.fec_id = flush.fec_id

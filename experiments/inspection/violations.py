@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from experiments.inspection.findings import FindingLog
 from experiments.inspection.objects import ObjectView
 from experiments.inspection.senders import SenderView
-from protocols.norm.messages import EMPTY_OBJECT, Data, Flush, Fti, Request
+from protocols.norm.messages import Data, Flush, Fti, Request
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.serial import ahead
 
@@ -75,7 +75,7 @@ class PendingViolations:
 
     def flushed(self, sender: SenderView, flush: Flush, packet: int, time: float) -> None:
         """Check a FLUSH: it may name only content that was sent, or an object without content."""
-        if sender.missing or sender.newest is None or (flush.block, flush.symbol) == EMPTY_OBJECT.get(flush.fec_id):
+        if sender.missing or sender.newest is None or flush.is_of_empty_object:
             return
         view = sender.by_id.get(flush.object_id)
         newest = sender.objects[-1]

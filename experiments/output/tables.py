@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.output.budget import Column, Table, number, says_nothing
 from experiments.output.condensed import MOST_ROWS, condensed
+from experiments.output.messages import MESSAGE_COLUMNS, message_tables
 from experiments.output.printer import Printer
 from experiments.output.receivers import RECEIVER_COLUMNS, receiver_tables
 from experiments.output.safe_text import csv_row
@@ -35,7 +36,7 @@ _FLOW = (
     Column("missing", "%", rank=2, form=".1f"),
     Column("goodput", "Mbit/s", rank=1, form=".2f"),
 )
-RUN_COLUMNS = (*RECEIVER_COLUMNS, *(column.name for column in (*_NODE, *_FLOW)))
+RUN_COLUMNS = (*RECEIVER_COLUMNS, *MESSAGE_COLUMNS, *(column.name for column in (*_NODE, *_FLOW)))
 """Names of the columns of the tables of a single run."""
 
 
@@ -82,6 +83,7 @@ def summary(result: Result) -> dict[str, str | None]:
         "copies of each repair": _fixed(effort.get("repair_multiplicity"), 2),
         "duplicates": _count(effort.get("duplicates")),
         "quiet after first request [s]": _fixed(effort.get("time_to_quiet"), 3),
+        **_messages(m.get("messages")),
         "packets": str(m["packets"]["total"]),
         **{f"packets: {kind}": str(count) for kind, count in m["packets"].items() if kind != "total"},
         "bytes sent / content": _fixed(m["overhead"], 3),
@@ -90,7 +92,22 @@ def summary(result: Result) -> dict[str, str | None]:
         "memory of largest host [MiB]": _fixed(memory, 0, 2**-20),
         "events": _count(m["events"]),
         **_health(m.get("health")),
+        "limited by a busy core": ", ".join(m.get("cpu_bound", ())) or None,
+        **{f"processor of {row['host']} busy [s]": _fixed(row["busy"], 3) for row in m.get("processors", ())},
         **{f"injected: {kind}": str(count) for kind, count in m.get("injected", {}).items()},
+    }
+
+
+def _messages(m: dict[str, Any] | None) -> dict[str, str | None]:
+    """Return the metrics of messages by label."""
+    if m is None:
+        return {}
+    return {
+        "messages published": _count(m["published"]),
+        "messages due, in all subscriptions": _count(m["due"]),
+        **{f"messages {key}": _count(m[key]) for key in ("promised", "delivered", "lost", "missing", "expired", "repeated")},
+        "latency, p50 [ms]": _fixed(m["latency_p50"], 3, 1000),
+        "latency, p99 [ms]": _fixed(m["latency_p99"], 3, 1000),
     }
 
 
@@ -134,7 +151,7 @@ def show(printer: Printer, result: Result, scenario: Scenario, folder: Path | No
     compare(printer, [result], scenario)
     for line in _links(result.metrics["impairments"]):
         printer.line(line, indent=2)
-    for table in (*_beside(result.metrics), *receiver_tables(result.receivers)):
+    for table in (*_beside(result.metrics), *receiver_tables(result.receivers), *message_tables(result.messages)):
         printer.line()
         printer.table(table)
     if len(result.receivers) > MOST_ROWS:

@@ -54,8 +54,11 @@ class RunFolder:
 
     @cached_property
     def senders(self) -> list[str]:
-        """The hosts that send content."""
-        return list(dict.fromkeys(str(work["from"]) for work in self.scenario["workload"]))
+        """The hosts that send files or publish messages."""
+        works = self.scenario["workload"]
+        files = [str(work["from"]) for work in works if work["kind"] == "file"]
+        named = [name for work in works if work["kind"] == "publish" for name in work["hosts"]]
+        return list(dict.fromkeys([*files, *(host for name in named for host in self.topology.hosts_of(name))]))
 
     @cached_property
     def receivers(self) -> frozenset[str]:
@@ -67,7 +70,9 @@ class RunFolder:
         """The receivers of each multicast group."""
         found: dict[str, frozenset[str]] = {}
         for work in self.scenario["workload"]:
-            named = work.get("members")
+            if work["kind"] == "publish":
+                continue
+            named = work["hosts"] if work["kind"] == "subscribe" else work.get("members")
             members = (
                 self.receivers if named is None else frozenset(host for name in named for host in self.topology.hosts_of(name))
             )
@@ -131,7 +136,8 @@ def open_run(folder: Path) -> RunFolder:
     scenario = _read(folder / "scenario.json")
     try:
         rows = tuple(Row(**row) for row in plain.pop("receivers"))
-        result = Result(**{item.name: plain[item.name] for item in fields(Result) if item.name != "receivers"}, receivers=rows)
+        values = {item.name: plain[item.name] for item in fields(Result) if item.name not in ("receivers", "messages")}
+        result = Result(**values, receivers=rows, messages=plain.get("messages"))
         float(result.metrics["duration"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{folder / 'result.json'}: is no result of this version; run the scenario again") from error

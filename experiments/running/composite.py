@@ -1,14 +1,16 @@
 """Programs that run other programs: several on one host, and a receiver that joins late or leaves early."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 from emu.node import Program
 from experiments.running.program import ReceiverProgram, SenderProgram
+from experiments.running.publishing import PublisherProgram
 from protocols.composite import CompositeMachine
 from protocols.hosting import PortsHost
-from protocols.machine import Message
+from protocols.machine import Codec
 
 __all__ = ["RestartableProgram", "Role", "CompositeProgram", "PartTimeReceiver"]
 
@@ -23,18 +25,15 @@ class RestartableProgram(Program, Protocol):
         """Handle a crash of the host."""
 
 
+@dataclass(frozen=True, slots=True)
 class Role:
-    """One program of a host.
+    """One program of a host; its port is its number among those of the host."""
 
-    `name` selects its random stream ("" for the host's own); `takes` says whether a message is delivered to it.
-    """
-
-    __slots__ = ("name", "program", "takes")
-
-    def __init__(self, name: str, takes: Callable[[Message], bool], program: RestartableProgram) -> None:
-        self.name = name
-        self.takes = takes
-        self.program = program
+    name: str
+    """That of its random stream; "" for the host's own."""
+    program: RestartableProgram
+    codec: Callable[[], Codec] | None = None
+    """Makes the codec of its messages; None: that of the protocol of the scenario."""
 
 
 class CompositeProgram:
@@ -47,7 +46,7 @@ class CompositeProgram:
         """Start all programs, in order."""
         whole = CompositeMachine(host)
         for role in self._roles:
-            role.program.start(whole.component(role.name, role.takes))
+            role.program.start(whole.component(role.name, role.codec))
 
     def crash(self) -> None:
         """Handle a crash of the host: all programs crash."""
@@ -60,8 +59,8 @@ class CompositeProgram:
             role.program.restarted_after(times)
 
     def finished(self) -> bool:
-        """Whether there are senders and all have finished."""
-        senders = [role.program for role in self._roles if isinstance(role.program, SenderProgram)]
+        """Whether there are senders or publishers, and all have finished."""
+        senders = [role.program for role in self._roles if isinstance(role.program, (SenderProgram, PublisherProgram))]
         return bool(senders) and all(sender.finished() for sender in senders)
 
     def result(self) -> dict[str, Any]:

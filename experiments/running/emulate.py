@@ -12,6 +12,8 @@ from emu.packet_capture import CapturePoint
 from experiments.running.authentication import node_codec
 from experiments.running.emulated_faults import emulated
 from experiments.running.foreign_programs import check_programs
+from experiments.running.invariants import check_messages
+from experiments.running.lives import join_lives
 from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import OnDisk
 from experiments.running.recording import Recording
@@ -23,6 +25,8 @@ from topologies.addressing import endpoint_of_group
 __all__ = ["emulate_scenario"]
 
 PORT = 6003
+CPU_BOUND = 0.9
+"""Share of a core above which a node's result is marked."""
 _SLOW = "slow_drops"
 
 
@@ -30,6 +34,11 @@ def _refuse(scenario: Scenario) -> None:
     """UnsupportedError for a scenario that only the simulator can run."""
     if scenario.traffic:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
+    if scenario.emu.losses == "keyed" and scenario.protocol.spec.connected:
+        raise UnsupportedError(
+            f"emu.losses: value 'keyed' can't be emulated with protocol {scenario.protocol.name}, which uses TCP: "
+            "the segments are the kernel's, and no two worlds send the same; losses: any"
+        )
 
 
 def emulate_scenario(
@@ -56,18 +65,21 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
     topology = scenario.build_topology()
     participants = Participants(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
     keyed, protocol = scenario.emu.losses == "keyed", scenario.protocol
-    faults = emulated(scenario.faults, topology, participants.foreign_hosts)
+    faults = emulated(scenario.all_faults, topology, participants.foreign_hosts)
     emulation = emulate(
         topology,
         participants.all_programs(),
         codec=protocol.spec.codec,
         node_codec=node_codec(protocol.spec, protocol.config),
+        framing=protocol.spec.framing,
+        tcp=scenario.connections.options() if protocol.spec.connected else None,
         port=PORT,
         duration=scenario.duration,
         over=participants.senders.issubset,
         seed=scenario.seed,
         keyed=keyed,
         trunk=scenario.emu.trunk,
+        disk=scenario.emu.disk,
         faults=faults,
         respawn=participants.restarted,
         captures=points,
@@ -75,21 +87,28 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         groups=participants.groups(),
         title=scenario.name,
         hold=hold,
-        ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
+        ttls=scenario.scopes,
     )
     results = {
-        name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()
+        name: join_lives([*node.earlier, node.result]) if node.result is not None else {"fault": node.error}
+        for name, node in emulation.nodes.items()
     }
+    metrics = _measured(emulation) | ({"captures": emulation.captures} if points else {})
+    if keyed:
+        metrics |= {"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first}
+    result = participants.result("emu", results, WorldCounters(None, *_traffic(emulation), metrics))
+    if participants.ledger is not None:
+        result.metrics["invariants"] = check_messages(participants.ledger)
+    return result
+
+
+def _traffic(emulation: Emulation) -> tuple[Counter[str], Counter[str]]:
+    """Return the packets and bytes that all nodes sent, by kind of message."""
     packets, octets = Counter[str](), Counter[str]()
     for node in emulation.nodes.values():
         packets.update(node.packets)
         octets.update(node.octets)
-    metrics = _measured(emulation)
-    if points:
-        metrics["captures"] = emulation.captures
-    if keyed:
-        metrics |= {"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first}
-    return participants.result("emu", results, WorldCounters(None, packets, octets, metrics))
+    return packets, octets
 
 
 def _measured(emulation: Emulation) -> dict[str, Any]:
@@ -102,10 +121,19 @@ def _measured(emulation: Emulation) -> dict[str, Any]:
         "peak_memory": max(node.memory for node in nodes.values()),
         "impairments": emulation.impairments,
         "health": emulation.health,
+        **_processors(emulation),
         "injected": emulation.injected | _slow_drops(nodes.values()),
         "fault_log": emulation.fault_log,
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
+
+
+def _processors(emulation: Emulation) -> dict[str, Any]:
+    """Return the work that machines stated, and the nodes whose results a busy core of this machine may have limited."""
+    nodes, elapsed = emulation.nodes, emulation.elapsed
+    worked = [{"host": name, "busy": node.worked} for name, node in nodes.items() if node.worked]
+    bound = [name for name, node in nodes.items() if node.cpu > CPU_BOUND * elapsed]
+    return ({"processors": worked} if worked else {}) | ({"cpu_bound": bound} if bound else {})
 
 
 def _slow_drops(nodes: Iterable[NodeReport]) -> dict[str, int]:

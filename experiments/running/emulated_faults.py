@@ -1,6 +1,7 @@
 """Convert the faults of a scenario for Mininet, and refuse those that Mininet can't inject."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from math import inf
 
 import emu.fault_injection as real
 from experiments.scenario.fault_schedule import Fault
@@ -32,6 +33,11 @@ def emulated(faults: Sequence[Fault], topology: Topology, foreign: Collection[st
     return found
 
 
+def _at(fault: Fault) -> float:
+    """Return when a fault begins (seconds); inf for one that begins at a decision."""
+    return inf if fault.at is None else fault.at
+
+
 def _names(fault: Fault, topology: Topology) -> list[str]:
     return [host for name in fault.hosts for host in members_of(topology, name)]
 
@@ -45,7 +51,7 @@ def _partition(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]
         deaf = [(host, [name for other in sides if other is not side for name in other]) for side in sides for host in side]
     sides_text = (side if isinstance(side, str) else ",".join(side) for side in fault.sides)
     what = " | ".join(sides_text) + (" one way" if fault.oneway else "")
-    yield real.NetworkPartition(what, fault.at, fault.lasts, deaf)
+    yield real.NetworkPartition(what, _at(fault), fault.lasts, deaf)
 
 
 def _flap(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
@@ -54,23 +60,31 @@ def _flap(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
     period = fault.every if fault.every is not None else 2 * (fault.lasts or 0.0)
     pairs = [(a, b) for a in near for b in far]
     for number in range(fault.times):
-        yield real.LinkOutage("-".join(fault.flap), fault.at + number * period, fault.lasts, pairs)
+        yield real.LinkOutage("-".join(fault.flap), _at(fault) + number * period, fault.lasts, pairs)
 
 
 def _change(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
     assert fault.change is not None
     near, far = ([name] if name in topology.switches else members_of(topology, name) for name in fault.change)
     pairs = [(a, b) for a in near for b in far]
-    yield real.LinkChange("-".join(fault.change), fault.at, fault.lasts, pairs, fault.rate, fault.loss)
+    yield real.LinkChange("-".join(fault.change), _at(fault), fault.lasts, pairs, fault.rate, fault.loss)
 
 
 def _crash(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
-    yield real.HostCrash(",".join(fault.hosts), fault.at, fault.lasts, _names(fault, topology))
+    names = _names(fault, topology)
+    links = [(name, _neighbour(topology, name)) for name in names] if fault.power else []
+    decision = None if fault.when is None else (fault.when.decision, fault.when.count)
+    yield real.HostCrash(",".join(fault.hosts), _at(fault), fault.lasts, names, links, fault.disk == "lose", decision)
+
+
+def _neighbour(topology: Topology, host: str) -> str:
+    """Return the node that a host is linked to; in an emulation it is one."""
+    return next(iter(topology.graph.successors(topology.member(host).node)))
 
 
 def _slow(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
     what, names = ",".join(fault.hosts), _names(fault, topology)
-    yield real.SlowApplication(what, fault.at, fault.lasts, names, fault.takes, fault.room)
+    yield real.SlowApplication(what, _at(fault), fault.lasts, names, fault.takes, fault.room)
 
 
 _MAKE: dict[str, Callable[[Fault, Topology], Iterator[real.InjectedFault]]] = {

@@ -3,6 +3,10 @@
 The rules: `once` (an object is received or aborted once), `intact` (received content equals what was sent), `order` (objects of
 a sender are received in order, if the protocol guarantees it), `sent` (only sent objects are received), `memory` (no machine
 exceeds its limits, see `Machine.held`), `quiescence` (after the end nothing more is sent).
+
+For messages, as far as the protocol guarantees it (`protocols.messaging.Guarantees`): `matches` (only messages that were
+published are delivered, in subscriptions they match), `promised` (no accepted message is skipped silently), `once` (none is
+delivered twice), `fifo` (those of one publisher come in order).
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,12 +14,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from experiments.running.content import digest_of
+from experiments.workload.ledger import Ledger
 from protocols.events import ObjectReceived
 from protocols.machine import Content, Machine, Source
 
-__all__ = ["RULES", "Invariants", "Violation"]
+__all__ = ["RULES", "Invariants", "Violation", "check_messages"]
 
 RULES = ("once", "intact", "order", "sent", "memory", "quiescence")
+MESSAGE_RULES = ("matches", "promised", "fifo")
 KEPT = 100
 """Violations that are recorded; further ones are only counted, to bound memory."""
 
@@ -30,6 +36,18 @@ class Violation:
     what: str
 
 
+def _message_rules(ledger: Ledger) -> list[str]:
+    """Return the rules of messages that are checked in a run."""
+    return [rule for rule in MESSAGE_RULES if rule == "matches" or getattr(ledger.guarantees, rule)]
+
+
+def check_messages(ledger: Ledger) -> dict[str, Any]:
+    """Return plain values as `Invariants.plain`, of a run in which only the messages are checked."""
+    checked = [*(["once"] if ledger.guarantees.once else []), *_message_rules(ledger)]
+    violations = [asdict(Violation(*broken)) for broken in ledger.broken[:KEPT]]
+    return {"checked": checked, "broken": len(ledger.broken), "violations": violations}
+
+
 class Invariants:
     """Check one run. `ordered`: whether the protocol guarantees that objects are received in order."""
 
@@ -39,6 +57,7 @@ class Invariants:
         self._known: dict[tuple[int, int], list[tuple[int, str]]] = {}
         self._aborted: dict[str, set[tuple[int, int]]] = {}
         self._latest: dict[tuple[str, int], int] = {}
+        self._rules: list[str] = []
         self.violations: list[Violation] = []
         self.count = 0
 
@@ -106,6 +125,12 @@ class Invariants:
             self._known[key] = [(source.size, digest_of(source)) for source in self._sent.get(key, {}).values()]
         return self._known[key]
 
+    def add_ledger(self, ledger: Ledger) -> None:
+        """Add what broke the rules of messages in a run."""
+        self._rules = _message_rules(ledger)
+        for broken in ledger.broken:
+            self._broken(*broken)
+
     def sent_after_end(self, kinds: Iterable[str], now: float) -> None:
         """Record a violation of quiescence: packets of these kinds were sent after the end of the run."""
         self._broken(now, "", "quiescence", f"sent after the end of the run: {', '.join(kinds)}")
@@ -118,6 +143,7 @@ class Invariants:
         `observed`: whether quiescence was checked.
         """
         checked = [rule for rule in RULES if (rule != "order" or self._ordered) and (rule != "quiescence" or observed)]
+        checked += self._rules
         return {"checked": checked, "broken": self.count, "violations": [asdict(violation) for violation in self.violations]}
 
     def _broken(self, now: float, host: str, rule: str, what: str) -> None:

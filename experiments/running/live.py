@@ -8,7 +8,8 @@ from ipaddress import IPv4Address
 from math import inf
 from typing import Protocol
 
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from emu.udp import socket_address_of
 from protocols.errors import UsageError
 from protocols.hosting import PortsHost

@@ -1,15 +1,17 @@
 """Schedule the faults of a simulated run, check its invariants and count storms."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.running.invariants import Invariants
+from experiments.running.messaging_participants import Party
 from experiments.running.program import ReceiverProgram, SenderProgram
 from experiments.running.quiescence import run_to_rest
 from experiments.running.result import Result
 from experiments.running.storms import StormCounters
-from experiments.scenario.fault_schedule import CrashableProgram, plan
+from experiments.scenario.fault_schedule import CrashableProgram, DecisionWatcher, plan
 from experiments.scenario.scenario import Scenario
+from experiments.workload.ledger import Ledger
 from sim.network import Network
 
 __all__ = ["RunMonitor"]
@@ -18,7 +20,8 @@ __all__ = ["RunMonitor"]
 class RunMonitor:
     """Schedules faults and checks invariants of one run. Make it before the programs start.
 
-    `programs` are by host, `programs_by_row` the senders and receivers in them by the name of their row in the result.
+    `programs` are by host, `programs_by_row` the senders and receivers in them by the name of their row in the result,
+    `parties` the machines with other roles.
     """
 
     def __init__(
@@ -27,8 +30,11 @@ class RunMonitor:
         network: Network,
         programs: Mapping[str, CrashableProgram],
         programs_by_row: Mapping[str, SenderProgram | ReceiverProgram],
+        parties: Sequence[Party] = (),
+        decisions: DecisionWatcher | None = None,
     ) -> None:
         self._programs = programs_by_row
+        self._parties = parties
         self._quiet = not scenario.traffic
         self._network = network
         self._invariants = Invariants(scenario.protocol.spec.ordered)
@@ -37,26 +43,35 @@ class RunMonitor:
         network.observers.append(self.storm)
         for name, program in programs_by_row.items():
             program.check_with(name, self._invariants)
-        self._faults = plan(scenario.faults, network, programs) if scenario.faults else None
+        faults = scenario.all_faults
+        self._faults = plan(faults, network, programs, decisions) if faults else None
 
     def metrics(self, results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the metrics of faults and storms at the end of the run; `results` are those of the programs, by row."""
         faults = self._faults
         dropped = faults.dropped if faults is not None else 0
         lost = sum(link.lost + link.dropped + link.corrupt for link in self._network.links())
-        duplicates = [row["counts"]["duplicates"] for row in results.values() if "duplicates" in row["counts"]]
+        counts = [row.get("counts", {}) for row in results.values()]
+        duplicates = [row["duplicates"] for row in counts if "duplicates" in row]
         return {
             "injected": {**faults.counts, "dropped": dropped} if faults is not None else {},
             "storm": self.storm.plain(losses=lost + dropped, duplicates=sum(duplicates) if duplicates else None),
         }
 
-    def conclude(self, result: Result, results: Mapping[str, Mapping[str, Any]], finished: bool) -> Result:
+    def conclude(
+        self, result: Result, results: Mapping[str, Mapping[str, Any]], ledger: Ledger | None, finished: bool
+    ) -> Result:
         """Check the invariants at the end of the run and add the violations to the result.
 
-        `finished`: whether the senders finished before the time limit; if so, the network runs on to check quiescence.
+        `ledger` is that of the messages, None in a run without any. `finished`: whether the senders finished before the time
+        limit; if so, the network runs on to check quiescence.
         """
         for name, program in self._programs.items():
             self._invariants.inspect(name, program.machine, results[name], self._network.env.now)
+        for party in self._parties:
+            self._invariants.inspect(party.name, party.program.machine, {}, self._network.env.now)
+        if ledger is not None:
+            self._invariants.add_ledger(ledger)
         observed = result.completed and finished and self._quiet and run_to_rest(self._network, self._faults, self._invariants)
         result.metrics["invariants"] = self._invariants.plain(observed)
         return result

@@ -1,22 +1,25 @@
 """The participants of a run: the programs of every host, and the objects each receiver must get."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from emu.foreign_program import ForeignProgram
 from experiments.running.composite import CompositeProgram, PartTimeReceiver, RestartableProgram, Role
 from experiments.running.content import Extent, Generated, digest_of
 from experiments.running.foreign_programs import foreign_receiver, foreign_sender, match_objects, without_object_ids
+from experiments.running.messaging_participants import MessagingParticipants, Party
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
-from experiments.running.result import Result, Row, combine, row_of
+from experiments.running.result import Result, Row, combine, message_metrics, row_of
 from experiments.scenario.cross_traffic import FlowEnd, FlowSource, flow_row
 from experiments.scenario.foreign_nodes import NodeChoice
 from experiments.scenario.scenario import Scenario
-from experiments.scenario.workload import Attendance, FileWorkload
-from protocols.cross import Load, Receipt, is_cross
+from experiments.workload.file import Attendance, FileWorkload
+from experiments.workload.ledger import Ledger
+from protocols.cross import CrossCodec, Load, Receipt
 from protocols.errors import ConfigError
-from protocols.machine import Content, Group, Message, Source
+from protocols.machine import Content, Group, Offer, Sink, Source
 from topologies.addressing import node_id
 from topologies.spec import Topology
 from topologies.trees import in_scope
@@ -81,9 +84,9 @@ class MulticastSession:
 
 def _sessions_of(scenario: Scenario) -> list[MulticastSession]:
     """Return the sessions of a scenario, in the order in which the workload names their groups."""
-    groups = dict.fromkeys(work.group for work in scenario.workload)
+    groups = dict.fromkeys(work.group for work in scenario.files)
     return [
-        MulticastSession(number, group, [work for work in scenario.workload if work.group == group])
+        MulticastSession(number, group, [work for work in scenario.files if work.group == group])
         for number, group in enumerate(groups)
     ]
 
@@ -123,9 +126,11 @@ class Participants:
         self.scenario = scenario
         self.topology = topology
         self.bytes_travel = bytes_travel
-        self._sinks = sinks
+        # A group may carry messages beside files.
+        self._sinks = partial(_of_file, sinks) if scenario.publications else sinks
         self._fast = fast
         self._address = address
+        self._group_of: dict[int, Group] = {}
         self._sources: dict[tuple[int, str], list[Source]] = {}
         self._times: dict[tuple[int, str], list[float]] = {}
         self._roles: dict[str, list[Role]] = {}
@@ -139,29 +144,47 @@ class Participants:
             host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
         }
         sessions = _sessions_of(scenario)
+        if sessions:
+            self._enrol_all_receivers(sessions)
+        self._add_traffic()
+        for session in sessions:
+            self._enrol_senders(session)
+        self._check_foreign()
+        self._messaging = MessagingParticipants(
+            scenario,
+            topology,
+            address,
+            bytes_travel,
+            fast,
+            [enrolled.name for enrolled in (*self._receivers, *self._senders)],
+            lambda host: len(self._roles.get(host, ())),
+            lambda host, name, program: self._add_role(host, Role(name, program)),
+        )
+        self._awaited = dict.fromkeys([*(enrolled.host for enrolled in self._senders), *self._messaging.publishers])
+        self._programs = {name: self._program(roles) for name, roles in self._roles.items()}
+
+    def _add_traffic(self) -> None:
+        """Add the programs of cross traffic."""
+        for number, spec in enumerate(self.scenario.traffic):
+            port = self._add_role(spec.sink, Role(f"sink-{number}", FlowEnd(number, spec), CrossCodec))
+            self._add_role(spec.source, Role(f"source-{number}", FlowSource(number, spec, port), CrossCodec))
+
+    def _add_role(self, host: str, role: Role) -> int:
+        """Add a role to a host and return its number among the host's roles, which is its port."""
+        roles = self._roles.setdefault(host, [])
+        roles.append(role)
+        return len(roles) - 1
+
+    def _enrol_all_receivers(self, sessions: Sequence[MulticastSession]) -> None:
+        topology, sending = self.topology, self.scenario.senders
         bystanders = {name for name in topology.host_nodes if topology.node(name).bystander}
-        default = [
-            host for host in topology.hosts if host not in scenario.senders and topology.member(host).node not in bystanders
-        ]
+        default = [host for host in topology.hosts if host not in sending and topology.member(host).node not in bystanders]
         for session in sessions:
             self._enrol_receivers(session, session.members(topology, default))
         if not self._receivers:
             raise ConfigError(
                 "workload: has no receivers; somebody in the scope of a ttl who does not send, or the members named"
             )
-        for number, spec in enumerate(scenario.traffic):
-            self._add_role(spec.sink, Role(f"sink-{number}", is_cross, FlowEnd(number, spec)))
-            self._add_role(spec.source, Role(f"source-{number}", is_cross, FlowSource(number, spec)))
-        for session in sessions:
-            self._enrol_senders(session)
-        self._check_foreign()
-        self._programs = {name: self._program(roles) for name, roles in self._roles.items()}
-
-    def _add_role(self, host: str, role: Role) -> int:
-        """Add a role to a host and return its index among the host's roles."""
-        roles = self._roles.setdefault(host, [])
-        roles.append(role)
-        return len(roles) - 1
 
     def _enrol_receivers(self, session: MulticastSession, members: list[str]) -> None:
         for name in members:
@@ -172,7 +195,7 @@ class Participants:
             receiver = ReceiverProgram(self._node(session, name), self._sinks, one_run=True)
             entry = self._attendance.get(name)
             program: RestartableProgram = receiver if entry is None else PartTimeReceiver(receiver, entry.join, entry.leave)
-            place = self._add_role(name, Role(session.role(name in self._roles), _is_session, program))
+            place = self._add_role(name, Role(session.role(name in self._roles), program))
             self._receivers.append(_Enrolled(name, session, place, receiver))
 
     def _enrol_senders(self, session: MulticastSession) -> None:
@@ -183,7 +206,7 @@ class Participants:
                 self._senders.append(_Enrolled(name, session, 0, self._add_foreign(name, foreign)))
                 continue
             program = SenderProgram(node, jobs)
-            place = self._add_role(name, Role(session.role(name in self._roles), _is_session, program))
+            place = self._add_role(name, Role(session.role(name in self._roles), program))
             self._senders.append(_Enrolled(name, session, place, program))
 
     def _add_foreign(self, host: str, foreign: ForeignProgram) -> ForeignProgram:
@@ -211,9 +234,16 @@ class Participants:
             choice.spec,
             choice.config,
             session.id_of(self.topology, name),
-            Group(self._address(session.name)),
+            self._group(session),
             fast=self._fast,
         )
+
+    def _group(self, session: MulticastSession) -> Group:
+        """Return the group of a session: one object for all its members, which is found faster than an equal one."""
+        group = self._group_of.get(session.number)
+        if group is None:
+            group = self._group_of[session.number] = Group(self._address(session.name))
+        return group
 
     def _jobs(self, session: MulticastSession, sender: str) -> list[Job]:
         sources = self._sources[session.number, sender] = []
@@ -238,11 +268,10 @@ class Participants:
 
     def programs(self) -> Iterator[tuple[str, RestartableProgram]]:
         """Yield host and program, without foreign ones; receivers come first, so that they listen before the first packet."""
-        senders = dict.fromkeys(enrolled.host for enrolled in self._senders)
         for name, program in self._programs.items():
-            if name not in senders:
+            if name not in self._awaited:
                 yield name, program
-        for name in senders:
+        for name in self._awaited:
             if name in self._programs:
                 yield name, self._programs[name]
 
@@ -266,12 +295,12 @@ class Participants:
 
     @property
     def senders(self) -> set[str]:
-        """The hosts of all senders, which must finish before the run ends."""
-        return {enrolled.host for enrolled in self._senders}
+        """The hosts of all senders and publishers, which must finish before the run ends."""
+        return set(self._awaited)
 
     def over(self) -> bool:
-        """Whether every sender has finished."""
-        return all(self._programs[name].finished() for name in self.scenario.senders)
+        """Whether every sender and publisher has finished."""
+        return all(self._programs[name].finished() for name in self._awaited)
 
     def groups(self) -> dict[str, list[str]]:
         """Return the hosts that send to or receive each group, by the group's IPv4 address."""
@@ -279,6 +308,8 @@ class Participants:
         for enrolled in (*self._receivers, *self._senders):
             address = self._address(enrolled.session.name).rpartition(":")[0]
             found.setdefault(address, {})[enrolled.host] = None
+        for group, hosts in self._messaging.groups().items():
+            found.setdefault(self._address(group).rpartition(":")[0], {}).update(dict.fromkeys(hosts))
         return {address: list(hosts) for address, hosts in found.items()}
 
     def machine_programs(self) -> dict[str, SenderProgram | ReceiverProgram]:
@@ -286,13 +317,24 @@ class Participants:
         everybody = (*self._receivers, *self._senders)
         return {enrolled.name: enrolled.program for enrolled in everybody if not isinstance(enrolled.program, ForeignProgram)}
 
+    @property
+    def parties(self) -> list[Party]:
+        """The publishers, subscribers and servers."""
+        return self._messaging.parties
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The ledger of messages after `result`; None in a run without messages."""
+        return self._messaging.ledger if self.parties else None
+
     # Results
 
     def parts(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
         """Return the result of every sender and receiver by the name of its row, from the results of the hosts."""
-        return {enrolled.name: self._result_of(enrolled, host_results) for enrolled in (*self._receivers, *self._senders)}
+        everybody: list[_Enrolled | Party] = [*self._receivers, *self._senders, *self.parties]
+        return {enrolled.name: self._result_of(enrolled, host_results) for enrolled in everybody}
 
-    def _result_of(self, enrolled: _Enrolled, host_results: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    def _result_of(self, enrolled: _Enrolled | Party, host_results: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return the result of one program of a host, or the host's `fault` if its process failed."""
         found = host_results[enrolled.host]
         parts: list[Mapping[str, Any]] | None = found.get("parts")
@@ -305,15 +347,26 @@ class Participants:
         sent = {key: value for each in expected.values() for key, value in each.items()}
         rows = tuple(self._row(enrolled, host_results, expected, submitted_at) for enrolled in self._receivers)
         submitted = len(sent) == sum(map(len, self._sources.values()))
+        begins = [work.at for work in self.scenario.files]
+        told: dict[str, Any] = {}
+        if self.parties:
+            rows += tuple(self._messaging.close(lambda party: self._result_of(party, host_results), world.metrics["duration"]))
+            assert self.ledger is not None
+            told = {"messages": message_metrics(self.ledger)}
+            sent |= self.ledger.expected()
+            begins += [at for at in [self.ledger.began_at()] if at is not None]
+            senders += [self._result_of(party, host_results) for party in self.parties if party.role == "publisher"]
         metrics = combine(
             rows=rows,
             senders=senders,
             packets=_of_session(world.packets),
             octets=_of_session(world.octets),
             expected=sent,
-            began_at=min(work.at for work in self.scenario.workload),
-            segment=self.scenario.protocol.config.segment,
+            began_at=min(begins, default=0.0),
+            segment=self.scenario.segment,
         )
+        if told and not self.scenario.files:
+            metrics["goodput_mbit_s"] = told["messages"]["goodput_mbit_s"]
         return Result(
             scenario=self.scenario.name,
             digest=self.scenario.digest(),
@@ -321,8 +374,9 @@ class Participants:
             seed=self.scenario.seed,
             completed=submitted and all(row.equal for row in rows),
             fingerprint=world.fingerprint,
-            metrics=metrics | self._cross(host_results, world) | world.metrics,
+            metrics=metrics | told | self._cross(host_results, world) | world.metrics,
             receivers=rows,
+            messages=None if self.ledger is None else self.ledger.plain(),
         )
 
     def _expected(self, senders: list[Mapping[str, Any]]) -> tuple[dict[int, dict[Key, Sent]], dict[Key, float]]:
@@ -363,8 +417,9 @@ class Participants:
         return {"cross_traffic": rows} if rows else {}
 
 
-def _is_session(message: Message) -> bool:
-    return not is_cross(message)
+def _of_file(sinks: Sinks, offer: Offer) -> Sink | None:
+    """Return the sink of an object that is a file; None for a message."""
+    return sinks(offer) if offer.is_file else None
 
 
 def _of_session(counts: Mapping[str, int]) -> dict[str, int]:

@@ -90,7 +90,7 @@ class Recording:
                 text = cast(TextIO, stack.enter_context(_open(self.trace, "w")))
                 found.append(Tracer(topology, text, _about(scenario), self.traced))
             if self.series is not None:
-                series = Series(self.interval, sum(work.count for work in scenario.workload))
+                series = Series(self.interval, sum(work.count for work in scenario.files))
                 found.append(series)
                 stack.callback(_write_series, series, self.series, self.interval)
             yield found

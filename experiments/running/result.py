@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass
 from math import fsum
 from typing import Any
 
-__all__ = ["Expected", "Result", "Row", "combine", "packets_of", "row_of"]
+from experiments.workload.ledger import Ledger, SubscriptionAccount
+
+__all__ = ["Expected", "Result", "Row", "combine", "message_metrics", "packets_of", "row_of", "row_of_messages"]
 
 Expected = Mapping[tuple[int, int], tuple[int, str | None]]
 """The objects sent: (sender, object id) -> (size in bytes, SHA-256 or None for content without bytes)."""
@@ -15,6 +17,7 @@ RECEIVER_HANDLES = ("data_received", "repairs_sent", "acks_sent", "nacks_sent", 
 """Counters whose sums are the packets that a sender or receiver processes, after Towsley, Kurose and Pingali (1997)."""
 
 PROOFS = {True: "sha256", False: "erasure accounting"}
+MESSAGE_PROOFS = {True: "comparison of messages", False: "ledger"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,12 @@ class Result:
     fingerprint: str | None
     metrics: dict[str, Any]
     receivers: tuple[Row, ...]
+    messages: dict[str, list[dict[str, Any]]] | None = None
+    """Tables of the ledger, by name (`publishers`, `subscriptions`); None in a run without messages."""
 
     @property
     def violations(self) -> list[dict[str, Any]]:
-        """The first violations of invariants; empty where none were checked (Mininet)."""
+        """The first violations of invariants; empty where none were checked (files in Mininet)."""
         found: list[dict[str, Any]] = self.metrics.get("invariants", {}).get("violations", [])
         return found
 
@@ -72,7 +77,9 @@ class Result:
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON, the receivers as a list of mappings."""
-        return {**{name: getattr(self, name) for name in _HEAD}, "receivers": [asdict(row) for row in self.receivers]}
+        rows = {"receivers": [asdict(row) for row in self.receivers]}
+        told = {} if self.messages is None else {"messages": self.messages}
+        return {**{name: getattr(self, name) for name in _HEAD}, **rows, **told}
 
 
 UNREAD = "datagram"
@@ -122,6 +129,51 @@ def row_of(
         handled=_handled(counts, RECEIVER_HANDLES),
         repairs_sent=counts.get("repairs_sent"),
     )
+
+
+def row_of_messages(
+    name: str, result: Mapping[str, Any], accounts: Sequence[SubscriptionAccount], bytes_travel: bool, visitor: bool
+) -> Row:
+    """Make the row of a subscriber from the result of its program and the accounts of its subscriptions.
+
+    It is `equal` if it got every message it was promised, unchanged; `loss` is the fraction of due messages that were lost.
+    `visitor`: whether it unsubscribed during the run.
+    """
+    counts: Mapping[str, int] = result.get("counts", {})
+    due = sum(account.due for account in accounts)
+    complete = bool(accounts) and not any(account.missing for account in accounts)
+    last = [account.last_at for account in accounts if account.last_at is not None]
+    return Row(
+        name=name,
+        objects=sum(account.delivered for account in accounts),
+        bytes=sum(account.bytes for account in accounts),
+        equal=complete and not result.get("damaged", 0),
+        proof=MESSAGE_PROOFS[bytes_travel],
+        completed_at=max(last) if complete and last else None,
+        loss=sum(account.lost for account in accounts) / due if due else None,
+        nacks_sent=counts.get("nacks_sent"),
+        nacks_suppressed=counts.get("nacks_suppressed"),
+        aborted=0,
+        duplicates=sum(account.repeated for account in accounts),
+        fault=result.get("fault"),
+        visitor=visitor,
+        handled=_handled(counts, RECEIVER_HANDLES),
+        repairs_sent=counts.get("repairs_sent"),
+    )
+
+
+def message_metrics(ledger: Ledger) -> dict[str, Any]:
+    """Compute the metrics of a run's messages; latencies are the worst of all subscriptions, goodput the mean."""
+    accounts, publishers = ledger.subscriptions, ledger.publishers()
+    totals = ("due", "promised", "delivered", "repeated", "expired", "lost", "missing")
+    return {
+        "published": sum(row.published for row in publishers),
+        **{name: sum(getattr(account, name) for account in accounts) for name in totals},
+        "blocked": sum(row.blocked for row in publishers),
+        "latency_p50": max((row.latency_p50 for row in accounts if row.latency_p50 is not None), default=None),
+        "latency_p99": max((row.latency_p99 for row in accounts if row.latency_p99 is not None), default=None),
+        "goodput_mbit_s": _mean(account.goodput_mbit_s for account in accounts),
+    }
 
 
 def _loss(counts: Mapping[str, int]) -> float | None:

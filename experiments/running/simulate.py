@@ -15,15 +15,16 @@ from experiments.running.program import accounted, in_memory
 from experiments.running.recording import Recording
 from experiments.running.result import Result
 from experiments.running.run_progress import RunProgress
+from experiments.scenario.fault_schedule import DecisionWatcher
 from experiments.scenario.scenario import Scenario
-from protocols.cross import Mixed
 from protocols.errors import UnsupportedError
 from protocols.machine import Codec
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
 from topologies.impairments import impairment
+from topologies.spec import Topology
 
-__all__ = ["codec_of", "simulate", "simulate_recorded"]
+__all__ = ["simulate", "simulate_recorded"]
 
 
 FIRST_THRESHOLD, NO_FULL_COLLECTION = 50_000, 1 << 30
@@ -65,17 +66,18 @@ def _without_full_collections() -> Iterator[None]:
 
 def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProgress | None) -> Result:
     topology = scenario.build_topology()
-    real, codec = scenario.wire == "bytes", codec_of(scenario)
+    real, codec = scenario.wire == "bytes", simulated_codec(scenario.protocol.spec, scenario.protocol.config)
     participants = Participants(
         scenario, topology, str, real, in_memory if real else accounted, fast=scenario.engine != "strict"
     )
     began = time.process_time()
-    make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
-    network = make(topology, seed=scenario.seed, codec=codec if real else None, engine=scenario.engine)
-    for work in scenario.workload:
-        if work.ttl is not None:
-            network.limit_scope(work.sender, work.ttl)
-    monitor = RunMonitor(scenario, network, dict(participants.programs()), participants.machine_programs())
+    decisions = DecisionWatcher(scenario.faults) if any(fault.when for fault in scenario.faults) else None
+    if decisions is not None:
+        watchers = [*watchers, decisions]
+    network = _network(scenario, topology, codec if real else None, watchers)
+    monitor = RunMonitor(
+        scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties, decisions
+    )
     for name, program in participants.programs():
         program.start(network.host(name))
     if progress is not None:
@@ -99,7 +101,23 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
             _measured(network, used) | monitor.metrics(parts),
         ),
     )
-    return monitor.conclude(result, parts, finished=participants.over())
+    return monitor.conclude(result, parts, participants.ledger, finished=participants.over())
+
+
+def _network(scenario: Scenario, topology: Topology, codec: Callable[[], Codec] | None, watchers: Sequence[Watcher]) -> Network:
+    """Build the network of a scenario; `codec` is for messages that are encoded on the way."""
+    make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
+    network = make(
+        topology,
+        seed=scenario.seed,
+        codec=codec,
+        engine=scenario.engine,
+        connections=scenario.connections.options(),
+        framing=scenario.protocol.spec.framing,
+    )
+    for host, ttl in scenario.scopes.items():
+        network.limit_scope(host, ttl)
+    return network
 
 
 def _check_programs(scenario: Scenario) -> None:
@@ -119,17 +137,19 @@ def _measured(network: Network, cpu: float) -> dict[str, Any]:
         "impairments": _simulated(network),
         "nodes": [asdict(counts) for counts in network.nodes()],
         "faults": {},
+        **_processors(network),
     }
+
+
+def _processors(network: Network) -> dict[str, Any]:
+    """Return what the processors did of hosts whose machines stated work."""
+    now = network.env.now
+    rows = [asdict(counts) | {"utilisation": counts.busy / now if now else 0.0} for counts in network.processors()]
+    return {"processors": rows} if rows else {}
 
 
 _COUNTS = ("offered", "dropped", "lost")
 _RARE = ("corrupt", "marked", "duplicated")
-
-
-def codec_of(scenario: Scenario) -> Callable[[], Codec]:
-    """Return a function that makes the codec of the protocol, and of cross traffic if the scenario has any."""
-    codec = simulated_codec(scenario.protocol.spec, scenario.protocol.config)
-    return (lambda: Mixed(codec())) if scenario.traffic else codec
 
 
 def _simulated(network: Network) -> list[dict[str, Any]]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from copy import deepcopy
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from experiments.scenario.protocol_modules import resolve_in
+from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve_in
 from experiments.scenario.ready import find_scenario
 from experiments.scenario.scenario import Scenario, parse, read
 from protocols.errors import ConfigError
@@ -28,10 +29,28 @@ def _case(data: dict[str, Any], name: str, path: Path | str) -> Scenario:
     changes = data["compare"][name]
     if "compare" in changes:
         raise ConfigError(f"{path}: compare.{name}.compare: value is not allowed; a case has no cases")
+    _leave_other_protocol(case, changes)
     _merge(case, deepcopy(changes))
     resolve_in(case, find_scenario(path).parent)
     case["name"] = changes.get("name", f"{case['name']}-{name}")
     return parse(case, f"{path}: compare.{name}")
+
+
+def _leave_other_protocol(case: dict[str, Any], changes: dict[str, Any]) -> None:
+    """Remove what belongs to the protocol of the file from a case with another one: its parameters but rate and segment, as far
+    as the other has these, and the roles of nodes.
+    """
+    base, wanted = case.get("protocol"), changes.get("protocol")
+    if not isinstance(base, dict) or not isinstance(wanted, dict) or wanted.get("name", base.get("name")) == base.get("name"):
+        return
+    if wanted.get("name") not in protocol_names():
+        # The error of validation names what is wrong.
+        return
+    known = {item.name for item in fields(find_protocol(wanted["name"]).spec.config)}
+    case["protocol"] = {key: value for key, value in base.items() if key in ("rate", "segment") and key in known}
+    nodes = case.get("nodes")
+    if isinstance(nodes, dict):
+        case["nodes"] = {name: node for name, node in nodes.items() if not isinstance(node, dict) or "role" not in node}
 
 
 def _merge(into: dict[str, Any], changes: dict[str, Any]) -> None:

@@ -106,20 +106,22 @@ class _FlowProgram:
 
 
 class FlowSource(_FlowProgram):
-    """The program of the host that sends a flow."""
+    """The program of the host that sends a flow to a port of another."""
 
-    def __init__(self, number: int, spec: AnyTraffic) -> None:
+    def __init__(self, number: int, spec: AnyTraffic, port: int) -> None:
         super().__init__(number, spec)
+        self._port = port
         self._machines: list[AimdSource | PacedSource] = []
 
     def start(self, host: PortsHost) -> None:
         """Run a source on the host."""
         spec, end = self._spec, inf if self._spec.end is None else self._spec.end
+        sink = host.address_of(spec.sink, self._port)
         machine: AimdSource | PacedSource
         if isinstance(spec, AimdTraffic):
-            machine = AimdSource(host, self._number, spec.sink, spec.size, spec.begin, end)
+            machine = AimdSource(host, self._number, sink, spec.size, spec.begin, end)
         else:
-            machine = PacedSource(host, self._number, spec.sink, spec.size, spec.gaps(), spec.begin, end)
+            machine = PacedSource(host, self._number, sink, spec.size, spec.gaps(), spec.begin, end)
         self._machines.append(machine)
         host.run(machine, _ignore)
 

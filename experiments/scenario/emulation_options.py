@@ -1,5 +1,6 @@
 """Options of the emulation."""
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,6 +15,10 @@ class EmulationChoice(BaseModel):
     losses: Literal["any", "keyed"] = Field(
         default="any",
         description="any: random losses, by the kernel where possible; keyed: the same packets are lost as in the simulator",
+    )
+    disk: Path | None = Field(
+        default=None,
+        description="folder that keeps what hosts store, each in a folder of its own; none: in memory, gone with the run",
     )
     trunk: Literal["any", "vlan", "vxlan", "ifb"] = Field(
         default="any",

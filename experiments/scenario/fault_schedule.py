@@ -3,10 +3,11 @@
 Each fault has a time, one verb with the hosts it concerns, and a duration (without `for`: to the end of the run).
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_serializer, model_validator
 
@@ -15,10 +16,11 @@ from protocols.hosting import PortsHost
 from sim.changing import check_change, make_changeable
 from sim.faults import Faults, Undo, members_of, sides_of
 from sim.network import Network
+from sim.watch import Watcher
 from topologies.spec import Topology
 from topologies.units import Duration, Fraction, Rate, Size
 
-__all__ = ["VERBS", "Fault", "CrashableProgram", "Verb", "check", "plan"]
+__all__ = ["VERBS", "CrashableProgram", "Decision", "DecisionWatcher", "Fault", "Verb", "check", "plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ VERBS = {
     "hold": Verb(takes=("for", "oneway")),
     "flap": Verb(needs=("for",), takes=("times", "every")),
     "change": Verb(takes=("for", "rate", "loss")),
-    "crash": Verb(takes=("for",)),
+    "crash": Verb(takes=("for", "when", "power", "disk")),
     "slow": Verb(needs=("takes",), takes=("for", "room")),
     "drift": Verb(needs=("factor",), takes=("for",)),
     "step": Verb(needs=("forward",)),
@@ -54,12 +56,24 @@ Sides: TypeAlias = Annotated[tuple[Hosts, ...], Field(min_length=2)]
 """Lists of hosts; the word `rest` stands for all other hosts."""
 
 
+class Decision(BaseModel):
+    """A point in the work of a host's machine: the `count`-th time it reports a decision (`Ports.trace`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    decision: str = Field(min_length=1, description="name of the decision, as traces show it")
+    count: int = Field(default=1, ge=1, strict=True, description="how often it is made until then")
+
+
 class Fault(BaseModel):
     """One fault: exactly one verb, and the keys that belong to it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    at: Duration = Field(description="time at which the fault begins")
+    at: Duration | None = Field(default=None, description="time at which the fault begins")
+    when: Decision | None = Field(
+        default=None, description="crash: the decision of the host's machine at which it begins, in the place of `at`"
+    )
     lasts: Duration | None = Field(default=None, alias="for", description="duration of the fault; none: to the end of the run")
     partition: Sides | None = Field(default=None, description="packets between hosts of different lists are dropped")
     hold: Sides | None = Field(default=None, description="packets between hosts of different lists arrive when the fault ends")
@@ -68,6 +82,8 @@ class Fault(BaseModel):
         default=None, description="two neighbours; rate or loss of the link from the first to the second changes"
     )
     crash: Hosts | None = Field(default=None, description="hosts that crash, and restart without state when the fault ends")
+    power: bool = Field(default=False, description="crash: the host is off, so that peers hear nothing instead of a reset")
+    disk: Literal["lose"] | None = Field(default=None, description="crash: lose: nothing that was stored is left")
     slow: Hosts | None = Field(default=None, description="hosts whose application takes time for every packet")
     drift: Hosts | None = Field(default=None, description="hosts whose clocks run fast or slow")
     step: Hosts | None = Field(default=None, description="hosts whose clocks jump forward")
@@ -100,6 +116,10 @@ class Fault(BaseModel):
         unexpected = sorted(written.difference(("at", verbs[0], *known.needs, *known.takes)))
         if unexpected:
             raise ValueError(f"{unexpected[0]!r} does not belong to {verbs[0]}")
+        if (self.at is None) == (self.when is None):
+            raise ValueError("either 'at' or, for a crash, 'when' says when it begins" if self.at is None else "'at' or 'when'")
+        if self.when is not None and len(self.crash or ()) != 1:
+            raise ValueError("a crash with 'when' is that of one host")
         if self.change is not None and self.rate is None and self.loss is None:
             raise ValueError("change needs 'rate' or 'loss'")
         if self.flap is not None and self.every is not None and self.every <= (self.lasts or 0.0):
@@ -110,10 +130,11 @@ class Fault(BaseModel):
     def _written(self) -> dict[str, Any]:
         """Serialize the verb and its keys, with defaults filled in."""
         known = VERBS[self.verb]
-        values = {"at": self.at, self.verb: getattr(self, self.verb)}
+        values = {} if self.at is None else {"at": self.at}
+        values[self.verb] = getattr(self, self.verb)
         for key in (*known.needs, *known.takes):
             value = getattr(self, "lasts" if key == "for" else key)
-            if value is not None:
+            if value is not None and (key != "power" or value):
                 values[key] = value * 8 if key == "rate" else value
         return values
 
@@ -143,8 +164,9 @@ def check(fault: Fault, topology: Topology) -> None:
             check_change(topology, *fault.change)
         elif fault.sides:
             sides_of(topology, fault.sides)
-        for name in fault.hosts:
-            members_of(topology, name)
+        names = [host for name in fault.hosts for host in members_of(topology, name)]
+        if fault.when is not None and len(names) > 1:
+            raise UsageError("a crash with 'when' is that of one host")
     except UsageError as error:
         raise ConfigError(f"{fault.verb}: value {getattr(fault, fault.verb)!r} is not allowed; {error}") from error
 
@@ -165,10 +187,51 @@ class CrashableProgram(Protocol):
         """Handle a crash of the host."""
 
 
-def plan(faults: Sequence[Fault], network: Network, programs: Mapping[str, CrashableProgram]) -> Faults:
-    """Schedule every fault in the network, before it runs; return the object that counts what the faults did."""
+class DecisionWatcher(Watcher):
+    """Counts the decisions of machines, and crashes hosts at those that faults name, after `begin_with`."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self._waiting = {fault.crash[0]: fault for fault in faults if fault.when is not None and fault.crash is not None}
+        self._counts: Counter[str] = Counter()
+        self._begin: Callable[[str, Fault], None] = lambda host, fault: None
+
+    def begin_with(self, begin: Callable[[str, Fault], None]) -> None:
+        """Call `begin(host, fault)` within the input of the machine that makes the decision."""
+        self._begin = begin
+
+    def decided(self, now: float, host: str, name: str, detail: object) -> None:
+        """Count a decision."""
+        del now, detail
+        fault = self._waiting.get(host)
+        if fault is None or fault.when is None or fault.when.decision != name:
+            return
+        self._counts[host] += 1
+        if self._counts[host] == fault.when.count:
+            del self._waiting[host]
+            self._begin(host, fault)
+
+
+def plan(
+    faults: Sequence[Fault],
+    network: Network,
+    programs: Mapping[str, CrashableProgram],
+    decisions: DecisionWatcher | None = None,
+) -> Faults:
+    """Schedule every fault in the network, before it runs; return the object that counts what the faults did.
+
+    `decisions` watches the network if there are faults with `when`.
+    """
     verbs = Faults(network)
+    if decisions is not None:
+
+        def begin(host: str, fault: Fault) -> None:
+            verbs.halt(host)
+            network.later(network.env.now, partial(_begin, fault, verbs, programs))
+
+        decisions.begin_with(begin)
     for fault in faults:
+        if fault.at is None:
+            continue
         if fault.change is not None:
             make_changeable(network, *fault.change)
         period = fault.every if fault.every is not None else 2 * (fault.lasts or 0.0)
@@ -193,7 +256,7 @@ def _crash(fault: Fault, verbs: Faults, programs: Mapping[str, CrashableProgram]
     names = _each(fault, verbs)
     for name in names:
         programs[name].crash()
-        verbs.crash(name)
+        verbs.crash(name, fault.power, fault.disk == "lose")
     return [partial(verbs.restart, name, programs[name].start) for name in names]
 
 

@@ -1,6 +1,5 @@
 """The protocol of a scenario: its name and parameters, checked against the settings of its config."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from math import inf
 from typing import Any
@@ -9,17 +8,14 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from experiments.scenario.protocol_modules import ProtocolModule, find_protocol, protocol_names
-from experiments.scenario.suggestion import did_you_mean, one_of
+from experiments.scenario.suggestion import one_of
+from experiments.scenario.user_settings import EXAMPLES, read_settings
 from experiments.scenario.validation_errors import shown
 from protocols.errors import ConfigError
 from protocols.settings import Setting, setting_of
 from protocols.spec import ProtocolSpec
-from topologies.units import format_rate, parse_duration, parse_rate, parse_size
 
 __all__ = ["ProtocolChoice"]
-
-READERS: dict[str, Callable[[Any], float]] = {"rate": parse_rate, "seconds": parse_duration, "bytes": parse_size}
-EXAMPLES = {"rate": "like 10Mbit", "seconds": "like 50ms", "bytes": "like 1400 or 16MB"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +77,7 @@ class ProtocolChoice:
     @classmethod
     def of(cls, name: str, given: dict[str, object], module: str = "") -> "ProtocolChoice":
         """Make the choice from a name, parameters as a user writes them, and a module. ConfigError as from `parse`."""
-        kind = find_protocol(name, module).spec.config
-        known = {item.name: setting_of(item) for item in fields(kind)}
-        for key, item in given.items():
-            if key not in known:
-                allowed = ", ".join(("name", *known)) + did_you_mean(key, known)
-                raise ConfigError(f"protocol.{key}: value {shown(item)} is not allowed; unknown key, known here: {allowed}")
-        read = {key: _read(key, item, known[key]) for key, item in given.items()}
-        try:
-            return cls(name, kind(**read), module)
-        except ConfigError as error:
-            key, _, why = str(error).partition(": ")
-            if key in given:
-                # Show the value as the user wrote it, not as a number.
-                why = f"{given[key]!r} is not allowed; {why.partition(' is not allowed; ')[2]}"
-            raise ConfigError(f"protocol.{key}: value {why}") from error
+        return cls(name, read_settings(find_protocol(name, module).spec.config, given, "protocol", ("name",)), module)
 
     def plain(self) -> dict[str, object]:
         """Return name, module and all parameters, in seconds, bytes and bytes per second."""
@@ -126,24 +108,6 @@ _MODULE_SCHEMA = {
     },
     "required": ["module"],
 }
-
-
-def _read(key: str, value: Any, known: Setting) -> Any:
-    """Read a value in the unit of its setting. ConfigError when it has no such unit or is out of range."""
-    reader = READERS.get(known.unit)
-    if reader is None:
-        return value
-    allowed = known.allowed
-    if known.unit == "rate":
-        allowed = f"a rate from {format_rate(known.low)} to {format_rate(known.high)}"
-    try:
-        number = reader(value)
-    except ConfigError as error:
-        example = EXAMPLES[known.unit]
-        raise ConfigError(f"protocol.{key}: value {value!r} is not allowed; {allowed}, {example}") from error
-    if not known.low <= number <= known.high:
-        raise ConfigError(f"protocol.{key}: value {value!r} is not allowed; {allowed}")
-    return number
 
 
 def _schema(name: str) -> dict[str, Any]:

@@ -10,23 +10,28 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from experiments.scenario.connections import Connections
 from experiments.scenario.cross_traffic import AnyTraffic
 from experiments.scenario.emulation_options import EmulationChoice
 from experiments.scenario.fault_schedule import Fault
 from experiments.scenario.fault_schedule import check as check_fault
 from experiments.scenario.files import override, read_yaml
-from experiments.scenario.foreign_nodes import NodeChoice, check_nodes
+from experiments.scenario.foreign_nodes import NodeChoice, check_nodes, check_roles
 from experiments.scenario.json_schema import describe_kinds
 from experiments.scenario.margins import Margins
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.protocol_modules import resolve_in
 from experiments.scenario.ready import find_scenario
 from experiments.scenario.validation_errors import validated
-from experiments.scenario.workload import Attendance, Workloads
+from experiments.workload.file import Attendance, FileWorkload
+from experiments.workload.publish import PublishWorkload
+from experiments.workload.subscribe import SubscribeWorkload
+from experiments.workload.workloads import Workloads
 from protocols.errors import ConfigError, UsageError
+from protocols.object_messaging import guarantees_of, roles_of
 from topologies.files import read_topology
 from topologies.generators import AnyTopology
-from topologies.spec import Topology
+from topologies.spec import Topology, with_router_machines
 from topologies.units import Duration
 
 __all__ = ["Scenario", "complete", "file_schema", "load", "parse", "read", "schema"]
@@ -35,6 +40,9 @@ __all__ = ["Scenario", "complete", "file_schema", "load", "parse", "read", "sche
 MEANINGLESS = ("engine", "capture", "trace", "series", "twin", "compare")
 """Keys that do not influence the result: how to run, what to record, and what to compare."""
 
+
+USUAL_SEGMENT = 1400
+"""Bytes of content in a packet of a protocol that has no such parameter."""
 
 CaseName: TypeAlias = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_-]*$")]
 
@@ -48,19 +56,20 @@ class Scenario(BaseModel):
     seed: int = Field(default=1, ge=0, lt=2**64, strict=True, description="seed of all random numbers of the run")
     topology: AnyTopology = Field(description="hosts, switches, routers and links; or {file: net.yaml}")
     protocol: ProtocolChoice = Field(description="name of the protocol, or {module: mine.py}, and its parameters")
-    workload: Workloads = Field(description="files to send: one workload or a list")
+    workload: Workloads = Field(description="files to send, messages to publish, subscriptions: one workload or a list")
     traffic: tuple[AnyTraffic, ...] = Field(
         default=(), fail_fast=True, description="cross traffic beside the session; simulator only"
     )
     receivers: tuple[Attendance, ...] = Field(default=(), fail_fast=True, description="receivers that join late or leave early")
     nodes: dict[str, NodeChoice] = Field(
-        default_factory=dict, description="programs of hosts other than mcastlab's own; Mininet only"
+        default_factory=dict, description="roles of nodes; and programs of hosts other than mcastlab's own, in Mininet only"
     )
     duration: Duration = Field(default=60.0, gt=0.0, description="time limit of the run")
     faults: tuple[Fault, ...] = Field(default=(), fail_fast=True, description="what goes wrong, and when")
     wire: Literal["objects", "bytes"] = Field(
         default="objects", description="simulator: pass messages as objects, or encode and decode them on the way"
     )
+    connections: Connections = Field(default_factory=Connections, description="TCP of protocols that use connections")
     emu: EmulationChoice = Field(default_factory=EmulationChoice, description="options of runs in Mininet")
     engine: Literal["auto", "strict", "fast"] = Field(
         default="auto",
@@ -96,17 +105,41 @@ class Scenario(BaseModel):
                 check_fault(fault, topology)
             except ConfigError as error:
                 raise ConfigError(f"faults.{n}.{error}") from error
-        if len(self.senders) == sum(map(topology.size, topology.host_nodes)):
+        if not self.subscriptions and len(self.senders) == sum(map(topology.size, topology.host_nodes)):
             raise ConfigError(f"workload: value {self.senders!r} of all 'from' is not allowed; at least one host receives")
         self._check_receivers(topology)
         check_nodes(self.nodes, self.protocol.name, self.protocol.config)
+        self._check_roles()
         return self
+
+    def _check_roles(self) -> None:
+        """ConfigError for a workload that the protocol can't carry, and for roles that are unknown or not taken."""
+        spec, needed = self.protocol.spec, {}
+        roles, guarantees = roles_of(spec), guarantees_of(spec)
+        for n, work in enumerate(self.workload):
+            if isinstance(work, FileWorkload):
+                if not spec.carries_files:
+                    raise ConfigError(
+                        f"workload.{n}.kind: value 'file' is not allowed; protocol {spec.name} carries publish and subscribe"
+                    )
+                continue
+            needed["publisher" if isinstance(work, PublishWorkload) else "subscriber"] = f"workload.{n}"
+            if isinstance(work, SubscribeWorkload) and work.selector and not guarantees.has_selectors:
+                raise ConfigError(
+                    f"workload.{n}.selector: value {work.selector!r} is not allowed; protocol {spec.name} has no selectors"
+                )
+        if self.publications and not self.subscriptions:
+            raise ConfigError("workload: nobody subscribes to what is published; add one of kind subscribe")
+        check_roles(self.nodes, roles, spec.name, needed)
 
     def named_hosts(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield every key that names hosts, with the names."""
         for n, work in enumerate(self.workload):
-            yield f"workload.{n}.from", (work.sender,)
-            yield f"workload.{n}.members", work.members or ()
+            if isinstance(work, FileWorkload):
+                yield f"workload.{n}.from", (work.sender,)
+                yield f"workload.{n}.members", work.members or ()
+            else:
+                yield f"workload.{n}.hosts", work.hosts
         for n, flow in enumerate(self.traffic):
             yield f"traffic.{n}.from", (flow.source,)
             yield f"traffic.{n}.to", (flow.sink,)
@@ -134,14 +167,69 @@ class Scenario(BaseModel):
         return {name: choice for name, choice in self.nodes.items() if choice.foreign}
 
     @property
+    def files(self) -> list[FileWorkload]:
+        """The workloads that send files."""
+        return [work for work in self.workload if isinstance(work, FileWorkload)]
+
+    @property
+    def publications(self) -> list[PublishWorkload]:
+        """The workloads that publish messages."""
+        return [work for work in self.workload if isinstance(work, PublishWorkload)]
+
+    @property
+    def subscriptions(self) -> list[SubscribeWorkload]:
+        """The workloads that subscribe to messages."""
+        return [work for work in self.workload if isinstance(work, SubscribeWorkload)]
+
+    @property
     def senders(self) -> list[str]:
-        """The hosts that send, each once, in the order of the workload."""
-        return list(dict.fromkeys(work.sender for work in self.workload))
+        """The hosts that send files, each once, in the order of the workload, then the names of those that publish."""
+        named = [host for work in self.publications for name in work.hosts for host in self._hosts_of(name)]
+        return list(dict.fromkeys([*(work.sender for work in self.files), *named]))
+
+    def under(self, choice: ProtocolChoice) -> "Scenario":
+        """Return the scenario with another protocol, without the roles of nodes that it does not have.
+
+        ConfigError if a role it needs is not taken.
+        """
+        roles = roles_of(choice.spec)
+        nodes = {name: node for name, node in self.nodes.items() if node.role is None or node.role in roles}
+        other = self.model_copy(update={"protocol": choice, "nodes": nodes})
+        other._check_roles()
+        return other
+
+    @property
+    def segment(self) -> int:
+        """Bytes of content in a packet."""
+        return int(getattr(self.protocol.config, "segment", USUAL_SEGMENT))
+
+    @property
+    def scopes(self) -> dict[str, int]:
+        """The TTLs of multicast packets, by host; those of other hosts have no limit."""
+        found = {work.sender: work.ttl for work in self.files if work.ttl is not None}
+        for work in self.publications:
+            if work.ttl is not None:
+                found |= dict.fromkeys([host for name in work.hosts for host in self._hosts_of(name)], work.ttl)
+        return found
+
+    @property
+    def all_faults(self) -> tuple[Fault, ...]:
+        """The faults, and the slow applications of subscribers."""
+        slow = [work for work in self.subscriptions if work.slow is not None]
+        return (*self.faults, *(_slow_application(work) for work in slow))
+
+    def _hosts_of(self, name: str) -> list[str]:
+        return self.build_topology().hosts_of(name)
 
     def build_topology(self) -> Topology:
         """Build the topology of the scenario. ConfigError names the key that is wrong."""
         try:
-            return self.topology.build()
+            topology = self.topology.build()
+            named = [name for name, choice in self.nodes.items() if choice.role is not None]
+            named += [name for work in self.publications for name in work.hosts]
+            named += [name for work in self.subscriptions for name in work.hosts]
+            routers = [name for name in named if name in topology.switches and topology.node(name).kind == "router"]
+            return with_router_machines(topology, dict.fromkeys(routers)) if routers else topology
         except ConfigError as error:
             key, _, why = str(error).partition(": ")
             if " " in key or " is not allowed; " not in why:
@@ -165,12 +253,22 @@ class Scenario(BaseModel):
             # Which keys they are changes nothing but the bytes of MACs.
             rest = {key: value for key, value in meaning["protocol"].items() if key != "key_file"}
             meaning["protocol"] = rest | {"key_file": True} if meaning["protocol"]["key_file"] else rest
-        if not self.foreign:
+        if not any(choice.foreign or choice.role for choice in self.nodes.values()):
             del meaning["nodes"]
+        # Where stores are kept; a digest can't know what is in them.
+        del meaning["emu"]["disk"]
+        if self.connections == Connections():
+            del meaning["connections"]
         if self.emu.trunk == "any":
             del meaning["emu"]["trunk"]
         text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
+
+
+def _slow_application(work: SubscribeWorkload) -> Fault:
+    """Return the fault that makes the hosts of a slow subscriber slow while it is subscribed."""
+    span = {} if work.until is None else {"for": work.until - work.at}
+    return Fault.model_validate({"at": work.at, "slow": work.hosts, "takes": work.slow, "room": work.room, **span})
 
 
 def load(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> Scenario:

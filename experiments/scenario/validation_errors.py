@@ -102,12 +102,21 @@ def _resolve(schema: Mapping[str, Any], node: Mapping[str, Any], data: object) -
     while True:
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rpartition("/")[2]]
-        elif "discriminator" in node and isinstance(data, Mapping) and "kind" in data:
-            node = {"$ref": node["discriminator"]["mapping"][data["kind"]]}
+        elif "discriminator" in node and isinstance(data, Mapping) and (kind := _kind(schema, node, data)) is not None:
+            node = {"$ref": node["discriminator"]["mapping"][kind]}
         elif "anyOf" in node:
             node = _branch(schema, node["anyOf"], data)
         else:
             return node
+
+
+def _kind(schema: Mapping[str, Any], node: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+    """Return the kind of a value, or of one without a kind the only kind that has a default; None without such a kind."""
+    if "kind" in data:
+        return data["kind"]
+    found = {kind: _resolve(schema, {"$ref": ref}, None) for kind, ref in node["discriminator"]["mapping"].items()}
+    usual = [kind for kind, branch in found.items() if "default" in branch.get("properties", {}).get("kind", {})]
+    return usual[0] if len(usual) == 1 else None
 
 
 def _branch(schema: Mapping[str, Any], branches: Sequence[Mapping[str, Any]], data: object) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from protocols.machine import Address, Machine, Message
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
 
-__all__ = ["Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", "OwnState", "Overheard", "fan_out"]
+__all__ = ["Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", "Other", "OwnState", "Overheard", "fan_out"]
 
 
 _NO_SLOTS = ()
@@ -28,6 +28,8 @@ _NO_SLOTS = ()
 
 Applied: TypeAlias = "tuple[list[Any], list[Any], list[Any], list[Any]]"
 """Machines by the effect of a message: no effect beyond advancing; advanced and attentive; advanced; to be called singly."""
+Other: TypeAlias = "tuple[int, Machine, bool]"
+"""A machine beside those of a group, the index of its member, and whether only feedback has an effect on it."""
 Overheard: TypeAlias = "tuple[list[Any], list[Any]]"
 """Machines that are attentive now, and the others."""
 
@@ -137,12 +139,19 @@ class FastMachine(Machine):
 
     plans_bursts: ClassVar[bool] = False
     """Whether `plan_bursts` may return anything."""
+    takes_feedback_only: ClassVar[bool] = False
+    """Whether all other messages have no effect on the machine."""
 
     def leave_lockstep(self) -> None:
         """Become independent of the coordinator; called before every input that does not come through it."""
         coordinator = self.fast_state.coordinator
         if coordinator is not None:
             coordinator.release(self)
+
+    def leave_lockstep_for(self, message: Message) -> None:
+        """As `leave_lockstep`, before the machine receives a message that the coordinator does not deliver."""
+        del message
+        self.leave_lockstep()
 
     def wake_in_lockstep(self, now: float) -> None:
         """Do what is due without leaving the lockstep group, and move the deadline; leave the group if that is impossible."""
@@ -154,12 +163,13 @@ class FastMachine(Machine):
         return ()
 
     @staticmethod
-    def make_group(machines: list[Any]) -> Any:
-        """Return a `protocols.fast.group.MachineGroup` of machines that receive the same messages, some of them of this class.
+    def make_group(machines: list[Any], others: list[Other]) -> Any:
+        """Return a `protocols.fast.group.MachineGroup` of machines of this class that receive the same messages.
 
-        None: they are called singly.
+        `machines` may be used as it is; None in it stands for a member of another class. `others` receive the messages, too.
+        None: the machines are called singly.
         """
-        del machines
+        del machines, others
         return None
 
     @staticmethod

@@ -36,7 +36,7 @@ class DeferredLosses:
         self._latest: tuple[int, Sequence[int]] = -1, ()
 
     def add(
-        self, missed: "Iterable[Missed]", machines: "list[FastMachine]", coordinator: "Coordinator", heard: float
+        self, missed: "Iterable[Missed]", machines: "Sequence[FastMachine | None]", coordinator: "Coordinator", heard: float
     ) -> "list[tuple[Hashable, int, list[FastMachine]]]":
         """Record the losses of those of `machines` that `coordinator` advances. All received their last message at `heard`.
 
@@ -50,7 +50,7 @@ class DeferredLosses:
             losers: list[FastMachine] = []
             for index in lost_by:
                 machine = machines[index]
-                if machine.fast_state.coordinator is coordinator:
+                if machine is not None and machine.fast_state.coordinator is coordinator:
                     losers.append(machine)
                     known = deferred.get(machine)
                     if known is None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from protocols.fast.contract import FastMachine
     from protocols.fast.lookahead import Burst
 
-__all__ = ["Late", "MachineGroup"]
+__all__ = ["Late", "MachineGroup", "SenderGroup"]
 
 
 class Late(Protocol):
@@ -31,31 +31,52 @@ class Late(Protocol):
 class MachineGroup(ABC):
     """The machines that receive the same messages; those in the same state are advanced together.
 
-    Messages that some machines lose are given with the indices of these. While a lookahead is active (`late`), it advances the
-    group over the messages of bursts by `defer` and `move`, and calls `pass_on` for those that must be delivered at their time.
+    Messages that some machines lose are given with the indices of these.
     """
 
-    __slots__ = ("_position", "late", "send_batch")
+    __slots__ = ("send_batch",)
 
     def __init__(self) -> None:
-        # That of the machines in lockstep.
-        self._position: object = object()
         self.send_batch: Callable[[FeedbackBatch, float], None] | None = None
         """Sends what several machines of the group send at one instant (seconds); None: each sends on its own."""
-        self.late: Late | None = None
-        """The lookahead that advances the group, if any."""
 
     @abstractmethod
     def tell(self, message: Message, source: Address, to: Address, now: float, lost_by: Sequence[int]) -> None:
         """Deliver a message to all machines but those at the indices `lost_by`."""
 
     @abstractmethod
-    def release(self, machine: Any) -> None:
-        """Update the machine's own state, because it gets an input of its own; it has diverged then."""
+    def follow(self, burst: "Burst") -> "SenderGroup":
+        """Return the group that is advanced over the messages of this burst and others of its sender."""
 
     @abstractmethod
     def dissolve(self) -> None:
         """Make every machine independent; the group is not used any more."""
+
+
+class SenderGroup(MachineGroup):
+    """The machines of a group as the receivers of one sender.
+
+    While a lookahead is active (`late`), it advances the group over the messages of bursts by `defer` and `move`, and calls
+    `pass_on` for those that must be delivered at their time.
+    """
+
+    __slots__ = ("_position", "late")
+
+    def __init__(self) -> None:
+        super().__init__()
+        # That of the machines in lockstep.
+        self._position: object = object()
+        self.late: Late | None = None
+        """The lookahead that advances the group, if any."""
+
+    def follow(self, burst: "Burst") -> "SenderGroup":
+        """Return the group."""
+        del burst
+        return self
+
+    @abstractmethod
+    def release(self, machine: Any) -> None:
+        """Update the machine's own state, because it gets an input of its own; it has diverged then."""
 
     @abstractmethod
     def stands_at(self, position: object) -> bool:

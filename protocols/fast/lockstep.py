@@ -10,12 +10,12 @@ is that of plain machines called one by one.
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from protocols.fast.contract import FastMachine, FastMessage, FastState, OwnState, fan_out
+from protocols.fast.contract import FastMachine, FastMessage, FastState
 from protocols.fast.deferred import DeferredLosses, Missed
-from protocols.fast.group import MachineGroup
+from protocols.fast.group import SenderGroup
 from protocols.fast.index import PartIndex, QuietQueue
 from protocols.fast.overhearers import Overhearers
-from protocols.machine import Address, Machine, Message
+from protocols.machine import Address, Message
 
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
@@ -26,37 +26,10 @@ _QUIET, _LISTED = object(), object()
 """Instead of what machines wait for: they are in the `QuietQueue`; they stay where they are listed."""
 
 
-class _PlainMember(FastMachine):
-    """A machine without a fast state among others that have one: it receives every message singly."""
+class LockstepGroup(SenderGroup):
+    """The machines that receive the same messages of one sender, e.g. the members of a multicast group behind one switch.
 
-    __slots__ = ("_inner", "fast_state")
-
-    def __init__(self, inner: Machine) -> None:
-        super().__init__(inner.ports)
-        self._inner = inner
-        self.fast_state = OwnState()
-
-    def start(self, now: float) -> None:
-        """Start the machine."""
-        self._inner.start(now)
-
-    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Pass the message on."""
-        self._inner.receive(message, source, to, now)
-
-    def wake(self, now: float) -> None:
-        """Wake the machine."""
-        self._inner.wake(now)
-
-    def counts(self) -> dict[str, int]:
-        """Return the counters of the machine."""
-        return self._inner.counts()
-
-
-class LockstepGroup(MachineGroup):
-    """The machines that receive the same messages, e.g. the members of a multicast group behind one switch.
-
-    `machines` is not copied and must not change; messages that some of them lose are given with the indices of these.
+    `machines`, all of one class, is not copied and must not change. None stands for a member that does not take part.
     """
 
     __slots__ = (
@@ -66,6 +39,7 @@ class LockstepGroup(MachineGroup):
         "_lacking",
         "_last_heard",
         "_machines",
+        "_members",
         "_overhearers",
         "_quiet",
         "_receive_batch",
@@ -74,21 +48,20 @@ class LockstepGroup(MachineGroup):
 
     def __init__(self, machines: list[Any]) -> None:
         super().__init__()
-        kind = type(machines[0])
-        are_alike = all(type(machine) is kind for machine in machines)
-        if not are_alike:
-            machines = [machine if isinstance(machine, FastMachine) else _PlainMember(machine) for machine in machines]
+        # By index, and those that take part.
         self._machines: list[FastMachine] = machines
-        self._receive_batch: Callable[..., None] = machines[0].receive_batch if are_alike else fan_out
+        self._members: list[FastMachine] = [each for each in machines if each is not None] if None in machines else machines
+        kind = type(self._members[0])
+        self._receive_batch: Callable[..., None] = kind.receive_batch
         self._last_heard = 0.0
         self._duplicates = 0
-        self._diverged: list[FastMachine] = list(self._machines)
+        self._diverged: list[FastMachine] = list(self._members)
         # In lockstep, but called when a message concerns them: incomplete machines by what they lack, and either by what else
         # they wait for or until when they are quiet; attentive ones. Machines that have left the group since are skipped.
         self._lacking = PartIndex()
         self._waiting: dict[Any, list[FastMachine]] = {}
         self._quiet = QuietQueue()
-        own = machines[0].make_overhearers(self) if are_alike else None
+        own = kind.make_overhearers(self)
         self._overhearers: Overhearers = Overhearers(self) if own is None else own
         self._deferred = DeferredLosses()
 
@@ -166,7 +139,9 @@ class LockstepGroup(MachineGroup):
 
     def _at(self, indices: Sequence[int]) -> list[FastMachine]:
         machines = self._machines
-        return [machines[index] for index in indices]
+        if self._members is machines:
+            return [machines[index] for index in indices]
+        return [machine for index in indices if (machine := machines[index]) is not None]
 
     # -- deferred losses -------------------------------------------------------------------------------------------
 
@@ -381,8 +356,8 @@ class LockstepGroup(MachineGroup):
         self, message: Message, next_state: Any, source: Address, to: Address, now: float, lost_by: list[FastMachine]
     ) -> None:
         """Call all machines; those at `next_state` afterwards are in lockstep."""
-        machines = self._machines
-        for machine in machines:
+        members = self._members
+        for machine in members:
             if machine.fast_state.coordinator is self:
                 self._update(machine)
             else:
@@ -391,7 +366,7 @@ class LockstepGroup(MachineGroup):
         self._clear()
         self._position = next_state if next_state is not None else object()
         self._last_heard = now
-        self._call(_without(list(machines), lost_by), message, source, to, now)
+        self._call(_without(list(members), lost_by), message, source, to, now)
 
     # -- membership ------------------------------------------------------------------------------------------------
 
@@ -429,7 +404,7 @@ class LockstepGroup(MachineGroup):
         if self.late is not None:
             self.late.unfold()
         self.call_in()
-        for machine in self._machines:
+        for machine in self._members:
             if machine.fast_state.coordinator is self:
                 self._update(machine)
         self._position = object()

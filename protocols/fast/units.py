@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from mypy_extensions import mypyc_attr, trait
 
-from protocols.fast.contract import FastMachine, FastMessage, FastState
+from protocols.fast.contract import FastMachine, FastMessage, FastState, Other
 from protocols.fast.deferred import Missed
 from protocols.fast.feedback import FeedbackBatch
-from protocols.fast.group import MachineGroup
+from protocols.fast.group import MachineGroup, SenderGroup
 from protocols.machine import Address, Message, Packet
 
 if TYPE_CHECKING:
@@ -65,10 +65,9 @@ class UnitMachine(FastMachine):
     """Whether a machine sends something when it only advances (`acknowledge_batch`)."""
 
     @staticmethod
-    def make_group(machines: list[Any]) -> MachineGroup | None:
-        """Return a group of these machines; None if they are not all of one class."""
-        kind = type(machines[0])
-        return UnitGroup(machines) if all(type(machine) is kind for machine in machines) else None
+    def make_group(machines: list[Any], others: list[Other]) -> MachineGroup | None:
+        """Return a group of these machines; None if there are others."""
+        return None if others or None in machines else UnitGroup(machines)
 
     @staticmethod
     def subject_of(feedback: Message, position: Any) -> Hashable:
@@ -89,7 +88,7 @@ class UnitMachine(FastMachine):
         return None
 
 
-class UnitGroup(MachineGroup):
+class UnitGroup(SenderGroup):
     """See the module. `machines` is not copied and must not change."""
 
     __slots__ = (

@@ -16,13 +16,13 @@ from zfec import Decoder, Encoder
 
 from protocols.errors import UsageError
 
-__all__ = ["MAX_SYMBOLS", "decode", "encode"]
+__all__ = ["MAX_SYMBOLS", "decode_8", "encode_8"]
 
 MAX_SYMBOLS = 255
 """Most source and parity symbols a block may have together."""
 
 
-def encode(k: int, parity: int, sources: Sequence[bytes], wanted: Sequence[int]) -> list[bytes]:
+def encode_8(k: int, parity: int, sources: Sequence[bytes], wanted: Sequence[int]) -> list[bytes]:
     """Return the parity symbols numbered `wanted` (0 to parity - 1) of the block with these `sources`.
 
     Raises UsageError for a block size or parity numbers out of range.
@@ -33,7 +33,7 @@ def encode(k: int, parity: int, sources: Sequence[bytes], wanted: Sequence[int])
     return cast(list[bytes], _encoder(k, parity).encode(_filled(sources, size, k), tuple(k + j for j in wanted)))
 
 
-def decode(k: int, parity: int, count: int, sources: Mapping[int, bytes], parities: Mapping[int, bytes]) -> dict[int, bytes]:
+def decode_8(k: int, parity: int, count: int, sources: Mapping[int, bytes], parities: Mapping[int, bytes]) -> dict[int, bytes]:
     """Return the missing ones of the `count` source symbols of a block, by index.
 
     `sources` and `parities` are the symbols received, by index. As many parity symbols are used as source symbols are missing;

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from protocols.errors import ConfigError
+from protocols.fec import MOST_SYMBOLS
 from protocols.settings import check, setting
 
 __all__ = ["NormConfig"]
@@ -16,10 +17,19 @@ class NormConfig:
         125_000.0, "rate", 1.0, 1e12, help="transmission rate, UDP payload bytes per second", source="RFC 5740 5.2"
     )
     segment: int = setting(1400, "bytes", 8, 65_000, help="payload of one DATA message", source="RFC 5740 5.1.1")
-    block: int = setting(64, "count", 1, 255, help="source symbols per FEC block", source="RFC 5052 9.1")
-    parity: int = setting(16, "count", 0, 254, help="parity symbols per FEC block", source="RFC 5510 8")
-    auto_parity: int = setting(0, "count", 0, 254, help="parity symbols sent with every block", source="RFC 5740 5.2")
-    fec: int = setting(5, "choice", choices=(0, 5, 129), help="fec_id: no-code, RS GF(2^8), small block", source="RFC 5445")
+    block: int = setting(64, "count", 1, 65_535, help="source symbols per FEC block", source="RFC 5052 9.1")
+    parity: int = setting(16, "count", 0, 65_534, help="parity symbols per FEC block", source="RFC 5510 8")
+    auto_parity: int = setting(0, "count", 0, 65_534, help="parity symbols sent with every block", source="RFC 5740 5.2")
+    fec: int = setting(
+        5, "choice", choices=(0, 2, 5, 129), help="fec_id: no-code, RS GF(2^m), RS GF(2^8), small block", source="RFC 5445"
+    )
+    fec_m: int = setting(
+        8,
+        "choice",
+        choices=(8, 16),
+        help="m of fec 2, bits: with 16 a block may have more than 255 symbols",
+        source="RFC 5510 8",
+    )
     grtt: float = setting(
         0.25, "seconds", 1e-3, 1000.0, help="initial estimate of the group round-trip time", source="RFC 5740 5.5.1"
     )
@@ -71,8 +81,15 @@ class NormConfig:
 
     def __post_init__(self) -> None:
         check(self)
-        if self.block + self.parity > 255:
-            raise ConfigError(f"parity: {self.parity!r} is not allowed; block + parity is at most 255 (block is {self.block})")
+        if self.fec_m == 16 and self.fec != 2:
+            raise ConfigError(f"fec_m: 16 is not allowed; 8 with fec {self.fec}")
+        most = MOST_SYMBOLS[self.fec_m]
+        if self.block + self.parity > most:
+            hint = "" if self.fec_m == 16 else f"; {MOST_SYMBOLS[16]} with fec 2 and fec_m 16"
+            allowed = f"block + parity is at most {most} (block is {self.block}){hint}"
+            raise ConfigError(f"parity: {self.parity!r} is not allowed; {allowed}")
+        if self.fec_m == 16 and self.parity and self.segment & 1:
+            raise ConfigError(f"segment: {self.segment!r} is not allowed; an even number with fec_m 16")
         if self.auto_parity > self.parity:
             raise ConfigError(f"auto_parity: {self.auto_parity!r} is not allowed; at most parity ({self.parity})")
         if self.fec == 0 and self.parity:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from protocols.norm.config import NormConfig
 from protocols.norm.identity import info_identity
-from protocols.norm.messages import EMPTY_OBJECT, Data, DataRun, Flush, Info, Origin, Probe, Squelch
+from protocols.norm.messages import Data, DataRun, Flush, Info, Origin, Probe, Squelch
 from protocols.norm.position import Point
 from protocols.norm.tx_object import TxObject
 
@@ -49,6 +49,7 @@ class MessageFactory:
         key, fti = item.object_id, item.fti
         number, flags = self._number(), item.flags | repair
         self.tx_point = (key, block, symbol)
+        block &= item.block_mask
         return self.data_type(self.origin, number, flags, fti.fec_id, key, block, symbol, length, fti, payload, size, identity)
 
     @property
@@ -61,7 +62,7 @@ class MessageFactory:
         symbols, identity = item.payloads(block, symbol, count)
         number, self.ordinal = self.ordinal & 0xFFFF, self.ordinal + count
         self.tx_point = (item.object_id, block, symbol + count - 1)
-        at, length = (item.object_id, block, symbol), item.partition.length(block)
+        at, length = (item.object_id, block & item.block_mask, symbol), item.partition.length(block)
         return DataRun(self.origin, number, item.flags | repair, *at, length, item.fti, symbols, identity)
 
     def info(self, item: TxObject, repair: int) -> Info:
@@ -73,21 +74,17 @@ class MessageFactory:
 
     def flush(self, item: TxObject) -> Flush:
         """Make a CMD(FLUSH): everything through the end of this object was sent."""
-        fec = self._config.fec
-        block, symbol, length = *EMPTY_OBJECT[fec], 0
-        if item.partition.blocks:
-            block = item.partition.blocks - 1
-            length = item.partition.length(block)
-            symbol = length - 1
-        return self.flush_type(self.origin, self._number(), fec, item.object_id, block, symbol, length)
+        block, symbol = item.end
+        length = item.partition.length(block) if item.partition.blocks else 0
+        return self.flush_type(self.origin, self._number(), self._config.fec, item.object_id, block, symbol, length)
 
-    def squelch(self, first: int, length: int, invalid: Iterable[int]) -> Squelch:
-        """Make a CMD(SQUELCH): objects before `first` can't be repaired, nor can the `invalid`.
+    def squelch(self, first: int, block: int, length: int, invalid: Iterable[int]) -> Squelch:
+        """Make a CMD(SQUELCH): what is before this block of object `first` can't be repaired, nor can the `invalid` objects.
 
-        `length` is the number of source symbols of the first block of object `first`.
+        `length` is the number of source symbols of the block.
         """
         gone = tuple(sorted(invalid)[: self._config.segment // 2])
-        return self.squelch_type(self.origin, self._number(), self._config.fec, first, 0, 0, length, gone)
+        return self.squelch_type(self.origin, self._number(), self._config.fec, first, block, 0, length, gone)
 
     def probe(self, sequence: int, clock: int, rate: int | None) -> Probe:
         """Make a CMD(CC) that probes the round-trip time; `clock` is the sender's in microseconds, `rate` a 16-bit code."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple
 
-from protocols.fec import MAX_SYMBOLS
+from protocols.fec import ELEMENT_BITS, MOST_SYMBOLS
 from protocols.machine import Message
 from protocols.norm.partition import Partition
 from protocols.run import Run
@@ -70,8 +70,14 @@ LEVEL_BLOCK: Final = 2
 LEVEL_INFO: Final = 4
 LEVEL_OBJECT: Final = 8
 _BRIEF: Final = 2
-EMPTY_OBJECT: Final = {0: (0xFFFF, 0xFFFF), 5: (0xFFFFFF, 0xFF), 129: (0xFFFFFFFF, 0xFFFF)}
-"""(block, symbol) that FLUSH names for an object without symbols, by fec_id: the number before the first."""
+EMPTY_OBJECT: Final = {
+    (0, 8): (0xFFFF, 0xFFFF),
+    (2, 8): (0xFFFFFF, 0xFF),
+    (2, 16): (0xFFFF, 0xFFFF),
+    (5, 8): (0xFFFFFF, 0xFF),
+    (129, 8): (0xFFFFFFFF, 0xFFFF),
+}
+"""(block, symbol) that FLUSH names for an object without symbols, by fec_id and m: the number before the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +104,25 @@ class Fti:
     """Bits per FEC symbol element; carried on the wire by fec_id 2 only."""
     partition: Partition = field(init=False, compare=False, repr=False)
     usable: int = field(init=False, compare=False, repr=False)
-    """Parity symbols per block that this implementation can decode: none of GF(2^16) (fec_id 2 with m = 16)."""
+    """Parity symbols per block that can be decoded.
+
+    None of elements of 16 bits if parity symbols may have an odd number of bytes: NRL NORM does not send the second byte of
+    their last element.
+    """
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "partition", Partition(self.object_size, self.segment, self.block))
-        object.__setattr__(self, "usable", self.parity if self.m == 8 and self.block + self.parity <= MAX_SYMBOLS else 0)
+        object.__setattr__(self, "usable", self.parity if self._is_decodable() else 0)
+
+    def parity_size(self, block: int) -> int:
+        """Return the bytes of a parity symbol of a block: those of its longest segment, or of whole symbol elements."""
+        size = self.partition.vector(block)
+        return size + (size & 1) if self.m == 16 else size
+
+    def _is_decodable(self) -> bool:
+        partition = self.partition
+        is_whole = self.m == 8 or not (self.segment & 1 or (partition.blocks and partition.vector(partition.blocks - 1) & 1))
+        return is_whole and self.block + self.parity <= MOST_SYMBOLS.get(self.m, 0)
 
 
 class NormMessage(Message):
@@ -328,6 +348,11 @@ class Flush(Command):
     def brief(self) -> str:
         """The last symbol sent."""
         return f"{self.object_id}.{self.block}.{self.symbol}"
+
+    @property
+    def is_of_empty_object(self) -> bool:
+        """Whether it names the end of an object without symbols."""
+        return (self.block, self.symbol) in (EMPTY_OBJECT.get((self.fec_id, m)) for m in ELEMENT_BITS)
 
 
 @dataclass(slots=True)

@@ -246,7 +246,7 @@ def missing_before(objects: Objects, point: Point, fec_id: int, most: float = in
         if item is None:
             _add_object(ranges, LEVEL_OBJECT, key, fec_id)
         elif order < 0:
-            _add_parts(ranges, item, (item.fti.partition.blocks, 0), fec_id, most)
+            _add_parts(ranges, item, item.end, fec_id, most)
         else:
             _add_parts(ranges, item, (block, symbol), fec_id, most)
     return ranges
@@ -282,7 +282,7 @@ def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int
             return
         if number < block:
             _add_block(ranges, item, number, missing, fec_id)
-        elif number == block and not item.fti.usable:
+        elif number == block and (item.is_stream or not item.fti.usable):
             for start, end in bit_runs(missing & (1 << symbol) - 1):
                 _add_run(ranges, item, number, start, end, fec_id)
 
@@ -336,7 +336,7 @@ def is_covered(objects: Objects, point: Point, asked: RequestedRepairs, most: fl
             continue
         if item is None:
             return False
-        limit = point if order == 0 else (key, item.fti.partition.blocks, 0)
+        limit = point if order == 0 else (key, *item.end)
         if not _is_object_covered(item, limit, asked, most):
             return False
     return True
@@ -377,7 +377,7 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
             covered = count >= lacking and is_block_covered(item, block, missing, asked.symbols[key, block])
             if not covered and not (blocks and asked.has_blocks(key, block, block)):
                 return False
-        elif block == end and not usable and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
+        elif block == end and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
             return False
     return True
 

@@ -73,6 +73,6 @@ class ParityStore:
 def _encoded(fti: Fti, orders: Sequence[BlockOrder]) -> _Symbols:
     """Return the parity symbols of some blocks; pure, so that any thread can compute them."""
     return {
-        block: dict(zip(numbers, encode(fti.block, fti.parity, sources, numbers), strict=True))
+        block: dict(zip(numbers, encode(fti.block, fti.parity, sources, numbers, fti.m), strict=True))
         for block, sources, numbers in orders
     }

@@ -1,6 +1,11 @@
 """The partition of an object into FEC blocks and segments (RFC 5052 9.1), and the dense numbering of its symbols."""
 
-__all__ = ["Partition"]
+from typing import Final
+
+__all__ = ["BLOCK_COUNTS", "Partition"]
+
+BLOCK_COUNTS: Final = {(0, 8): 1 << 16, (2, 8): 1 << 24, (2, 16): 1 << 16, (5, 8): 1 << 24, (129, 8): 1 << 32}
+"""Blocks that a payload id can number, by fec_id and m (RFC 5445, RFC 5510). Those of a stream begin again at 0."""
 
 
 class Partition:

@@ -9,8 +9,8 @@ from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.sender_host import note_host
-from protocols.norm.sender_state import SenderState
 from protocols.norm.session import Session
+from protocols.norm.stream_reception import StreamSenderState
 
 __all__ = ["NormReceiver"]
 
@@ -30,7 +30,7 @@ class NormReceiver(Machine):
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         super().__init__(ports)
         self.session = Session(ports, config, node, group)
-        self._senders: DeadlineMap[SenderState] = DeadlineMap()
+        self._senders: DeadlineMap[StreamSenderState] = DeadlineMap()
         self._newcomers = SourceLimit(NEW_SENDERS)
 
     def start(self, now: float) -> None:
@@ -93,24 +93,24 @@ class NormReceiver(Machine):
             "bytes of parity": (max((item.held for item in items), default=0), self.session.config.buffer),
         }
 
-    def senders(self) -> Collection[SenderState]:
+    def senders(self) -> Collection[StreamSenderState]:
         """Return the state of every sender a message was received from."""
         return self._senders.values()
 
-    def settle(self, sender: SenderState) -> None:
+    def settle(self, sender: StreamSenderState) -> None:
         """Set the deadline; called after every input that may have changed when this sender is to be woken."""
         self._senders.note(sender.node, sender.deadline())
         self._due(self._senders.deadline())
 
-    def _known(self, node: int) -> SenderState | None:
+    def _known(self, node: int) -> StreamSenderState | None:
         """Return the state of the sender `node`; None if no message of it was received."""
         return self._senders.get(node)
 
-    def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
+    def _sender(self, node: int, source: Address, now: float) -> StreamSenderState | None:
         """Return the state of the sender `node`, new with its first message; None for a message that is to be ignored."""
         known = self._senders.get(node)
         if known is None and self._newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
-            known = self._senders[node] = SenderState(self.session)
+            known = self._senders[node] = StreamSenderState(self.session)
             self.ports.notify(SenderHeard(node))
         return known if known is not None and (known.source == source or note_host(known, source, now)) else None
 

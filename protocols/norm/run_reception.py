@@ -7,11 +7,12 @@ from math import inf
 
 from protocols.machine import Address
 from protocols.norm.limits import NEW_SENDERS_RATE
-from protocols.norm.messages import FLAG_REPAIR, DataRun
+from protocols.norm.messages import FLAG_REPAIR, FLAG_STREAM, DataRun
 from protocols.norm.position import TransmitPosition
-from protocols.norm.receiver import NormReceiver
 from protocols.norm.sender_host import is_sent_by
 from protocols.norm.sender_state import SenderState
+from protocols.norm.stream_receiver import NormStreamReceiver
+from protocols.norm.stream_reception import StreamSenderState
 from protocols.norm.wire.preview import feedback_to, sender_in
 from protocols.run import Run
 from protocols.serial import ahead
@@ -22,8 +23,8 @@ LONGEST_FEEDBACK = 8192
 """Bytes of feedback from which on it is not overheard; NACKs are no longer than a segment (RFC 5740 4.3.1)."""
 
 
-class NormBatchReceiver(NormReceiver):
-    """A `NormReceiver` that takes runs, too, and chooses packets before they are decoded."""
+class NormBatchReceiver(NormStreamReceiver):
+    """A `NormStreamReceiver` that takes runs, too, and chooses packets before they are decoded."""
 
     __slots__ = ()
 
@@ -35,7 +36,7 @@ class NormBatchReceiver(NormReceiver):
             for message in run.messages():
                 self.receive(message, source, to, now)
         else:
-            _receive(sender, run, now)
+            (_receive_stream if run.flags & FLAG_STREAM else _receive)(sender, run, now)
             self.settle(sender)
 
     def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
@@ -75,6 +76,17 @@ def _receive(state: SenderState, run: DataRun, now: float) -> None:
     elif _repairs(state, run, now):
         _fill(state, run, now)
     else:
+        for message in run.messages():
+            state.receive(message, now)
+
+
+def _receive_stream(state: StreamSenderState, run: DataRun, now: float) -> None:
+    """Process the messages of a run of a stream, at once as far as they only continue it."""
+    if state.store_run(run, now):
+        return
+    state.receive(next(run.messages()), now)
+    run = run.rest()
+    if run.symbols and not state.store_run(run, now):
         for message in run.messages():
             state.receive(message, now)
 

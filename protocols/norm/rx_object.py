@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from protocols.fec import decode
 from protocols.machine import Sink
@@ -23,6 +23,8 @@ class RxObject:
     Content goes to the sink at once; only parity waits here for its block. A failing sink raises OSError out of any method.
     """
 
+    is_stream: ClassVar[bool] = False
+    """Whether more content may come behind its end, so that what is missing of its last block is requested by name."""
     __slots__ = (
         "_held",
         "_stored",
@@ -48,6 +50,11 @@ class RxObject:
         """Block -> bit mask of the parity symbols received, bit 0 for the first; of blocks that are still incomplete."""
         self._stored: dict[tuple[int, int], bytes] | None = None
         self._held = 0
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """The (block, symbol) behind the last symbol that was sent, if objects behind this one have begun."""
+        return self.fti.partition.blocks, 0
 
     @property
     def has_no_gaps(self) -> bool:
@@ -221,18 +228,20 @@ class RxObject:
                 at = (index - start) * partition.segment
                 sources[index] = data[at : at + partition.segment]
         parities = {number: self._stored[block, number] for number in range(have.bit_length()) if have >> number & 1}
-        for index, payload in decode(fti.block, fti.parity, length, sources, parities).items():
+        for index, payload in decode(fti.block, fti.parity, length, sources, parities, fti.m).items():
             self.write(block, index, payload[: partition.payload(first + index)])
 
 
 def fits(message: Data, fti: Fti) -> bool:
-    """Return whether the symbol is one of its object, with the right number of bytes."""
+    """Return whether a symbol is one of an object with this coding, with the right number of bytes."""
     if message.fti is not None and message.fti is not fti and message.fti != fti:
         return False
-    partition = fti.partition
-    if message.block >= partition.blocks:
+    partition, block = fti.partition, message.block
+    if block >= partition.blocks:
         return False
-    length = partition.length(message.block)
-    if message.symbol >= length:
-        return message.symbol - length < fti.parity and message.length == partition.vector(message.block)
-    return message.length == partition.payload(partition.first(message.block) + message.symbol)
+    length = partition.length(block)
+    if message.symbol < length:
+        return message.length == partition.payload(partition.first(block) + message.symbol)
+    # NRL NORM does not round the length of parity up to whole symbol elements.
+    is_whole = message.length == partition.vector(block) or message.length == fti.parity_size(block)
+    return is_whole and message.symbol - length < fti.parity

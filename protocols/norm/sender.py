@@ -4,23 +4,29 @@ Order of transmission: repairs before new content, the lowest object, block and 
 """
 
 from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 from typing import Final
 
 from protocols.batches import Background
+from protocols.errors import UsageError
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
 from protocols.norm.config import NormConfig
 from protocols.norm.grtt import RTT_FLOOR, GrttEstimator
 from protocols.norm.limits import RepairLimit
 from protocols.norm.message_factory import MessageFactory
-from protocols.norm.messages import FLAG_REPAIR, Ack, DataRun, Nack, NormMessage, Origin, Squelch
+from protocols.norm.messages import FLAG_REPAIR, Ack, DataRun, Nack, NormMessage, Origin, Request, Squelch
 from protocols.norm.quantise import gsize_code, rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.tx_object import TxObject, check_content
+from protocols.norm.tx_stream import TxStream, check_stream
 from protocols.norm.window import IDS, Window
 from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
 from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
+from protocols.serial import before
+from protocols.stream import Flush, StreamSettings, StreamVacant
 
 __all__ = ["NormSender"]
 
@@ -74,7 +80,9 @@ class NormSender(Sender):
         "_repairs",
         "_repairs_sent",
         "_squelch",
+        "_squelched",
         "_squelches_sent",
+        "_streams",
         "_unsent",
         "_window",
     )
@@ -89,6 +97,8 @@ class NormSender(Sender):
         self._window = Window(config)
         self._unsent: deque[TxObject] = deque()
         self._repairs: list[TxObject] = []
+        # The streams in the window or its backlog.
+        self._streams: dict[int, TxStream] = {}
         self._next_id = 0
         self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
         # Who has heard no probe can't guess a clock that begins at a random time.
@@ -103,6 +113,7 @@ class NormSender(Sender):
         self._probe_next = inf
         self._cc_sequence = 0
         self._squelch: set[int] | None = None
+        self._squelched: TxStream | None = None
         self._failed = False
         self._data_sent = self._repairs_sent = self._objects_sent = self._flushes_sent = self._probes_sent = 0
         self._squelches_sent = self._nacks_received = self._acks_received = 0
@@ -120,13 +131,79 @@ class NormSender(Sender):
     def submit(self, content: Content, now: float) -> int:
         """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
         check_content(content, self._config)
-        object_id, self._next_id = self._next_id, (self._next_id + 1) % IDS
-        item = self._make_object(object_id, content)
+        return self._queue(self._make_object(self._next_id, content), now)
+
+    def _queue(self, item: TxObject, now: float) -> int:
+        """Give an object the next id; it is sent when the window has room for it."""
+        self._next_id = (self._next_id + 1) % IDS
         item.background = self._background
         self._window.backlog.append(item)
         self._admit(now)
         self._schedule()
-        return object_id
+        return item.object_id
+
+    def open_stream(self, settings: StreamSettings, now: float) -> int:
+        """Begin a stream. UsageError when NORM can't carry it."""
+        check_stream(settings, self._config)
+        item = TxStream(self._next_id, settings, self._config, self._factory.origin.source_id)
+        self._streams[item.object_id] = item
+        return self._queue(item, now)
+
+    def write_stream(self, object_id: int, data: bytes, starts: Sequence[int], now: float) -> int:
+        """Take bytes of a stream; return how many. Raises UsageError if it is not open, as all that follow."""
+        item = self._stream(object_id)
+        taken = item.write(data, starts, now, self._rest)
+        self._continue(item)
+        return taken
+
+    def flush_stream(self, object_id: int, mode: Flush, now: float) -> None:
+        """Send what does not fill a segment; "active": and FLUSH behind it."""
+        item = self._stream(object_id)
+        if mode != "none":
+            item.flush()
+        if mode == "active":
+            item.mark_flush()
+            self._flushes, self._flush_at = 0, inf
+        self._continue(item)
+
+    def close_stream(self, object_id: int, graceful: bool, now: float) -> None:
+        """End a stream behind its last byte, or drop it: then receivers that miss something get a SQUELCH."""
+        item = self._stream(object_id)
+        if not graceful and object_id in self._window.objects:
+            self._drop(item)
+        elif not graceful:
+            self._window.backlog.remove(self._streams.pop(object_id))
+        elif item.close(now, self._rest):
+            self._flushes, self._flush_at = 0, inf
+        else:
+            item.is_waiting = True
+        self._continue(item)
+
+    def _stream(self, object_id: int) -> TxStream:
+        item = self._streams.get(object_id)
+        if item is None or not item.is_open or item.is_closing:
+            raise UsageError(f"object {object_id} is not an open stream")
+        return item
+
+    def _continue(self, item: TxStream) -> None:
+        """Send what a stream has to send."""
+        if item.unsent and item.object_id in self._window.objects and item not in self._unsent:
+            later = [place for place, other in enumerate(self._unsent) if before(item.object_id, other.object_id)]
+            self._unsent.insert(later[0] if later else len(self._unsent), item)
+        self._schedule()
+
+    def _offer_room(self, now: float) -> bool:
+        """Tell applications that wait for room in a stream that there is some, or end it; return whether one has ended."""
+        has_ended = False
+        for item in self._streams.values():
+            if item.is_waiting and item.vacant_at(self._rest) <= now:
+                item.is_waiting = False
+                if not item.is_closing:
+                    self.ports.notify(StreamVacant(item.object_id))
+                elif item.close(now, self._rest):
+                    self._flushes, self._flush_at, has_ended = 0, inf, True
+                    self._continue(item)
+        return has_ended
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process feedback for this sender and instance; a sender ignores everything else."""
@@ -151,6 +228,8 @@ class NormSender(Sender):
         if self._window.backlog:
             # Last, because a probe just sent may have shortened the time after which an object makes room.
             self._admit(now)
+            self._transmit(now)
+        while self._streams and self._offer_room(now):
             self._transmit(now)
         self._schedule()
 
@@ -189,8 +268,9 @@ class NormSender(Sender):
         return self._limit is None or not is_nack(data) or self._limit.has_nacks(source, now, self._grtt.advertised)
 
     def held(self) -> dict[str, tuple[int, int]]:
-        """Return the objects kept for repair."""
-        return {"objects in the window": (len(self._window.objects), self._config.cache_max)}
+        """Return the objects kept for repair, and the most blocks kept of a stream."""
+        blocks = max([(stream.held, stream.capacity) for stream in self._streams.values()], default=(0, 0))
+        return {"objects in the window": (len(self._window.objects), self._config.cache_max), "stream blocks": blocks}
 
     @property
     def grtt(self) -> float:
@@ -229,7 +309,8 @@ class NormSender(Sender):
         self._nacks_received += 1
         if self._limit is not None and not self._is_served(nack, source, now, self._limit):
             return
-        requested = requested_repairs(nack.requests, self._config.fec)
+        requests = self._renumbered(nack.requests) if self._streams else nack.requests
+        requested = requested_repairs(requests, self._config.fec)
         is_holding_off = now < self._holdoff
         self._catch_up(None if is_holding_off else requested)
         is_news = False
@@ -242,6 +323,9 @@ class NormSender(Sender):
                 if self._limit is not None:
                     self._limit.charge(source, item.symbols_asked(requested) * self._config.segment, now)
         gone = self._window.refused(requested, self._next_id)
+        refused = next((stream for stream in self._streams.values() if stream.is_refused(requested)), None)
+        if refused is not None:
+            self._squelched, gone = refused, gone or set()
         if gone is not None and (self._limit is None or self._limit.may_squelch(now, self._grtt.advertised)):
             # What can't be repaired any more is squelched (RFC 5740 4.2.3.3).
             self._invalidate()
@@ -257,6 +341,22 @@ class NormSender(Sender):
             if self.ports.trace is not None:
                 self.ports.trace("repair_aggregation", {"until": self._aggregate_at})
 
+    def _renumbered(self, requests: tuple[Request, ...]) -> tuple[Request, ...]:
+        """Return repair requests with the blocks of streams as they are numbered here, where that differs from the wire."""
+        if not any(stream.block > stream.block_mask >> 1 for stream in self._streams.values()):
+            return requests
+        streams = self._streams
+        return tuple(
+            replace(
+                request,
+                items=tuple(
+                    item._replace(block=streams[item.object_id].number(item.block)) if item.object_id in streams else item
+                    for item in request.items
+                ),
+            )
+            for request in requests
+        )
+
     def _is_served(self, nack: Nack, source: Address, now: float, limit: RepairLimit) -> bool:
         """Return whether a NACK is one that its address may send, no longer than a segment (RFC 5740 4.3.1)."""
         items = sum([len(request.items) for request in nack.requests])
@@ -267,13 +367,19 @@ class NormSender(Sender):
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
+    @property
+    def _rest(self) -> float:
+        """Seconds for which what was sent or requested is kept for repairs."""
+        return self._config.flow * (self._config.backoff + 1) * self._grtt.advertised
+
     def _admit(self, now: float) -> None:
-        rest = self._config.flow * (self._config.backoff + 1) * self._grtt.advertised
-        for purged, admitted in self._window.admit(now, rest):
+        for purged, admitted in self._window.admit(now, self._rest):
             if purged is not None:
+                self._streams.pop(purged.object_id, None)
                 self.ports.notify(ObjectPurged(purged.object_id))
             elif admitted is not None:
-                self._unsent.append(admitted)
+                if admitted.unsent:
+                    self._unsent.append(admitted)
                 self._flushes, self._flush_at = 0, inf
 
     def _transmit(self, now: float) -> None:
@@ -324,7 +430,8 @@ class NormSender(Sender):
             limit.sent(self._config.segment, is_repair)
         item = repairs[0] if is_repair else unsent[0]
         item.active_at = now
-        self._flushes, self._flush_at = 0, inf
+        if not item.is_open or self._streams[item.object_id].wants_flush:
+            self._flushes, self._flush_at = 0, inf
         try:
             return self._repair(item) if is_repair else self._make_new(item)
         except OSError as error:
@@ -364,14 +471,15 @@ class NormSender(Sender):
             message = self._factory.data(item, *item.step(), 0)
             self._data_sent += 1
         if not item.unsent:
-            self._unsent.popleft()
-            self._objects_sent += 1
-            self.ports.notify(ObjectSent(item.object_id))
+            self._unsent.remove(item)
+            if not item.is_open:
+                self._objects_sent += 1
+                self.ports.notify(ObjectSent(item.object_id))
         return message
 
     def _new_symbols(self, item: TxObject) -> int:
         """Return how many new source symbols of a block go next in one run; one while repairs are to be sent."""
-        return 1 if self._repairs else min(self._most_due(item), item.partition.length(item.block) - item.symbol)
+        return 1 if self._repairs else min(self._most_due(item), item.following)
 
     def _most_due(self, item: TxObject) -> int:
         """Return how many symbols of an object may go in one run: as many as are due. One where shares of the rate count."""
@@ -385,20 +493,25 @@ class NormSender(Sender):
 
         Nothing behind the last object would make them request it, so that one is squelched unrequested.
         """
+        self._drop(item)
+        self.ports.notify(ObjectAborted(self._factory.origin.source_id, item.object_id, f"source: {reason}"))
+
+    def _drop(self, item: TxObject) -> None:
+        """Remove an object from the window."""
         if next(reversed(self._window.objects)) == item.object_id:
             self._squelch = {item.object_id} | (self._squelch or set())
         self._failed = True
         self._window.drop(item.object_id)
+        self._streams.pop(item.object_id, None)
         self._unsent = deque(other for other in self._unsent if other is not item)
         self._repairs = [other for other in self._repairs if other is not item]
-        self.ports.notify(ObjectAborted(self._factory.origin.source_id, item.object_id, f"source: {reason}"))
 
     def _next_flush(self, now: float) -> NormMessage | None:
         """Make a FLUSH, of which `robust` are sent when nothing is pending (RFC 5740 4.2.3.1).
 
         When no object is left to be named, all having failed, a SQUELCH takes its place.
         """
-        if self._aggregate_at < inf or not (self._window.objects or self._flushes or self._failed):
+        if self._aggregate_at < inf or not self._has_end():
             return None
         if self._flush_at == inf:
             if self._flushes:
@@ -415,8 +528,21 @@ class NormSender(Sender):
         last = self._flushes >= self._config.robust
         # After the last one a receiver still has its back-off to wait before it can send a NACK.
         self._flush_at = now + (max(2, self._config.backoff + 2) if last else 2) * self._grtt.advertised
-        item = next(reversed(self._window.objects.values()), None)
-        return self._make_squelch() if item is None else self._factory.flush(item)
+        ends = self._ends()
+        return self._factory.flush(ends[self._flushes % len(ends)]) if ends else self._make_squelch()
+
+    def _has_end(self) -> bool:
+        """Return whether an end of transmission is to be announced, or was."""
+        if self._streams and not self._failed:
+            return bool(self._ends())
+        return bool(self._window.objects or self._flushes or self._failed)
+
+    def _ends(self) -> list[TxObject]:
+        """Return the objects that FLUSH names in turn: the last one, and streams that wait for it."""
+        if not self._streams:
+            return [*self._window.objects.values()][-1:]
+        last = [item for item in self._window.objects.values() if not item.is_open][-1:]
+        return [*last, *(stream for stream in self._streams.values() if stream.is_open and stream.wants_flush)]
 
     def _make_factory(self, origin: Origin) -> MessageFactory:
         return MessageFactory(self._config, origin)
@@ -426,22 +552,27 @@ class NormSender(Sender):
 
     def _make_squelch(self) -> Squelch:
         gone, self._squelch = self._squelch or (), None
+        stream, self._squelched = self._squelched, None
+        self._squelches_sent += 1
+        if stream is not None:
+            return self._factory.squelch(stream.object_id, stream.low & stream.block_mask, stream.partition.large, gone)
         item = next(iter(self._window.objects.values()), None)
         length = item.partition.length(0) if item and item.partition.blocks else 0
-        self._squelches_sent += 1
-        return self._factory.squelch(item.object_id if item else self._next_id, length, gone)
+        return self._factory.squelch(item.object_id if item else self._next_id, 0, length, gone)
 
     def _schedule(self) -> None:
         aggregate, probe, clear = self._aggregate_at, self._probe_at, self._clear
         when = aggregate if aggregate < probe else probe
         if self._repairs or self._unsent or self._squelch is not None:
             when = min(when, clear)
-        elif self._aggregate_at == inf and (self._window.objects or self._failed):
+        elif self._aggregate_at == inf and (self._window.objects or self._failed) and self._has_end():
             idle = self._flush_at if self._flushes else self._clear
             when = min(when, max(idle, self._clear))
         if self._window.backlog:
-            rest = self._config.flow * (self._config.backoff + 1) * self._grtt.advertised
-            when = min(when, self._window.vacancy_at(rest))
+            when = min(when, self._window.vacancy_at(self._rest))
+        for stream in self._streams.values():
+            if stream.is_waiting:
+                when = min(when, stream.vacant_at(self._rest))
         if self._full:
             when = self._aggregate_at
         if when == probe and when < clear:

@@ -22,7 +22,6 @@ from protocols.machine import Address, Offer
 from protocols.norm.backoff import NEVER
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
-    EMPTY_OBJECT,
     FLAG_FILE,
     FLAG_INFO,
     FLAG_REPAIR,
@@ -54,7 +53,7 @@ from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject, fits
 from protocols.norm.sender_profile import unknown_sender
-from protocols.norm.session import Session
+from protocols.norm.session import Session, later
 from protocols.serial import ahead
 
 __all__ = ["SenderMessage", "SenderState"]
@@ -73,11 +72,6 @@ SenderMessage: TypeAlias = Data | Info | Command
 _opened: Final = lru_cache(maxsize=256)(ObjectOpened)
 _received: Final = lru_cache(maxsize=256)(ObjectReceived)
 _offer: Final = lru_cache(maxsize=256)(Offer)
-
-
-@lru_cache(maxsize=8)
-def _later(now: float, period: float) -> float:
-    return now + period
 
 
 class SenderState:
@@ -144,7 +138,7 @@ class SenderState:
         self.last_heard = now
         if self._idle_at == inf:
             self._silent_periods = 0
-            self._idle_at = _later(now, self.activity_period())
+            self._idle_at = later(now, self.activity_period())
         sequence = self._count_losses(message.sequence)
         has_moved = False
         if isinstance(message, Data):
@@ -246,7 +240,9 @@ class SenderState:
 
     def _on_data(self, message: Data, sequence: int, now: float) -> bool:
         """NORM_DATA: store a symbol; everything before it in transmission order was sent."""
-        if message.flags & FLAG_STREAM or not self._join_with(message):
+        if message.flags & FLAG_STREAM:
+            return self._on_stream(message, sequence, now)
+        if not self._join_with(message):
             return False
         key, block, symbol = message.object_id, message.block, message.symbol
         is_current = key == self.position.object_id or self._advance_to(key)
@@ -285,7 +281,7 @@ class SenderState:
 
     def _on_info(self, message: Info, sequence: int, now: float) -> bool:
         """NORM_INFO: store the object's out-of-band information; the object has begun."""
-        if message.flags & FLAG_STREAM or not self._join_with(message):
+        if not self._join_with(message):
             return False
         self._advance_to(message.object_id)
         item = self._object_of(message)
@@ -304,7 +300,7 @@ class SenderState:
 
     def _on_flush(self, message: Flush, sequence: int, now: float) -> bool:
         """CMD(FLUSH): everything through the end of this block was sent."""
-        is_empty = (message.block, message.symbol) == EMPTY_OBJECT.get(message.fec_id)
+        is_empty = message.is_of_empty_object
         if not self.is_joined and not self._join_new_sender(message, 0 if is_empty else message.block):
             return False
         is_current = self._advance_to(message.object_id)
@@ -346,6 +342,10 @@ class SenderState:
             self.first_sequence = message.sequence
         response = self.probe_response or NOTHING_HEARD
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
+
+    def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
+        """NORM_DATA of a stream: a subclass receives them."""
+        return False
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
@@ -428,13 +428,13 @@ class SenderState:
         """Begin the objects through this one: everything before it was sent, and what did not arrive is missing."""
         position = self.position
         item = self.objects.get(position.object_id)
-        if item is not None and position.block < item.fti.partition.blocks:
+        if item is not None and not item.is_stream and position.block < item.fti.partition.blocks:
             item.skip(position.block, position.symbol, item.fti.partition.blocks, 0)
         first = (position.object_id + 1) & 0xFFFF
         count = ahead(object_id, first)
         window = self.session.config.window
         if count + len(self.objects) >= window:
-            self._give_up([key for key in self.objects if ahead(object_id, key) >= window], "outside the window")
+            self._give_up([key for key in self.objects if (object_id - key) & 0xFFFF >= window], "outside the window")
             skipped = max(count - window + 1, 0)
             first, count = (first + skipped) & 0xFFFF, count - skipped
         for step in range(count + 1):
@@ -563,7 +563,7 @@ class SenderState:
         object_id, block, symbol = self.position.tx_point
         objects = self.objects
         item = objects.item if objects.key == object_id else objects.get(object_id)
-        return (object_id, block, 0 if item is not None and item.fti.usable else symbol)
+        return (object_id, block, 0 if item is not None and item.fti.usable and not item.is_stream else symbol)
 
     def check(self, point: Point, now: float) -> bool:
         """Begin or resume a NACK process if anything is missing before `point`; return whether that changes the deadline."""
@@ -675,7 +675,7 @@ class SenderState:
         if last_heard + period <= now:
             return False
         self._silent_periods = 0
-        self._idle_at = _later(last_heard, period)
+        self._idle_at = later(last_heard, period)
         return True
 
     def _check_activity(self, now: float) -> None:
@@ -689,7 +689,7 @@ class SenderState:
         self._silent_periods += 1
         next_new = (position.object_id, position.block, position.symbol)
         if self._silent_periods < SILENT_PERIODS:
-            self._idle_at = _later(now, period)
+            self._idle_at = later(now, period)
             self.check(next_new, now)
             return
         assert self.origin is not None

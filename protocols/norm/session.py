@@ -1,23 +1,34 @@
 """The part of a receiver that its sender states use."""
 
+from functools import lru_cache
+
 from protocols.machine import Group, Packet, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Nack
 from protocols.norm.wire.sizes import AUTH_SIZE, size_of
+from protocols.stream import StreamAcceptor
 
-__all__ = ["Session"]
+__all__ = ["Session", "later"]
+
+
+@lru_cache(maxsize=8)
+def later(now: float, period: float) -> float:
+    """Return `now + period`: one object for the many receivers that heard the same message."""
+    return now + period
 
 
 class Session:
     """One node's membership in a session: ports, parameters and counters. `node` is its 32-bit id."""
 
-    __slots__ = ("_counts", "config", "group", "nacks_suppressed", "node", "objects_received", "ports")
+    __slots__ = ("_counts", "config", "group", "nacks_suppressed", "node", "objects_received", "ports", "stream_acceptor")
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         self.ports = ports
         self.config = config
         self.node = node
         self.group = group
+        self.stream_acceptor: StreamAcceptor | None = None
+        """Returns the sinks of streams; None while they are ignored."""
         self.nacks_suppressed = self.objects_received = 0
         # The counters few receivers of a large group need.
         self._counts: dict[str, int] | None = None

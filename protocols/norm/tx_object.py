@@ -1,6 +1,7 @@
 """One object being sent: what is new, and what is to be repaired."""
 
-from heapq import heappop, heappush, nsmallest
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush, nsmallest
 from typing import Final
 
 from protocols.batches import Background
@@ -8,15 +9,14 @@ from protocols.errors import UsageError
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of
-from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Fti
+from protocols.norm.messages import EMPTY_OBJECT, FLAG_FILE, FLAG_INFO, Fti
 from protocols.norm.parity import BLOCKS_AHEAD, ParityStore
+from protocols.norm.partition import BLOCK_COUNTS
 from protocols.norm.range_set import RangeSet
 from protocols.norm.repair_requests import RequestedRepairs
 
 __all__ = ["TxObject", "check_content"]
 
-MAX_BLOCKS: Final = {0: 1 << 16, 5: 1 << 24, 129: 1 << 32}
-"""Blocks that a payload id can number, by fec_id (RFC 5445, RFC 5510)."""
 MAX_SIZE: Final = (1 << 48) - 1
 """Bytes of the largest object that EXT_FTI can describe."""
 MOST_RANGES: Final = 4096
@@ -27,7 +27,7 @@ def check_content(content: Content, config: NormConfig) -> None:
     """Raise UsageError when NORM can't carry this content with these parameters."""
     if len(content.info) > config.segment:
         raise UsageError(f"information of {len(content.info)} bytes; at most one segment ({config.segment})")
-    most = min(MAX_BLOCKS[config.fec] * config.block * config.segment, MAX_SIZE)
+    most = min(BLOCK_COUNTS[config.fec, config.fec_m] * config.block * config.segment, MAX_SIZE)
     if content.source.size > most:
         allowed = f"at most {most} with fec {config.fec}, block {config.block} and segment {config.segment}"
         raise UsageError(f"an object of {content.source.size} bytes; {allowed}")
@@ -56,6 +56,7 @@ class TxObject:
         "background",
         "bases",
         "block",
+        "block_mask",
         "content",
         "counted",
         "flags",
@@ -63,6 +64,7 @@ class TxObject:
         "info_due",
         "info_sent",
         "info_wanted",
+        "is_open",
         "object_id",
         "partition",
         "repair_blocks",
@@ -75,7 +77,8 @@ class TxObject:
     def __init__(self, object_id: int, content: Content, config: NormConfig, source_id: int) -> None:
         self.object_id = object_id
         self.content = content
-        self.fti = Fti(config.fec, content.source.size, config.segment, config.block, config.parity)
+        coding = config.segment, config.block, config.parity, config.fec_m
+        self.fti = Fti(config.fec, content.source.size, *coding)
         self.partition = self.fti.partition
         # An empty object has no DATA message, so its NORM_INFO announces it, even if that is empty.
         self.info_due = bool(content.info) or not content.source.size
@@ -83,6 +86,10 @@ class TxObject:
         self.bases = (base_of(SOURCE_SYMBOL, source_id, object_id), base_of(PARITY_SYMBOL, source_id, object_id))
         self.counted = content.source.read(0, 0) is None
         self.block = self.symbol = 0
+        self.block_mask = -1
+        """The bits of a block's number that are on the wire."""
+        self.is_open = False
+        """Whether more content may come than there is."""
         self.active_at = 0.0
         self.info_sent = self.info_wanted = False
         self.wanted: dict[int, int] = {}
@@ -107,6 +114,19 @@ class TxObject:
     def unsent(self) -> bool:
         """Whether anything new is left to be sent."""
         return self.block < self.partition.blocks or (self.info_due and not self.info_sent)
+
+    @property
+    def following(self) -> int:
+        """The number of new source symbols of the cursor's block."""
+        return self.partition.length(self.block) - self.symbol
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """The block and symbol that FLUSH names: the last ones."""
+        if not self.partition.blocks:
+            return EMPTY_OBJECT[self.fti.fec_id, self.fti.m]
+        block = self.partition.blocks - 1
+        return block, self.partition.length(block) - 1
 
     @property
     def repairing(self) -> bool:
@@ -181,7 +201,7 @@ class TxObject:
         partition = self.partition
         length = partition.length(block)
         if symbol >= length:
-            size = partition.vector(block)
+            size = self.fti.parity_size(block)
             identity = self.parity_identity(block, symbol)
             return None if self.counted else self._parity(block, symbol - length), size, identity
         index = partition.first(block) + symbol
@@ -196,7 +216,7 @@ class TxObject:
         start = symbol * partition.segment
         return self._held[start : start + size], size, identity
 
-    def payloads(self, block: int, symbol: int, count: int) -> tuple[list[memoryview], int]:
+    def payloads(self, block: int, symbol: int, count: int) -> tuple[Sequence[bytes | memoryview], int]:
         """Return the payloads of `count` source symbols of a block from `symbol` on, and the identity of the first.
 
         For content with bytes. Raises OSError when the source fails.
@@ -207,7 +227,9 @@ class TxObject:
                 self._encode_ahead([block])
         partition, view = self.partition, memoryview(self._held)
         segment = partition.segment
-        pieces = [view[at : at + segment] for at in range(symbol * segment, (symbol + count) * segment, segment)]
+        pieces: list[bytes | memoryview] = [
+            view[at : at + segment] for at in range(symbol * segment, (symbol + count) * segment, segment)
+        ]
         return pieces, self.bases[0] | partition.first(block) + symbol & 0xFFFFFFFF
 
     def _hold(self, block: int) -> None:
@@ -232,17 +254,16 @@ class TxObject:
             store = self._parity_store = ParityStore(self.fti, self.background)
         symbol = store.symbol(block, number)
         if symbol is None:
-            if block != self._held_block:
-                self._hold(block)
-            store.encode((block, self._sources(self._held), sorted({number, *self._parity_due(block, number)})))
+            store.encode((block, self._symbols_of(block), sorted({number, *self._parity_due(block, number)})))
             symbol = store.symbol(block, number)
             assert symbol is not None
         if self.repairs:
             self._encode_ahead(nsmallest(2 * BLOCKS_AHEAD, self._order))
         return symbol
 
-    def _sources(self, data: bytes) -> list[bytes]:
-        """Return the source symbols of a block, given its bytes."""
+    def _symbols_of(self, block: int) -> Sequence[bytes]:
+        """Return the source symbols of a block. Raises OSError when the source fails."""
+        data = self._held if block == self._held_block else self._read(block)
         segment = self.partition.segment
         return [data[at : at + segment] for at in range(0, len(data), segment)]
 
@@ -266,7 +287,7 @@ class TxObject:
         try:
             due = {block: self._parity_due(block, 0 if block == self.block else self._auto) for block in blocks}
             chosen = [block for block in blocks if due[block] and block not in store][:BLOCKS_AHEAD]
-            orders = [(block, self._sources(self._read(block)), due[block]) for block in chosen]
+            orders = [(block, self._symbols_of(block), due[block]) for block in chosen]
         except OSError:
             # The object fails when it is sent.
             return
@@ -392,6 +413,17 @@ class TxObject:
             self._encode_ahead(nsmallest(BLOCKS_AHEAD, self._order))
         if self.info_wanted:
             self.info_wanted, self.info_due = False, True
+
+    def forget_block(self, block: int) -> None:
+        """Drop what is requested and known of a block that can't be repaired any more."""
+        for known in (self.wanted, self._pledged, self._spent, self._used):
+            known.pop(block, None)
+        for ranges in (self.wanted_blocks, self.repair_blocks, self._renewed):
+            if block in ranges:
+                ranges.remove(block)
+        if self.repairs.pop(block, 0):
+            self._order.remove(block)
+            heapify(self._order)
 
     def _add_repairs(self, block: int, mask: int) -> None:
         """Add symbols to `repairs`."""

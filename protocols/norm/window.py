@@ -40,7 +40,7 @@ class Window:
                 self.octets += item.partition.size
                 yield None, item
             elif self.vacancy_at(rest) <= now:
-                yield self.drop(next(iter(self.objects))), None
+                yield self.drop(self._oldest().object_id), None
             else:
                 return
 
@@ -48,8 +48,17 @@ class Window:
         """Return when the oldest object can be purged; inf while it is being sent."""
         if not self.objects:
             return inf
+        oldest = self._oldest()
+        if oldest.is_open or oldest.unsent or oldest.repairing or oldest.requested:
+            return inf
+        return oldest.active_at + rest
+
+    def _oldest(self) -> TxObject:
+        """Return the oldest object that is not an open stream, if there is one; the window must not be empty."""
         oldest = next(iter(self.objects.values()))
-        return inf if oldest.unsent or oldest.repairing or oldest.requested else oldest.active_at + rest
+        if not oldest.is_open:
+            return oldest
+        return next((item for item in self.objects.values() if not item.is_open), oldest)
 
     def asked(self, requested: RequestedRepairs) -> list[TxObject]:
         """Return the objects that are requested, lowest id first."""

@@ -1,15 +1,16 @@
 """The fast engine's accelerator: lockstep groups of receivers, and packets scheduled ahead for senders that plan bursts."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from protocols.fast.group import MachineGroup
-from protocols.machine import Machine
+from protocols.machine import Address, Machine, Message
 from sim.acceleration import Accelerator, deliver_each
 from sim.fast.batches import Batches
 from sim.fast.lookahead import Lookahead
-from sim.fast.machines import begins_chain, fast_machine, make_group
+from sim.fast.machines import are_hosted, begins_chain, fast_machine, fast_machines, make_group
 from sim.fast.tree import tree_of
+from sim.fast.unnoticed import Unnoticed
 from sim.flight import Flight, Route
 from sim.group_members import GroupMembers
 from sim.host import SimHost
@@ -25,11 +26,13 @@ class LockstepAccelerator(Accelerator):
     """See `sim.acceleration`. Without `look_ahead` every packet is sent and forwarded one by one."""
 
     def __init__(self, *, look_ahead: bool) -> None:
+        super().__init__()
         self._look_ahead = look_ahead
         # None for routes on which packets can't be scheduled ahead.
         self._lookaheads: dict[Route, Lookahead | None] = {}
         self._active: list[Lookahead] = []
         self._batches = Batches()
+        self._counts_later = Unnoticed(self.unnoticed)
 
     def deliver(self, members: GroupMembers, flight: Flight, lost_by: Sequence[int], now: float) -> None:
         """See `Accelerator`; a lockstep group is made at the first message of a chain."""
@@ -38,16 +41,16 @@ class LockstepAccelerator(Accelerator):
             machines = members.machines
             assert machines is not None, "the members are packed before a delivery"
             if len(machines) >= LOCKSTEP_MINIMUM and begins_chain(flight.message):
-                lockstep = members.lockstep = self._make_group(machines)
+                lockstep = members.lockstep = self._make_group(members, flight.route.to)
             if lockstep is None:
                 deliver_each(machines, flight, lost_by, now)
                 return
         assert isinstance(lockstep, MachineGroup)
         lockstep.tell(flight.message, flight.source, flight.route.to, now, lost_by)
 
-    def _make_group(self, machines: list[Machine]) -> MachineGroup | None:
-        group = make_group(machines)
-        if group is not None:
+    def _make_group(self, members: GroupMembers, to: Address) -> MachineGroup | None:
+        group = make_group(members, to)
+        if group is not None and are_hosted(members.machines or ()):
             group.send_batch = self._batches.send
         return group
 
@@ -55,6 +58,10 @@ class LockstepAccelerator(Accelerator):
         """See `Accelerator`; the machine may go on with a burst it planned, or plan another one."""
         machine = fast_machine(host.machine)
         if machine is None:
+            for part in fast_machines(host.machine):
+                each: Machine = part
+                if each.deadline <= now and part.fast_state.coordinator is not None:
+                    part.wake_in_lockstep(now)
             host.machine.wake(now)
             return
         if machine.fast_state.coordinator is not None:
@@ -72,12 +79,32 @@ class LockstepAccelerator(Accelerator):
         found = fast_machine(machine)
         if found is not None:
             found.leave_lockstep()
+        else:
+            for part in fast_machines(machine):
+                part.leave_lockstep()
 
-    def before_receive(self, machine: Machine) -> None:
+    def before_receive(self, machine: Machine, message: Message) -> None:
         """See `Accelerator`; a machine that plans bursts looks after them in `receive`, as when a group gets the message."""
         found = fast_machine(machine)
-        if found is not None and not found.plans_bursts:
-            found.leave_lockstep()
+        if found is None:
+            for part in fast_machines(machine):
+                part.leave_lockstep_for(message)
+        elif not found.plans_bursts:
+            found.leave_lockstep_for(message)
+
+    def takes_feedback_only(self, machine: Machine) -> bool:
+        """See `Accelerator`."""
+        found = fast_machine(machine)
+        return found is not None and found.takes_feedback_only
+
+    def unnoticed_begin(self, fabric: Any) -> None:
+        """See `Accelerator`."""
+        self._counts_later.begin(fabric)
+
+    def listeners_change(self, host: KernelHost) -> None:
+        """See `Accelerator`."""
+        assert isinstance(host, SimHost)
+        self._counts_later.restore(host)
 
     def route_changed(self, route: Route) -> None:
         """See `Accelerator`."""
@@ -90,6 +117,7 @@ class LockstepAccelerator(Accelerator):
         for lookahead in self._active:
             lookahead.catch_up()
         self._batches.catch_up()
+        self._counts_later.catch_up()
 
     def stop_lookahead(self) -> None:
         """See `Accelerator`."""
@@ -103,10 +131,11 @@ class LockstepAccelerator(Accelerator):
         route = host.endpoint.route
         if route is None or not self._look_ahead:
             return
-        if route not in self._lookaheads:
+        lookahead = self._lookaheads.get(route)
+        if lookahead is None and route not in self._lookaheads:
             tree = tree_of(route) if type(host) is SimHost else None
-            self._lookaheads[route] = None if tree is None else Lookahead(host, route, tree, self._active, self._plan)
-        lookahead = self._lookaheads[route]
+            lookahead = None if tree is None else Lookahead(host, route, tree, self._active, self._plan)
+            self._lookaheads[route] = lookahead
         if lookahead is not None:
             machine = fast_machine(host.machine)
             assert machine is not None

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from protocols.fast.deferred import Missed
-from protocols.fast.group import MachineGroup
+from protocols.fast.group import MachineGroup, SenderGroup
+from protocols.fast.lookahead import Burst
 from sim.endpoint import Endpoint
 from sim.fast.in_flight import InFlight
 from sim.fast.machines import make_group
@@ -28,7 +29,7 @@ class LastHop(Point, Pending):
         assert isinstance(branch.link.head, Endpoint)
         self.branch = branch
         self.endpoint: Endpoint = branch.link.head
-        self.lockstep: MachineGroup | None = None
+        self.lockstep: SenderGroup | None = None
         """The hosts' machines; None while no host listens."""
         self.arrived = 0
         """How many packets have arrived or were lost, as far as that is applied."""
@@ -42,20 +43,24 @@ class LastHop(Point, Pending):
         self._occurrence: Occurrence | None = None
         self._callbacks = (self._on_arrival,)
 
-    def attach(self) -> bool:
-        """Find the lockstep group of the hosts, or make one; return whether packets can be scheduled ahead to them."""
+    def attach(self, burst: Burst) -> bool:
+        """Find the lockstep group of the hosts for a burst, or make one; return whether it can be scheduled ahead to them."""
         self.lockstep = None
         members = self.endpoint.groups.get(self._in_flight.route.to)
         if members is None or not members.present:
             return True
-        machines = members.pack() if members.machines is None else members.machines
+        if members.machines is None:
+            members.pack()
         if members.members is not None:
             return False
         if members.lockstep is None:
-            members.lockstep = make_group(machines)
-        if not isinstance(members.lockstep, MachineGroup) or members.lockstep.late is not None:
+            members.lockstep = make_group(members, self._in_flight.route.to)
+        if not isinstance(members.lockstep, MachineGroup):
             return False
-        self.lockstep = members.lockstep
+        lockstep = members.lockstep.follow(burst)
+        if lockstep.late is not None:
+            return False
+        self.lockstep = lockstep
         return True
 
     # Losses

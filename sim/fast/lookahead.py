@@ -29,6 +29,8 @@ __all__ = ["Lookahead"]
 FORGET: Final = 128
 SHORTEST: Final = 4
 """The shortest burst that is worth being scheduled."""
+MOST_SKIPPED: Final = 32
+"""Chances to plan that are left out at the most, where others use the links too often."""
 
 
 class Lookahead(Schedule, Pending, Reservation):
@@ -49,29 +51,42 @@ class Lookahead(Schedule, Pending, Reservation):
         self._on_last = (self._on_closing,)
         # How many packets the sender's state includes.
         self._committed = 0
+        # How many chances to plan are left out now, and were after the last attempt.
+        self._left_out = self._pause = 0
 
     # Scheduling
 
     def plan(self, machine: FastMachine) -> None:
-        """Schedule the bursts that a machine plans after an input, if the tree allows it."""
+        """Schedule the bursts that a machine plans after an input, if the tree allows it.
+
+        After an attempt in vain some chances are left out: each costs as much as a few packets.
+        """
+        if self._left_out:
+            self._left_out -= 1
+            return
         bursts = machine.plan_bursts()
         if not bursts or bursts[-1].count < SHORTEST or bursts[-1].to is not self.route.to:
             return
-        if self not in self._active and not self._attach():
-            return
-        self._forget()
-        if not self._set_size(bursts[0].size):
-            return
-        sent_at = self._find_times(bursts[0], self._predictable(bursts))
+        sent_at = self._times_of(bursts)
         if len(sent_at) >= SHORTEST:
+            self._pause = 0
             self._schedule(machine, bursts, sent_at)
+        else:
+            self._pause = self._left_out = min(2 * self._pause + 1, MOST_SKIPPED)
 
-    def _attach(self) -> bool:
+    def _times_of(self, bursts: Sequence[Burst]) -> list[float]:
+        """Return when packets of bursts are sent, as many as can be scheduled now."""
+        if self not in self._active and not self._attach(bursts[0]):
+            return []
+        self._forget()
+        return self._find_times(bursts[0], self._predictable(bursts)) if self._set_size(bursts[0].size) else []
+
+    def _attach(self, burst: Burst) -> bool:
         """Whether no other sender has scheduled packets on the tree, and the hosts at its leaves can be advanced together."""
         for branch in self.tree.branches:
             if branch.link.reservation is not None:
                 return False
-        return bool(self._leaves) and all(leaf.attach() for leaf in self._leaves)
+        return bool(self._leaves) and all(leaf.attach(burst) for leaf in self._leaves)
 
     def _schedule(self, machine: FastMachine, bursts: Sequence[Burst], sent_at: list[float]) -> None:
         fabric, begin = self.fabric, self.end

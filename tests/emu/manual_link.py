@@ -10,7 +10,7 @@ from protocols.machine import Codec
 from tests.emu.number_protocol import NumberCodec
 from topologies.spec import LinkSpec
 
-__all__ = ["ARP", "KEY", "ManualLink", "frame_of", "frames_of"]
+__all__ = ["ARP", "KEY", "MACS", "ManualLink", "frame_of", "frames_of"]
 
 KEY = 0x1234567890ABCDEF
 MACS = b"\x01\x00\x5e\x48\x01\x01" + b"\x02\x00\x0a\x00\x00\x01"

@@ -6,7 +6,8 @@ from math import inf
 from typing import Any, ClassVar
 
 from protocols.errors import WireError
-from protocols.machine import Address, Codec, Event, Group, Host, Machine, Message, Packet, Ports
+from protocols.hosting import Host
+from protocols.machine import Address, Codec, Event, Group, Machine, Message, Packet, Ports
 
 __all__ = [
     "GROUP",

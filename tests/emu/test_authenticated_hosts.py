@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from emu.udp import open_receiver
 from experiments.contract.content import Bytes, CheckedSink, pattern
 from experiments.contract.worlds import LossyCodec

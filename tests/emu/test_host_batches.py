@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from emu.host import Loop, UdpHost, new_loop
+from emu.host import UdpHost
+from emu.loop import Loop, new_loop
 from experiments.contract.content import Bytes, pattern
 from experiments.running.content import MemorySink
 from protocols.composite import CompositeMachine
@@ -104,7 +105,7 @@ def test_an_object_is_received_in_runs(transfer: Transfer) -> None:
 
 def test_a_composite_machine_gets_single_messages(transfer: Transfer) -> None:
     composite = CompositeMachine(transfer.receiving)
-    component = composite.component("", lambda message: True)
+    component = composite.component("")
     receiver = Watched(component, NormConfig(), 2, transfer.group)
     component.run(receiver, transfer.note, transfer.accept)
     transfer.run()

@@ -13,7 +13,7 @@ from emu.node import Program
 from emu.plan import EmulationPlan, plan_emulation
 from emu.routing import MulticastRoute
 from protocols.errors import UnsupportedError
-from protocols.machine import Host
+from protocols.hosting import Host
 from tests.emu.number_protocol import GROUP, PORT, NumberCodec, ReceivingProgram, SendingProgram
 from topologies.generators import AnyTopology
 from topologies.spec import Topology

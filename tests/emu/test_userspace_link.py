@@ -1,7 +1,9 @@
 """A user-space link does to frames what its `Line` does to packets, at the right time, and passes other frames on."""
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from protocols.machine import Codec
 from protocols.norm.messages import FLAG_REPAIR, Data, Fti, Origin
 from protocols.norm.wire.codec import NormCodec
-from tests.emu.manual_link import ARP, KEY, ManualLink, frame_of, frames_of
+from tests.emu.manual_link import ARP, KEY, MACS, ManualLink, frame_of, frames_of
 from tests.emu.number_protocol import NumberCodec, NumberMessage
 from topologies.channels import Bernoulli, Scripted
 from topologies.line import Line
@@ -136,6 +138,53 @@ def test_a_scripted_channel_matches_kinds_of_messages() -> None:
     with user_link(loss={"model": "scripted", "drops": drops}) as link:
         link.send([number_frame(1), frame_of(b"of another protocol"), number_frame(2), number_frame(3)])
         assert link.received() == [number_frame(1), frame_of(b"of another protocol"), number_frame(3)]
+
+
+def segment_frame(number: int, data: int = 100) -> bytes:
+    """Return a TCP segment."""
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 52 + data, 0, 0x4000, 64, 6, 0) + bytes((10, 0, 0, 1, 10, 0, 0, 2))
+    return MACS + b"\x08\x00" + head + struct.pack("!HHIIBBHHH", 1, 2, number, 0, 128, 16, 100, 0, 0) + bytes(12 + data)
+
+
+def test_segments_share_the_rate_and_the_queue_with_datagrams() -> None:
+    with user_link(rate="8kbit", queue=2) as link:
+        link.send([segment_frame(1, 100), number_frame(2, 124), segment_frame(3, 0), segment_frame(4)])
+        # 166 bytes each but the third: 14 + 20 + 32 + 100, and 42 + 124.
+        link.advance(0.170)
+        assert link.received() == [segment_frame(1, 100)]
+        link.advance(0.166)
+        assert link.received() == [number_frame(2, 124)]
+        link.advance(0.066)
+        assert link.received() == [segment_frame(3, 0)]
+        link.advance(1.0)
+        assert link.received() == []
+        (direction,) = link.forwarder.report()["directions"]
+        assert (direction["offered"], direction["dropped"]) == (4, 1)
+
+
+def test_segments_are_lost_and_change_no_loss_of_datagrams() -> None:
+    strange = [frame_of(b"strange %d" % number) for number in range(200)]
+    with user_link(loss="30%") as alone:
+        alone.send(strange)
+        expected = alone.received()
+    with user_link(loss="30%") as mixed:
+        for number, frame in enumerate(strange):
+            mixed.send([segment_frame(number), frame])
+        found = mixed.received()
+        (direction,) = mixed.forwarder.report()["directions"]
+    assert [frame for frame in found if frame in strange] == expected
+    # The standard error is 6.5.
+    assert len(found) - len(expected) == pytest.approx(140, abs=4 * 6.5)
+    assert (direction["first_lost"], direction["first_queued"]) == ([], [])
+
+
+def test_losses_in_bursts_hit_segments_in_the_order_of_their_arrival() -> None:
+    with user_link(loss={"model": "gilbert-elliott", "burst": 10, "gap": 30}) as link:
+        link.send([segment_frame(number) for number in range(400)])
+        found = link.received()
+    gaps = sum(a != b for a, b in pairwise([segment_frame(number) in found for number in range(400)]))
+    # About 20 changes between lost and not lost; without memory there were 150.
+    assert 4 <= gaps <= 50
 
 
 def test_udp_the_codec_can_not_decode_is_lost_like_control_packets() -> None:

@@ -5,12 +5,15 @@ from typing import cast
 import pytest
 
 from protocols.composite import ComponentHost, CompositeMachine
+from protocols.cross import CrossCodec, FlowSink, load_of
 from protocols.errors import UsageError
 from protocols.events import Event, ObjectSent
-from protocols.machine import Group, Ports
+from protocols.machine import Group, Packet, Ports
 from protocols.rng import Rng
+from sim.addresses import HostPort
 from sim.network import Network
-from tests.sim.probes import GROUP, Note, Probe, probe_on
+from tests.sim.probes import GROUP, Probe, probe_on
+from tests.support.toy import TOY
 from topologies.generators import Lan
 
 OTHER = Group("239.0.0.2:1")
@@ -24,8 +27,8 @@ def lan() -> Network:
 def component_on(
     composite: CompositeMachine, name: str, script: list[tuple[float, int]], events: list[Event]
 ) -> tuple[ComponentHost, Probe]:
-    """Add a probe in a component: with a name it receives notes from 100 on, without one those below."""
-    component = composite.component(name, lambda message: isinstance(message, Note) and (message.number < 100) == (not name))
+    """Add a probe in a component."""
+    component = composite.component(name)
     probe = Probe(cast(Ports, component), [(when, number, 100, GROUP, None) for when, number in script])
     component.run(probe, events.append)
     return component, probe
@@ -40,16 +43,37 @@ def test_each_component_receives_its_messages_of_the_groups_it_joined() -> None:
     sender = probe_on(network, "sender", listen=False)
 
     def send(now: float) -> None:
-        for number in (1, 101):
-            for to in (GROUP, OTHER, "r1"):
-                sender.say(number, to=to)
+        for number, to in enumerate((GROUP, OTHER, "r1", HostPort("r1", 1), HostPort("r1", 2))):
+            sender.say(number, to=to)
 
     network.host("sender").call(send)
     network.run()
-    # The first joined GROUP only, so it receives 1 from that group and by unicast.
-    assert [number for _, number, _ in probe.heard] == [1, 1]
-    assert [number for _, number, _ in other.heard] == [101, 101, 101]
+    assert [number for _, number, _ in probe.heard] == [0, 2]
+    assert [number for _, number, _ in other.heard] == [0, 1, 3]
     assert composite.counts() == {"heard": 5}
+
+
+def test_components_hear_their_neighbours_and_not_themselves() -> None:
+    network = lan()
+    composite = CompositeMachine(network.host("r1"))
+    _, probe = component_on(composite, "", [(0.5, 1)], [])
+    neighbour, other = component_on(composite, "other", [], [])
+    neighbour.later(1.0, lambda: neighbour.call(lambda now: other.say(2, to="r1")))
+    network.run()
+    assert [(number, source) for _, number, source in other.heard] == [(1, "r1")]
+    assert [(number, source) for _, number, source in probe.heard] == [(2, HostPort("r1", 1))]
+
+
+def test_a_neighbour_hears_what_is_sent_by_bytes_with_the_codec_of_its_port() -> None:
+    network = Network(Lan.model_validate({"receivers": 2}).build(), seed=1, codec=TOY.codec)
+    composite = CompositeMachine(network.host("r1"))
+    first, second = (composite.component(name, CrossCodec) for name in ("", "other"))
+    sink, far = FlowSink(second, 7, receipts=False), FlowSink(first, 7, receipts=False)
+    second.run(sink, lambda event: None)
+    first.run(far, lambda event: None)
+    first.call(lambda now: first.send(Packet(load_of(7, 0, 100), 100, second.address_of("r1", 1))))
+    network.run()
+    assert (sink.received, far.received) == (1, 0)
 
 
 def test_components_wake_at_their_deadlines() -> None:
@@ -77,7 +101,7 @@ def test_events_go_to_the_application_of_their_component() -> None:
 def test_the_component_without_a_name_has_the_random_stream_of_the_host() -> None:
     expected = lan().host("r1").rng.uniform()
     composite = CompositeMachine(lan().host("r1"))
-    other, first = (composite.component(name, lambda message: True) for name in ("other", ""))
+    other, first = (composite.component(name) for name in ("other", ""))
     assert isinstance(other.rng, Rng)
     assert other.rng.uniform() != expected
     assert first.rng.uniform() == expected

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from experiments.contract.content import pattern
 from protocols.events import ObjectSent
-from protocols.registry import names, protocol
+from protocols.registry import file_protocols, protocol
 from protocols.spec import ProtocolSpec
 from protocols.traffic import Traffic
 from sim.fingerprint import Fingerprint
@@ -25,7 +25,7 @@ from topologies.generators import AnyTopology
 from topologies.spec import Topology
 
 ANY: TypeAdapter[Any] = TypeAdapter(AnyTopology)
-PROTOCOLS: dict[str, ProtocolSpec] = {"toy": TOY, **{name: protocol(name) for name in names()}}
+PROTOCOLS: dict[str, ProtocolSpec] = {"toy": TOY, **{name: protocol(name) for name in file_protocols()}}
 STAR = {"kind": "star", "receivers": 6, "link": {"rate": "10Mbit", "delay": "5ms", "down": {"loss": "10%"}}}
 
 

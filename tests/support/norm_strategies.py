@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from protocols.norm.identity import info_identity, symbol_identity
 from protocols.norm.messages import (
+    FLAG_STREAM,
     FORM_ERASURES,
     FORM_ITEMS,
     FORM_RANGES,
@@ -28,6 +29,7 @@ from protocols.norm.messages import (
     Request,
     Squelch,
 )
+from protocols.norm.stream_coding import stream_fti
 
 __all__ = ["FEC_IDS", "data", "ftis", "messages"]
 
@@ -77,10 +79,13 @@ def data(draw: st.DrawFn) -> Data:
     eight = fti is not None and fti.m == 8 and fec_id == 2
     block = draw(bits(24 if eight else _BLOCK_BITS[fec_id]))
     symbol = draw(bits(8 if eight else _SYMBOL_BITS[fec_id]))
-    block_length = draw(bits(16)) if fec_id == 129 else fti.partition.length(block) if fti else 0
+    flags = draw(bits(8))
+    # The blocks of a stream have one length, whatever the size of the sender's buffer, which FTI has.
+    coding = fti if fti is None or not flags & FLAG_STREAM else stream_fti(fti)
+    block_length = draw(bits(16)) if fec_id == 129 else coding.partition.length(block) if coding else 0
     origin, object_id, payload = draw(origins), draw(bits(16)), draw(payloads)
-    identity = symbol_identity(origin.source_id, object_id, block, symbol, fti)
-    named = draw(bits(16)), draw(bits(8)), fec_id, object_id, block, symbol, block_length
+    identity = symbol_identity(origin.source_id, object_id, block, symbol, coding)
+    named = draw(bits(16)), flags, fec_id, object_id, block, symbol, block_length
     return Data(origin, *named, fti, payload, len(payload), identity, draw(extensions(64)))
 
 

@@ -67,8 +67,8 @@ def test_a_cycle_is_detected() -> None:
     assert cycles(graph) == [["a", "b", "c"]]
 
 
-@pytest.mark.parametrize("folder", ["scenario", "statistics", "theory"])
-def test_folders_that_others_build_upon_import_none_of_them(folder: str) -> None:
-    below = f"experiments.{folder}."
-    upwards = [(name, other) for name, other in imports().edges if name.startswith(below) and not other.startswith(below)]
+@pytest.mark.parametrize(("folder", "base"), [("workload", ""), ("scenario", "workload"), ("statistics", ""), ("theory", "")])
+def test_folders_that_others_build_upon_import_none_of_them(folder: str, base: str) -> None:
+    below = (f"experiments.{folder}.", f"experiments.{base or folder}.")
+    upwards = [(name, other) for name, other in imports().edges if name.startswith(below[0]) and not other.startswith(below)]
     assert not [edge for edge in upwards if edge[1].startswith("experiments.")]

@@ -74,7 +74,6 @@ PARTS = {
     "owed": "expected",
     "owes": "has not received yet",
     "promise": "plan, guarantee",
-    "promised": "planned, guaranteed",
     "promises": "plans, guarantees",
     "seat": "fast state, context",
     "troupe": "composite program",
@@ -84,7 +83,8 @@ PARTS = {
 PHRASES = {
     r"\bowe[sd]?\b|\bowing\b": "is missing, is expected to have received",
     r"\bdebts?\b": "deferred losses",
-    r"\bpromise[sd]?\b": "guarantees, plans",
+    # "promised" is a term of the ledger, and a rule of the checker.
+    r"\bpromises?\b": "guarantees, plans",
     r"\bexcused\b": "is complete, is left out",
     r"\bdice\b": "random numbers, random stream",
     r"\bmanieth\b": "occurrence number",

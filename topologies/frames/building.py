@@ -7,9 +7,10 @@ from ipaddress import IPv4Address
 
 from topologies.frames.ipv4 import IPV4, UDP
 
-__all__ = ["frame"]
+__all__ = ["frame", "tcp_frame"]
 
 TTL = 64
+TCP = 6
 _IPV4 = struct.Struct("!BBHHHBBHII")
 _UDP = struct.Struct("!HHHH")
 
@@ -19,15 +20,29 @@ def frame(source: tuple[IPv4Address, int], to: tuple[IPv4Address, int], payload:
 
     Without FCS, and not fragmented. A host's MAC is 02:00 and its address, as in emulation; a group's is that of RFC 1112.
     """
-    near, far = int(source[0]), int(to[0])
-    length = 8 + len(payload)
-    udp = _UDP.pack(source[1], to[1], length, 0)
-    pseudo = struct.pack("!IIHH", near, far, UDP, length)
+    udp = _UDP.pack(source[1], to[1], 8 + len(payload), 0)
+    total = _transport_checksum(source[0], to[0], UDP, udp + payload)
+    return _around(source[0], to[0], UDP, udp[:6] + struct.pack("!H", total) + payload, number)
+
+
+def tcp_frame(source: IPv4Address, to: IPv4Address, segment: bytes, number: int) -> bytes:
+    """Return the frame of a TCP segment, whose checksum is computed here; as `frame` otherwise."""
+    total = _transport_checksum(source, to, TCP, segment[:16] + b"\0\0" + segment[18:])
+    return _around(source, to, TCP, segment[:16] + struct.pack("!H", total) + segment[18:], number)
+
+
+def _transport_checksum(source: IPv4Address, to: IPv4Address, protocol: int, data: bytes) -> int:
+    """Return the checksum over the pseudo-header and `data`, whose own checksum is zero."""
+    pseudo = struct.pack("!IIHH", int(source), int(to), protocol, len(data))
     # A sum of zero is sent as all ones, since zero means "no checksum" (RFC 768).
-    total = _checksum(pseudo + udp + payload) or 0xFFFF
-    ip = _IPV4.pack(0x45, 0, 20 + length, number & 0xFFFF, 0, TTL, UDP, 0, near, far)
+    return _checksum(pseudo + data) or 0xFFFF
+
+
+def _around(source: IPv4Address, to: IPv4Address, protocol: int, data: bytes, number: int) -> bytes:
+    """Return `data` with headers of IPv4 and Ethernet."""
+    ip = _IPV4.pack(0x45, 0, 20 + len(data), number & 0xFFFF, 0, TTL, protocol, 0, int(source), int(to))
     ip = ip[:10] + struct.pack("!H", _checksum(ip)) + ip[12:]
-    return _mac(to[0]) + _mac(source[0]) + IPV4.to_bytes(2) + ip + udp[:6] + struct.pack("!H", total) + payload
+    return _mac(to) + _mac(source) + IPV4.to_bytes(2) + ip + data
 
 
 def _mac(address: IPv4Address) -> bytes:

@@ -15,12 +15,18 @@ WORLDS = ("sim", "emu")
 
 
 def observe(scenario: Scenario, world: str) -> Observation:
-    """Run the scenario in a world; UsageError for an unknown world, UnsupportedError if this machine lacks it."""
+    """Run the scenario in a world; UsageError for an unknown world, UnsupportedError if this machine lacks it.
+
+    Both worlds lose the same packets, but for protocols that use TCP, whose segments no two worlds have in common.
+    """
     if world not in WORLDS:
         raise UsageError(f"--worlds: value {world!r} is not allowed; each one of {', '.join(WORLDS)}")
     if world == "sim":
         seen = FirstLosses()
         return Observation(simulate(scenario, [seen]), _frozen(seen.lost), _frozen(seen.queued))
+    if scenario.protocol.spec.connected:
+        result = run(scenario, "emu")
+        return Observation(result, None, None, "; ".join(result.metrics["health"]["reasons"]))
     keyed = scenario.emu.model_copy(update={"losses": "keyed"})
     result = run(scenario.model_copy(update={"emu": keyed}), "emu")
     lost, queued = (_frozen(result.metrics[key]) for key in ("dropped_first", "queued_first"))

@@ -53,7 +53,7 @@ class _Collecting(Recording):
             return None
         series = None
         if job["series"] is not None:
-            series = Series(job["series"], sum(work.count for work in scenario.workload))
+            series = Series(job["series"], sum(work.count for work in scenario.files))
         return cls(points=tuple(job["captures"]), captures=Path(job["folder"]), collected=series)
 
     @contextmanager

@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from experiments.running.run_size import size_of
 from experiments.scenario.files import put
 from experiments.scenario.protocol_modules import find_protocol, resolve, resolve_in, source_of
 from experiments.scenario.ready import find_scenario
@@ -198,7 +199,6 @@ class SweepPlan:
 def _weight(scenario: Scenario) -> tuple[float, int]:
     """Return (relative cost, number of potential receivers); the cost is roughly packets times receivers."""
     topology = scenario.build_topology()
-    receivers = sum(map(topology.size, topology.host_nodes)) - len(scenario.senders)
-    segment = getattr(scenario.protocol.config, "segment", 1400)
-    packets = sum(work.size * work.count / segment for work in scenario.workload)
+    receivers = max(1, sum(map(topology.size, topology.host_nodes)) - len(scenario.senders))
+    packets = size_of(scenario).packets
     return float((packets + 50) * (20 + receivers**0.8)), receivers

@@ -18,7 +18,7 @@ __all__ = ["FastMessageFactory"]
 class FastMessageFactory(MessageFactory):
     """Makes the messages of one sender, numbers them, and links those of content without bytes."""
 
-    __slots__ = ("last_origin", "position")
+    __slots__ = ("last_origin", "links", "position")
 
     data_type = FastData
     info_type = FastInfo
@@ -32,6 +32,8 @@ class FastMessageFactory(MessageFactory):
         """The origin of the message sent last: receivers process a message with another one in full."""
         self.position: TransmitPosition | None = None
         """The position of a receiver that received everything; None while there is no chain."""
+        self.links = True
+        """Whether messages are linked: not those of a sender that sends streams, each of which has a position of its own."""
 
     @property
     def _known(self) -> TransmitPosition | None:
@@ -43,7 +45,7 @@ class FastMessageFactory(MessageFactory):
         message = super().data(item, block, symbol, repair)
         assert isinstance(message, FastData)
         message.expects = message.expects_if_complete = message.next_state = None
-        if not item.counted:
+        if not item.counted or not self.links:
             self.position = None
             return message
         known = self._known
@@ -93,7 +95,7 @@ class FastMessageFactory(MessageFactory):
         """Make the NORM_INFO of an object and link it."""
         message = super().info(item, repair)
         linked = self._unlink(message)
-        if item.counted:
+        if item.counted and self.links:
             self._link(linked, None if repair else self.tx_point, self.tx_point)
         else:
             self.position = None
@@ -107,9 +109,9 @@ class FastMessageFactory(MessageFactory):
         cast(FastFlush, message).expects_if_complete = known
         return message
 
-    def squelch(self, first: int, length: int, invalid: Iterable[int]) -> Squelch:
+    def squelch(self, first: int, block: int, length: int, invalid: Iterable[int]) -> Squelch:
         """Make a CMD(SQUELCH) and link it."""
-        message = super().squelch(first, length, invalid)
+        message = super().squelch(first, block, length, invalid)
         self._link_command(message)
         return message
 

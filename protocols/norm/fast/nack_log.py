@@ -208,7 +208,7 @@ class FastNackProcess(NackProcess):
     def follow(self, log: NackLog) -> None:
         """Overhear the NACKs that the log will get."""
         if self.log is not log:
-            self._merge()
+            self.unlink()
             self.log, self._first, self._lost = log, log.end, 0
             log.keep_until(self.backoff_end)
         elif self._end != OPEN:
@@ -216,10 +216,9 @@ class FastNackProcess(NackProcess):
             self._lost |= (1 << log.end - self._end) - 1 << self._end - self._first
         self._end = OPEN
 
-    def miss_last(self) -> None:
-        """Note that the last NACK of the log was lost."""
-        log = self.log
-        if log is not None and self._end == OPEN and log.end > self._first:
+    def miss_last(self, log: NackLog) -> None:
+        """Note that the last NACK of a log was lost."""
+        if self.log is log and self._end == OPEN and log.end > self._first:
             self._lost |= 1 << log.end - 1 - self._first
 
     def suppress(self, boundary: Point) -> None:
@@ -235,7 +234,7 @@ class FastNackProcess(NackProcess):
         count = log.end - self._first
         if self._end != OPEN or not count or log.last is not requested or self._lost >> count - 1 & 1:
             # It did not come by the group.
-            self._merge()
+            self.unlink()
             return super().overhear(requested, boundary, objects, now)
         if not self.covers(boundary, objects):
             return NOTHING
@@ -306,7 +305,7 @@ class FastNackProcess(NackProcess):
         overheard = self.log.merged(self.overheard, self._first, self._present_end(), self._lost)
         return overheard is not None and is_covered(objects, point, overheard, most)
 
-    def _merge(self) -> None:
+    def unlink(self) -> None:
         """Merge what was overheard by the log, which is not needed any more then."""
         log = self.log
         if log is not None:

@@ -58,10 +58,10 @@ class NormOverhearers(Overhearers):
         process, response, item = state.nack_process, state.probe_response, simple_item(state.objects)
         if item is None or not isinstance(process, FastNackProcess) or process.due == inf:
             return False
-        is_simple = (response is None or response.due == inf) and machine.has_one_sender  # type: ignore[attr-defined]
+        is_simple = response is None or response.due == inf
         if not process.is_suppressible:
             # It overhears nothing.
-            return bool(is_simple)
+            return is_simple
         process.follow(self._log)
         if not is_simple:
             return False
@@ -173,7 +173,7 @@ class NormOverhearers(Overhearers):
         for machine in lost_by:
             process = machine.fast_state.nack_process
             if isinstance(process, FastNackProcess):
-                process.miss_last()
+                process.miss_last(log)
 
     def _suppress(
         self,

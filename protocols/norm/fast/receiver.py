@@ -1,37 +1,60 @@
 """The NORM receiver that a host can advance together with others."""
 
-from collections.abc import Collection, Iterable
-from typing import Any, Final
+from collections.abc import Collection
+from typing import Any, Final, cast
 
 from protocols.events import SenderHeard
-from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessage, Overheard, fan_out
-from protocols.fast.index import PartIndex, QuietQueue
+from protocols.fast.contract import FastMachine, Other
+from protocols.fast.group import MachineGroup
 from protocols.fast.lockstep import LockstepGroup
-from protocols.fast.overhearers import Overhearers, OverhearingGroup
+from protocols.fast.senders import FollowingMachine, SenderGroups
 from protocols.machine import Address, Group, Message, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.fast.batch import apply_to_incomplete, list_waiting, overhear_nack
 from protocols.norm.fast.messages import FastData, FastFlush
-from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
-from protocols.norm.limits import NEW_SENDERS, SourceLimit
-from protocols.norm.maps import DeadlineMap
-from protocols.norm.messages import Ack, Nack
+from protocols.norm.fast.views import NormFollower, SenderView, SenderViews
+from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
+from protocols.norm.messages import Ack, Command, Data, Info, Nack
+from protocols.norm.position import TransmitPosition
 from protocols.norm.run_reception import NormBatchReceiver
-from protocols.norm.sender_state import SenderState
+from protocols.norm.session import Session
+from protocols.norm.stream_reception import StreamSenderState
 
 __all__ = ["FastNormReceiver"]
 
-_NO_SENDERS: Final[DeadlineMap[SenderState]] = DeadlineMap()
-"""Shared by the receivers that know one sender at most; never modified."""
+_NO_SENDERS: Final = SenderViews()
+"""Shared by the receivers that follow one sender at most; never modified."""
 
 
-_NO_NEWCOMERS = SourceLimit(NEW_SENDERS)
-"""Shared by all, because none admits senders by it: each node of a simulation is one sender."""
+MANY_SENDERS: Final = 1024
+"""With room for so many senders none is forgotten and comes anew, as in simulations each node is one sender."""
+_NO_NEWCOMERS: Final = SourceLimit(NEW_SENDERS)
+"""Shared by the receivers with room for many senders, which do not count how often a sender is new."""
 
 
-class FastNormReceiver(NormBatchReceiver, FastMachine):
-    """A `NormReceiver` with short cuts for the messages of the sender heard last, whose state is `fast_state`."""
+class _AllViews:
+    """The coordinator of receivers of several senders: they are independent when all their views are."""
+
+    def release(self, machine: "FastNormReceiver") -> None:
+        """Bring all senders of a receiver up to date."""
+        machine.release_views()
+
+
+def _several() -> FastSenderState:
+    state = FastSenderState(cast(Session, None))
+    state.position, state.coordinator = TransmitPosition(0, 0, 0, 0, (0, 0, 0)), _AllViews()
+    return state
+
+
+_SEVERAL: Final = _several()
+"""Shared by the receivers of several senders, whose states are those of their views: no message expects it."""
+
+
+class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
+    """A `NormReceiver` with short cuts for the messages of its only sender, whose state is `fast_state`.
+
+    A receiver of several senders has a `SenderView` of each.
+    """
 
     __slots__ = ("fast_state",)
 
@@ -39,7 +62,8 @@ class FastNormReceiver(NormBatchReceiver, FastMachine):
         super().__init__(ports, config, node, group)
         # Only several senders are entered here: a dictionary takes 200 bytes.
         self._senders = _NO_SENDERS
-        self._newcomers = _NO_NEWCOMERS
+        if config.senders >= MANY_SENDERS:
+            self._newcomers = _NO_NEWCOMERS
         self.fast_state = FastSenderState(self.session)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
@@ -47,84 +71,123 @@ class FastNormReceiver(NormBatchReceiver, FastMachine):
         state: FastSenderState = self.fast_state
         result = OTHER
         if type(message) is FastData:
-            position = state.position
-            if message.expects is position:
+            if message.expects is state.position:
                 state.position = message.next_state
                 state.last_heard = now
                 return
-            if self._senders is not _NO_SENDERS and self._switch_to(message.origin.source_id):
-                self.receive(message, source, to, now)
-                return
-            if message.expects_if_complete is not position:
-                result = state.advance_over_gap(message, now)
-            else:
-                result = state.advance(message, now)
-            if result == OTHER and message.origin is state.origin:
-                # As the plain receiver, which looks for the sender first.
-                state.receive(message, now)
-                result = RESCHEDULE
-        elif type(message) is FastFlush:
-            if self._senders is not _NO_SENDERS and self._switch_to(message.origin.source_id):
-                state = self.fast_state
-            if message.expects_if_complete is state.position:
-                result = state.advance(message, now)
-        if result == OTHER:
-            super().receive(message, source, to, now)
-        elif result == RESCHEDULE:
+            result = state.take(message, now)
+        elif type(message) is FastFlush and message.expects_if_complete is state.position:
+            result = state.advance(message, now)
+        if result == RESCHEDULE:
             self.settle(state)
+        elif result == OTHER:
+            view = None if self._senders is _NO_SENDERS else self._view(message)
+            if view is None:
+                super().receive(message, source, to, now)
+            else:
+                view.receive(message, source, to, now)
+
+    def interpret(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Process a message as the plain receiver does."""
+        super().receive(message, source, to, now)
 
     @staticmethod
-    def make_group(machines: list[Any]) -> LockstepGroup:
-        """Return a lockstep group; machines of other classes may be among them."""
-        return LockstepGroup(machines)
+    def make_group(machines: list[Any], others: list[Other]) -> MachineGroup:
+        """Return a group of receivers and others."""
+        return SenderGroups(machines, others)
 
     @staticmethod
-    def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:
-        """Deliver a message to many receivers, most of which it advances."""
-        if isinstance(message, (FastData, FastFlush)) and message.expects is None and message.expects_if_complete is not None:
-            expected = message.expects_if_complete
-            machine: FastNormReceiver
-            for machine in machines:
-                state: FastSenderState = machine.fast_state
-                result = state.advance(message, now) if state.position is expected else OTHER
-                if result == OTHER:
-                    machine.receive(message, source, to, now)
-                elif result == RESCHEDULE:
-                    machine.settle(state)
-        else:
-            fan_out(machines, message, source, to, now)
+    def make_sender_group(views: list[Any]) -> LockstepGroup:
+        """Return a lockstep group of receivers of one sender, or of views of it."""
+        return LockstepGroup(views)
 
     @staticmethod
-    def apply_to_incomplete(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> Applied:
-        """Apply a message of the sender to receivers that are incomplete or attentive."""
-        assert isinstance(message, (FastData, FastFlush))
-        return apply_to_incomplete(machines, message, now, coordinator)
+    def sender_of(message: Message) -> int | None:
+        """Return the node id of the sender that a message comes from, or that feedback is for."""
+        if isinstance(message, (Data, Info, Command)):
+            return message.origin.source_id
+        return message.sender_id if isinstance(message, (Nack, Ack)) else None
 
-    @staticmethod
-    def list_waiting(
-        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
-    ) -> None:
-        """List receivers by what they wait for."""
-        list_waiting(machines, now, waiting, quiet, lacking)
-
-    @staticmethod
-    def make_overhearers(group: OverhearingGroup) -> Overhearers:
-        """Return the empty list of the attentive receivers of a group."""
-        return NormOverhearers(group)
-
-    @staticmethod
-    def overhear_batch(
-        machines: list[Any], message: Message, source: Address, to: Address, now: float, position: Any, last_heard: float
-    ) -> Overheard:
-        """Deliver feedback to receivers at one position."""
-        if isinstance(message, Nack):
-            return overhear_nack(machines, message, now, position, last_heard)
-        return FastMachine.overhear_batch(machines, message, source, to, now, position, last_heard)
+    # -- one sender or several -------------------------------------------------------------------------------------
 
     @property
-    def has_one_sender(self) -> bool:
-        """Whether only one sender was heard."""
-        return self._senders is _NO_SENDERS
+    def follows_several(self) -> bool:
+        """Whether the receiver has a view of each sender."""
+        return self._senders is not _NO_SENDERS
+
+    def view_of(self, sender: Any) -> SenderView:
+        """Return the view of a sender, always the same object; the receiver follows several from now on."""
+        if self._senders is _NO_SENDERS:
+            self._follow_several()
+        views = cast(SenderViews, self._senders).of
+        view = views.get(sender)
+        if view is None:
+            view = views[sender] = SenderView(self, FastSenderState(self.session))
+        return view
+
+    def release_views(self) -> None:
+        """Bring all senders up to date, because the receiver gets an input of its own."""
+        cast(SenderViews, self._senders).release()
+
+    def _view(self, message: Message) -> SenderView | None:
+        """Return the view of a message's sender, if the receiver has one."""
+        sender = self.sender_of(message)
+        return None if sender is None else cast(SenderViews, self._senders).of.get(sender)
+
+    def _follow_several(self) -> None:
+        """Give the only sender a view; the receiver is no longer in lockstep."""
+        self.leave_lockstep()
+        state: FastSenderState = self.fast_state
+        views = self._senders = SenderViews()
+        self.fast_state = _SEVERAL
+        origin = state.origin
+        if origin is not None:
+            state.unlink()
+            views[origin.source_id] = state
+            views.note(origin.source_id, state.settle())
+            views.of[origin.source_id] = SenderView(self, state)
+
+    def _known(self, node: int) -> StreamSenderState | None:
+        """Return the state of the sender `node`; None if no message of it was received."""
+        origin = self.fast_state.origin
+        return self.fast_state if origin is not None and origin.source_id == node else self._senders.get(node)
+
+    def _sender(self, node: int, source: Address, now: float) -> StreamSenderState | None:
+        """Return the state of the sender `node`, new with its first message; None when there is no room for another."""
+        known = self._known(node)
+        if known is not None:
+            return known
+        if self._newcomers is not _NO_NEWCOMERS and not self._newcomers.admits(source, now, NEW_SENDERS_RATE):
+            return None
+        if self._senders is _NO_SENDERS and self.fast_state.origin is None:
+            known = cast(FastSenderState, self.fast_state)
+        else:
+            view = self.view_of(node)
+            if not self._has_room():
+                return None
+            known = self._senders[node] = view.fast_state
+        self.ports.notify(SenderHeard(node))
+        return known
+
+    def _has_room(self) -> bool:
+        """Return whether one more sender can be remembered, after forgetting another if need be."""
+        if len(self._senders) < self.session.config.senders:
+            return True
+        self.leave_lockstep()
+        if not super()._has_room():
+            return False
+        for node, view in cast(SenderViews, self._senders).of.items():
+            if self._senders.get(node) is None and view.fast_state.origin is not None:
+                view.fast_state = FastSenderState(self.session)
+        return True
+
+    def senders(self) -> Collection[StreamSenderState]:
+        """Return the state of every sender a message was received from."""
+        if self._senders is not _NO_SENDERS:
+            return self._senders.values()
+        return [self.fast_state] if self.fast_state.origin is not None else []
+
+    # -- inputs ----------------------------------------------------------------------------------------------------
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""
@@ -138,34 +201,41 @@ class FastNormReceiver(NormBatchReceiver, FastMachine):
 
     def wake(self, now: float) -> None:
         """Send the feedback that is due, and check the activity of senders."""
-        state: FastSenderState = self.fast_state
-        if self._senders is not _NO_SENDERS:
-            super().wake(now)
-        else:
+        if self._senders is _NO_SENDERS:
+            state: FastSenderState = self.fast_state
             state.wake(now)
             self.settle(state)
+            return
+        views = cast(SenderViews, self._senders)
+        for sender in views.due(now):
+            view = views.of[sender.node]
+            if not _renews_activity(view, now):
+                view.leave_lockstep()
+                sender.wake(now)
+            self.settle(sender)
+        self._due(views.deadline())
 
     def wake_in_lockstep(self, now: float) -> None:
         """Renew the activity period in lockstep: that takes only the time of the last message."""
-        state: FastSenderState = self.fast_state
-        group = state.coordinator
-        assert isinstance(group, LockstepGroup)
-        heard = None if state.attentive or self._senders is not _NO_SENDERS else group.heard(self)
-        if heard is not None and state.renew_activity(heard, now):
-            self.settle(state)
+        if self._senders is not _NO_SENDERS:
+            # `wake` takes the senders that are due out of lockstep.
+            return
+        if _renews_activity(self, now):
+            self.settle(self.fast_state)
         else:
             self.leave_lockstep()
+
+    def leave_lockstep_for(self, message: Message) -> None:
+        """Leave the group in which messages of this sender are received."""
+        if self._senders is _NO_SENDERS:
+            self.leave_lockstep()
+        elif (view := self._view(message)) is not None:
+            view.leave_lockstep()
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages received and sent."""
         self.leave_lockstep()
         return super().counts()
-
-    def senders(self) -> Collection[SenderState]:
-        """Return the state of every sender a message was received from."""
-        if self._senders is not _NO_SENDERS:
-            return self._senders.values()
-        return [self.fast_state] if self.fast_state.origin is not None else []
 
     def settle(self, sender: Any) -> None:
         """Set the deadline, and whether feedback of others has an effect; `sender` is a `FastSenderState`."""
@@ -174,8 +244,6 @@ class FastNormReceiver(NormBatchReceiver, FastMachine):
         if self._senders is not _NO_SENDERS:
             self._senders.note(state.node, due)
             due = self._senders.deadline()
-            # Feedback to the other senders may have an effect, too.
-            self.fast_state.attentive = True
         if due < self.deadline:
             # As `_due`, without a call.
             self.deadline = due
@@ -183,38 +251,12 @@ class FastNormReceiver(NormBatchReceiver, FastMachine):
         else:
             self.deadline = due
 
-    def _known(self, node: int) -> SenderState | None:
-        """Return the state of the sender `node`; None if no message of it was received."""
-        origin = self.fast_state.origin
-        return self.fast_state if origin is not None and origin.source_id == node else self._senders.get(node)
 
-    def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
-        """Return the state of the sender `node`, from now on the one heard last; new with its first message.
-
-        None when there is no room for another.
-        """
-        state: FastSenderState = self.fast_state
-        origin = state.origin
-        if origin is None:
-            self.ports.notify(SenderHeard(node))
-        elif origin.source_id != node and not self._switch_to(node):
-            if self._senders is _NO_SENDERS:
-                self._senders = DeadlineMap()
-                self._senders[origin.source_id] = state
-                self._senders.note(origin.source_id, state.settle())
-            if not self._has_room():
-                return None
-            self.fast_state = self._senders[node] = FastSenderState(self.session)
-            self.ports.notify(SenderHeard(node))
-        known: FastSenderState = self.fast_state
-        return known
-
-    def _switch_to(self, node: int) -> bool:
-        """Make the sender `node` the one heard last; False if it is already, or was never heard."""
-        known = self._senders.get(node)
-        if known is self.fast_state or not isinstance(known, FastSenderState):
-            return False
-        # Feedback to the other senders may have an effect, too.
-        known.attentive = True
-        self.fast_state = known
-        return True
+def _renews_activity(machine: FastMachine, now: float) -> bool:
+    """Renew the activity period of a sender in lockstep, if that is all that is due."""
+    state: FastSenderState = machine.fast_state
+    group = state.coordinator
+    if state.attentive or not isinstance(group, LockstepGroup):
+        return False
+    heard = group.heard(machine)
+    return heard is not None and state.renew_activity(heard, now)

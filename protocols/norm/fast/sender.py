@@ -16,6 +16,7 @@ from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.sender import NormSender
 from protocols.norm.tx_object import TxObject
 from protocols.norm.wire.sizes import size_of
+from protocols.stream import StreamSettings
 
 __all__ = ["FastNormSender"]
 
@@ -24,6 +25,7 @@ class FastNormSender(NormSender, FastMachine):
     """A `NormSender` whose messages are linked, and whose next messages a host can ask for."""
 
     plans_bursts = True
+    takes_feedback_only = True
 
     __slots__ = ("_burst", "_linked", "fast_state")
 
@@ -40,6 +42,12 @@ class FastNormSender(NormSender, FastMachine):
 
     def _make_object(self, object_id: int, content: Content) -> TxObject:
         return FastTxObject(object_id, content, self._config, self._linked.origin.source_id)
+
+    def open_stream(self, settings: StreamSettings, now: float) -> int:
+        """Begin a stream; from now on messages are not linked, so that receivers process each of them in full."""
+        self._invalidate()
+        self._linked.links, self._linked.position = False, None
+        return super().open_stream(settings, now)
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""

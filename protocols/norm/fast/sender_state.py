@@ -9,8 +9,9 @@ from protocols.norm.fast.nack_log import FastNackProcess
 from protocols.norm.messages import FLAG_REPAIR, Nack
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.sender_state import SenderMessage, SenderState
+from protocols.norm.sender_state import SenderMessage
 from protocols.norm.session import Session
+from protocols.norm.stream_reception import StreamSenderState
 
 __all__ = ["ADVANCED", "OTHER", "RESCHEDULE", "FastSenderState"]
 
@@ -34,7 +35,7 @@ class _Overheard:
 _OVERHEARD: Final = _Overheard()
 
 
-class FastSenderState(SenderState, FastState):
+class FastSenderState(StreamSenderState, FastState):
     """One sender as one receiver sees it; `position` is the sender's own object wherever that is equal."""
 
     __slots__ = ("attentive", "coordinator")
@@ -44,6 +45,49 @@ class FastSenderState(SenderState, FastState):
         super().__init__(session)
         self.attentive = False
         self.coordinator: Coordinator | None = None
+
+    def take(self, message: FastData, now: float) -> int:
+        """Process content by a short cut, if there is one, unless it `expects` this position, which takes no call.
+
+        It may follow lost messages: only repairs were lost, or it is a new symbol further on in the block.
+        Returns OTHER, ADVANCED or RESCHEDULE.
+        """
+        position = self.position
+        if message.expects_if_complete is position:
+            return self.advance(message, now) or self._interpret(message, now)
+        gap = (message.sequence - position.sequence) & 0xFFFF
+        if message.next_state is None or message.origin is not self.origin or self._idle_at == inf or gap >= 0x8000:
+            return self._interpret(message, now)
+        if message.expects is None:
+            return self._advance_over_repairs(message, gap, now) or self._interpret(message, now)
+        block, symbol = message.block, message.symbol
+        # The last symbol of a block moves on to the next.
+        if position.block != block or position.object_id != message.object_id:
+            return self._interpret(message, now)
+        if not position.symbol < symbol < message.block_length - 1:
+            return self._interpret(message, now)
+        key, objects = message.object_id, self.objects
+        item = objects.item if objects.key == key else objects.get(key)
+        if item is None or message.payload is not None:
+            return self._interpret(message, now)
+        self.last_heard = now
+        self.lost += gap
+        item.lose(block, (1 << symbol) - (1 << position.symbol))
+        self.position = message.next_state
+        if self.is_complete:
+            # Everything before this block arrived, so there is nothing to request yet.
+            self.is_complete = False
+        elif not position.symbol and self.check((key, block, 0), now):
+            # Within a block there is nothing new to request.
+            return RESCHEDULE
+        return ADVANCED
+
+    def _interpret(self, message: FastData, now: float) -> int:
+        """Process a message as the plain receiver does, which looks for the sender first; OTHER if that takes more."""
+        if message.origin is not self.origin:
+            return OTHER
+        self.receive(message, now)
+        return RESCHEDULE
 
     def advance(self, message: FastData | FastFlush, now: float) -> int:
         """Process a message with `expects_if_complete` at this position.
@@ -76,39 +120,6 @@ class FastSenderState(SenderState, FastState):
         if self.is_complete:
             return RESCHEDULE if self.attentive and self.nack_process is not None else ADVANCED
         return RESCHEDULE if self.check((key, block, 0), now) else ADVANCED
-
-    def advance_over_gap(self, message: FastData, now: float) -> int:
-        """Process a message that follows lost ones: only repairs were lost, or it is a new symbol further on in the block.
-
-        Returns OTHER, ADVANCED or RESCHEDULE.
-        """
-        position = self.position
-        gap = (message.sequence - position.sequence) & 0xFFFF
-        if message.next_state is None or message.origin is not self.origin or self._idle_at == inf or gap >= 0x8000:
-            return OTHER
-        if message.expects is None:
-            return self._advance_over_repairs(message, gap, now)
-        block, symbol = message.block, message.symbol
-        # The last symbol of a block moves on to the next.
-        if position.block != block or position.object_id != message.object_id:
-            return OTHER
-        if not position.symbol < symbol < message.block_length - 1:
-            return OTHER
-        key, objects = message.object_id, self.objects
-        item = objects.item if objects.key == key else objects.get(key)
-        if item is None or message.payload is not None:
-            return OTHER
-        self.last_heard = now
-        self.lost += gap
-        item.lose(block, (1 << symbol) - (1 << position.symbol))
-        self.position = message.next_state
-        if self.is_complete:
-            # Everything before this block arrived, so there is nothing to request yet.
-            self.is_complete = False
-        elif not position.symbol and self.check((key, block, 0), now):
-            # Within a block there is nothing new to request.
-            return RESCHEDULE
-        return ADVANCED
 
     def _advance_over_repairs(self, message: FastData, gap: int, now: float) -> int:
         """Process a message after `gap` lost ones if these were repairs, as they are if the next new symbol is the sender's."""
@@ -148,6 +159,11 @@ class FastSenderState(SenderState, FastState):
         if known.nack is not nack or known.fec_id != fec_id:
             known.nack, known.fec_id, known.repairs = nack, fec_id, requested_repairs(nack.requests, fec_id)
         return known.repairs
+
+    def unlink(self) -> None:
+        """Become independent of what is kept for the whole group that the receiver was in."""
+        if isinstance(self.nack_process, FastNackProcess):
+            self.nack_process.unlink()
 
     def settle(self) -> float:
         """Update `attentive`, and return when `wake` is wanted."""

@@ -9,6 +9,7 @@ from struct import Struct
 from protocols.errors import UsageError, WireError
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of, info_identity, symbol_identity
 from protocols.norm.messages import FLAG_STREAM, Data, DataRun, Extension, Fti, Info, Origin
+from protocols.norm.stream_coding import HEADER_SIZE
 from protocols.norm.wire.extensions import pack_extensions, take, unpack_extensions
 from protocols.norm.wire.frame import VERSION, pack_origin, unpack_origin
 from protocols.norm.wire.schemes import HET_FTI, Scheme, Schemes
@@ -66,8 +67,10 @@ class _Flow:
     def enter(self, fti: Fti, block: int) -> None:
         """Prepare the numbers of symbols of `block` (as `identity.symbol_identity` counts them)."""
         self.block = block
-        self.length = fti.partition.length(block)
-        self.first = fti.partition.first(block)
+        if self.flags & FLAG_STREAM:
+            self.length, self.first = fti.block, block * fti.block
+        else:
+            self.length, self.first = fti.partition.length(block), fti.partition.first(block)
         self.parity_first = block * fti.parity - self.length
 
 
@@ -162,22 +165,29 @@ class ContentWire:
         None, too, when no such message of the object was read before. `data` consists of messages of `segment` bytes, the
         last of which may be shorter.
         """
-        if data[begin] != _FIRST_BYTE or segment < _LONGEST_HEADER or data[begin + 12] & FLAG_STREAM:
+        if data[begin] != _FIRST_BYTE or segment < _LONGEST_HEADER:
             return None
         end = data[begin + 1] << 2
         after_id = 24 if data[begin + 13] == _SMALL_BLOCK else 20
         flow = self._flows.get(data[begin + 4 : begin + 16] + data[begin + after_id : begin + end])
-        if flow is None or flow.fti is None or segment - end != flow.fti.segment:
+        if flow is None or flow.fti is None:
             return None
         fti, partition = flow.fti, flow.fti.partition
         block, symbol, block_length = flow.scheme.unpack_id(data, begin + 16)
-        length = partition.length(block)
-        if block >= partition.blocks or symbol >= length:
-            return None
-        symbols = _following(data, begin, segment, end, after_id, length - symbol)
-        index = partition.first(block) + symbol
-        if len(symbols[-1]) != partition.payload(index + len(symbols) - 1):
-            symbols.pop()
+        if flow.flags & FLAG_STREAM:
+            length, index = fti.block, block * fti.block + symbol
+            if symbol >= length or not HEADER_SIZE <= segment - end <= fti.segment + HEADER_SIZE:
+                return None
+            symbols = _following(data, begin, segment, end, after_id, length - symbol)
+            if len(symbols[-1]) < HEADER_SIZE:
+                symbols.pop()
+        else:
+            length, index = partition.length(block), partition.first(block) + symbol
+            if segment - end != fti.segment or block >= partition.blocks or symbol >= length:
+                return None
+            symbols = _following(data, begin, segment, end, after_id, length - symbol)
+            if len(symbols[-1]) != partition.payload(index + len(symbols) - 1):
+                symbols.pop()
         if len(symbols) < _SHORTEST_RUN:
             return None
         sequence, identity = data[begin + 2] << 8 | data[begin + 3], flow.source_base | (index & _LOW_32)

@@ -8,7 +8,7 @@ does, where RFC 5510 has max_n. For fec_id 2 the split of the word is only known
 from struct import Struct
 
 from protocols.errors import UsageError, WireError
-from protocols.fec import MAX_SYMBOLS
+from protocols.fec import MOST_SYMBOLS
 from protocols.norm.messages import Fti
 
 __all__ = ["HET_FTI", "Scheme", "Schemes", "scheme_of"]
@@ -135,12 +135,12 @@ class _SmallBlock(Scheme):
 
 _FIXED: dict[int, Scheme] = {
     0: _NoCode(0, 16, ">HIHHI", 0),
-    5: Scheme(5, 8, ">HIHBB", MAX_SYMBOLS),
-    129: _SmallBlock(129, 16, ">HIHHHH", MAX_SYMBOLS),
+    5: Scheme(5, 8, ">HIHBB", MOST_SYMBOLS[8]),
+    129: _SmallBlock(129, 16, ">HIHHHH", MOST_SYMBOLS[8]),
 }
 _BY_M: dict[int, Scheme] = {
-    8: _GeneralReedSolomon(2, 8, ">HIBBHHH", MAX_SYMBOLS, 8),
-    16: _GeneralReedSolomon(2, 16, ">HIBBHHH", 65535, 16),
+    8: _GeneralReedSolomon(2, 8, ">HIBBHHH", MOST_SYMBOLS[8], 8),
+    16: _GeneralReedSolomon(2, 16, ">HIBBHHH", MOST_SYMBOLS[16], 16),
 }
 _FEC_ID_GENERAL, _FEC_ID_SMALL_BLOCK = 2, 129
 # What NRL NORM assumes before it has seen an FTI.

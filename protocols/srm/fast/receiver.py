@@ -1,13 +1,11 @@
 """The SRM receiver with a short way for the next unit and for repairs of units it has: most of what it receives."""
 
 from math import inf
-from typing import Any
 
 from protocols.arq.messages import Data
 from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
 from protocols.fast.contract import FastMachine, OwnState
-from protocols.fast.group import MachineGroup
 from protocols.machine import Address, Group, Message, Ports
 from protocols.srm.config import SrmConfig
 from protocols.srm.messages import Repair
@@ -31,11 +29,6 @@ class FastSrmReceiver(SrmReceiver, FastMachine):
     def __init__(self, session: Session, policy: SrmPolicy) -> None:
         super().__init__(session, policy)
         self.fast_state = _OWN
-
-    @staticmethod
-    def make_group(machines: list[Any]) -> MachineGroup | None:
-        """Return None: the machines are called singly."""
-        return None
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Handle a message of a sender or of another member."""

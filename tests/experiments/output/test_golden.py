@@ -220,12 +220,12 @@ def test_an_unknown_column_is_refused_before_anything_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "run", None)
-    assert invoke(["run", "lan-file", "--columns", "receiver,los"]) == 2
+    assert invoke(["run", "lan-file", "--columns", "receiver,suppresed"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
-    assert err.startswith("mcastlab: --columns: value 'los' is not allowed; one of receiver, complete")
-    assert err.endswith("did you mean 'loss'?\n")
+    assert err.startswith("mcastlab: --columns: value 'suppresed' is not allowed; one of receiver, complete")
+    assert err.endswith("did you mean 'suppressed'?\n")
 
 
 def test_columns_of_one_table_leave_the_others_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from experiments.captures.capture_file import CaptureFile
+from experiments.captures.datagrams import read_capture
 from experiments.cli import invoke
 
 SMALL = """
@@ -147,3 +149,14 @@ def test_a_capture_of_content_without_bytes_is_as_long_as_one_of_real_content(
         sizes[wire] = [len(frame.data) for frame in CaptureFile(tmp_path / wire / "captures" / "sender.pcapng").frames()]
     assert sizes["objects"] == sizes["bytes"]
     assert len(sizes["objects"]) > 40
+
+
+def test_captures_have_cross_traffic_at_ports_of_its_own(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow = "traffic=[{kind: constant, from: sender, to: r1, rate: 1Mbit, size: 500, end: 100ms}]"
+    assert invoke(["run", scenario, "--json", "--set", flow, "--out", str(tmp_path / "run"), "--capture", "r1"]) == 0
+    (flow_row,) = result(capsys)["metrics"]["cross_traffic"]
+    ports = Counter(datagram.port for datagram in read_capture(tmp_path / "run" / "captures" / "r1.pcapng"))
+    assert ports[6004] == flow_row["received"] > 0
+    assert ports[6003] > 0

@@ -156,6 +156,20 @@ def test_parts_that_cannot_be_emulated_are_refused_by_name(parts: dict[str, Any]
         result("emu", **parts)
 
 
+def test_keyed_losses_of_segments_are_refused_by_name() -> None:
+    parts = {
+        "protocol": {"name": "relay"},
+        "nodes": {"sender": {"role": "relay"}},
+        "workload": [
+            {"kind": "publish", "hosts": ["r1"], "to": "topic:1", "size": 100, "rate": 1},
+            {"kind": "subscribe", "hosts": ["r2"], "to": "topic:1"},
+        ],
+        "emu": {"losses": "keyed"},
+    }
+    with pytest.raises(UnsupportedError, match=r"emu.losses: value 'keyed' can't be emulated with protocol relay"):
+        result("emu", **parts)
+
+
 @pytest.mark.emu
 def test_two_groups_run_side_by_side_in_mininet() -> None:
     lan = {"kind": "lan", "receivers": 3, "link": {"down": {"loss": "1%"}}}

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from emu.host import new_loop
+from emu.loop import new_loop
 from experiments.running.live import FINISHED, Live
 
 

@@ -27,8 +27,8 @@ def faulty(*faults: dict[str, Any], **changes: Any) -> Scenario:
 BAD = [
     ({"at": "1s"}, "faults.0: value .* is not allowed; .*one of partition, hold, .* says what happens, and here are none"),
     ({"at": "1s", "crash": "r1", "step": "r2", "forward": "1s"}, "here are crash, step"),
-    ({"crash": "r1"}, "faults.0.at: is missing"),
-    ({"at": "1s", "explode": "r1"}, "faults.0.explode: value 'r1' is not allowed; unknown key, known here: at, for, "),
+    ({"crash": "r1"}, "faults.0: value {'crash': 'r1'} is not allowed; either 'at'"),
+    ({"at": "1s", "explode": "r1"}, "faults.0.explode: value 'r1' is not allowed; unknown key, known here: at, when, for, "),
     ({"at": "1s", "crash": "r9"}, "faults.0.crash: value .*'r9'.* is not allowed; 'r9' is no host"),
     ({"at": "1s", "partition": [["r1"], ["r1", "r2"]]}, "faults.0.partition: value .* is not allowed; 'r1' is named twice"),
     ({"at": "1s", "partition": [["r1"]]}, "faults.0.partition: value .* is not allowed; .* at least 2 items"),

@@ -30,8 +30,11 @@ def properties(schema: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         named = schema.get("properties")
         for key, item in named.items() if isinstance(named, dict) else ():
             yield f"{path}/{key}", item
-        for key, item in schema.items():
+            # A property may itself be called "properties".
             yield from properties(item, f"{path}/{key}")
+        for key, item in schema.items():
+            if key != "properties" or not isinstance(named, dict):
+                yield from properties(item, f"{path}/{key}")
     elif isinstance(schema, list):
         for number, item in enumerate(schema):
             yield from properties(item, f"{path}/{number}")

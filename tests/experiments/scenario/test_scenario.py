@@ -49,21 +49,24 @@ BAD = [
     ("topology.link.down.los=1%", "FILE: topology.link.down.los: value '1%' is not allowed; unknown key, known here: rate"),
     ("topology.link.queue=-1", "FILE: topology.link.queue: value -1 is not allowed; it should be greater than or equal to 0"),
     ("topology.link.delay=-5ms", "FILE: topology.link.delay: value '-5ms' is not allowed; it is not a duration; like 5ms"),
-    ("protocol=norm", "FILE: protocol: value 'norm' is not allowed; it names a protocol: a, n1, n2, norm, srm"),
+    (
+        "protocol=norm",
+        "FILE: protocol: value 'norm' is not allowed; it names a protocol: a, datagram, n1, n2, norm, relay",
+    ),
     ("protocol.name=tcp", "FILE: protocol.name: value 'tcp' is not allowed; one of "),
     ("protocol.rate=10 apples", "FILE: protocol.rate: value '10 apples' is not allowed; a rate from 8bit to 8Tbit, like"),
     ("protocol.rate=0.5", "FILE: protocol.rate: value 0.5 is not allowed; a rate from 8bit to 8Tbit"),
     ("protocol.segment=4", "FILE: protocol.segment: value 4 is not allowed; a whole number from 8 to 65000"),
-    ("protocol.block='64'", "FILE: protocol.block: value '64' is not allowed; a whole number from 1 to 255"),
+    ("protocol.block='64'", "FILE: protocol.block: value '64' is not allowed; a whole number from 1 to 65535"),
     ("protocol.parity=250", "FILE: protocol.parity: value 250 is not allowed; block + parity is at most 255"),
-    ("protocol.fec=7", "FILE: protocol.fec: value 7 is not allowed; one of 0, 5, 129"),
+    ("protocol.fec=7", "FILE: protocol.fec: value 7 is not allowed; one of 0, 2, 5, 129"),
     ("protocol.blok=64", "FILE: protocol.blok: value 64 is not allowed; unknown key, known here: name, rate, segment, "),
     ("protocol.grtt=5000", "FILE: protocol.grtt: value 5000 is not allowed; a number from 0.001 to 1000"),
     ("workload=[]", "FILE: workload: value [] is not allowed; it should have at least 1 item"),
     ("workload=5", "FILE: workload: value 5 is not allowed; it should be a mapping of keys to values"),
     ("workload.size=four", "FILE: workload.size: value 'four' is not allowed; it is not a size; like 60kB"),
     ("workload.from=nobody", "FILE: workload.0.from: value 'nobody' is not allowed; 'nobody' is no host of this topology"),
-    ("workload.kind=stream", "FILE: workload.kind: value 'stream' is not allowed; it should be 'file'"),
+    ("workload.kind=stream", "FILE: workload.kind: value 'stream' is not allowed; one of 'file', 'publish', 'subscribe'"),
     ("workload.color=red", "FILE: workload.color: value 'red' is not allowed; unknown key, known here: kind, from, size"),
     ("workload=[{size: 1MB}, {size: x}]", "FILE: workload.1.size: value 'x' is not allowed; it is not a size; like"),
     ("workload={size: 1, members: [r1, x]}", "FILE: workload.0.members: value 'x' is not allowed; 'x' is no host"),
@@ -148,7 +151,7 @@ def test_units_are_converted_to_seconds_bytes_and_bytes_per_second() -> None:
     scenario = changed("protocol.rate=20Mbit", "protocol.grtt=50ms", "protocol.segment=1kB", "duration=2min")
     config = scenario.protocol.config
     assert (config.rate, config.grtt, config.segment) == (2_500_000.0, 0.05, 1000)
-    assert (scenario.duration, scenario.workload[0].size) == (120.0, 4_000_000)
+    assert (scenario.duration, scenario.files[0].size) == (120.0, 4_000_000)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +178,15 @@ def test_recording_does_not_change_the_digest(look: str) -> None:
 
 @pytest.mark.parametrize(
     "other",
-    ["seed=2", "topology.receivers=4", "topology.link.down.loss=2%", "protocol.rate=2Mbit", "workload.at=1s", "duration=61s"],
+    [
+        "seed=2",
+        "topology.receivers=4",
+        "topology.link.down.loss=2%",
+        "protocol.rate=2Mbit",
+        "workload.at=1s",
+        "duration=61s",
+        "connections.control=reno",
+    ],
 )
 def test_different_scenarios_have_different_digests(other: str) -> None:
     assert changed(other).digest() != changed().digest()
@@ -190,6 +201,10 @@ def test_the_digest_is_sha256_of_canonical_json() -> None:
         del plain[key]
     # The MAC mode of a router's networks is part of the digest only if it was set.
     del plain["emu"]["trunk"]
+    # Where disks are kept is not part of it.
+    del plain["emu"]["disk"]
+    # Options of TCP are part of it only if they were set, too.
+    del plain["connections"]
     # So is authentication.
     del plain["protocol"]["key_file"]
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
@@ -204,13 +219,13 @@ def test_a_scenario_is_immutable() -> None:
 def test_the_schema_describes_every_parameter_of_the_protocol() -> None:
     choices = schema()["properties"]["protocol"]["oneOf"]
     (norm,) = [choice["properties"] for choice in choices if choice["properties"]["name"].get("const") == "norm"]
-    assert norm["fec"]["enum"] == [0, 5, 129]
+    assert norm["fec"]["enum"] == [0, 2, 5, 129]
     assert norm["block"] == {
         "description": "source symbols per FEC block (RFC 5052 9.1)",
         "default": 64,
         "type": "integer",
         "minimum": 1,
-        "maximum": 255,
+        "maximum": 65535,
     }
     json.dumps(schema())
 
@@ -234,13 +249,13 @@ def written(tmp_path: Path, text: str) -> Path:
 def test_values_from_the_command_line_replace_values_of_the_file(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(BASE))
     scenario = load(path, ["topology.link.down.loss=5%", "workload.size=1kB"], seed=9)
-    assert (scenario.seed, scenario.workload[0].size) == (9, 1000)
+    assert (scenario.seed, scenario.files[0].size) == (9, 1000)
     assert scenario.build_topology().link("s1", "r").loss.model_dump() == {"model": "bernoulli", "p": 0.05}
 
 
 def test_items_of_a_list_are_replaced_by_number(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(BASE | {"workload": [{"size": 1}, {"size": 2}]}))
-    assert load(path, ["workload.1.size=5"]).workload[1].size == 5
+    assert load(path, ["workload.1.size=5"]).files[1].size == 5
     with pytest.raises(
         UsageError, match=r"--set: 'workload.2.size=5' is not allowed; '2' is not one of the list's items 0 to 1"
     ):

@@ -50,6 +50,12 @@ SPREAD = {
     "srm.star.G100.C2_10": 0.05,
     "implosion.G100.Q50": 1.0,
     "nack.var.G10.T4": 0.1,
+    "tcp.reno.0.01": 1.0,
+    "tcp.reno.0.001": 0.3,
+    "tcp.cubic.0.001": 0.3,
+    "tcp.capacity.reno": 0.2,
+    "tcp.capacity.cubic": 0.2,
+    "tcp.share.reno": 0.5,
 }
 """Reference values, and the effort spent on each: 1 is what `make validate` spends."""
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from experiments.contract.recorder import Recorder
 from experiments.running.content import Extent
-from protocols.fast.contract import FastMachine, fan_out
+from protocols.fast.contract import FastMachine, Other, fan_out
 from protocols.fast.lockstep import LockstepGroup
 from protocols.machine import Address, Content, Group, Message, Ports
 from protocols.norm import NormReceiver
@@ -29,7 +29,10 @@ class Side:
         self.ports = [Recorder(seed) for seed in range(COUNT)]
         pairs = zip(kinds, self.ports, strict=True)
         self.machines = [kind(cast(Ports, ports), CONFIG, node, GROUP) for node, (kind, ports) in enumerate(pairs, 2)]
-        self.lockstep = LockstepGroup(self.machines) if together else None
+        is_fast = [type(machine) is FastNormReceiver for machine in self.machines]
+        followers: list[Any] = [each if fast else None for each, fast in zip(self.machines, is_fast, strict=True)]
+        others: list[Other] = [(index, self.machines[index], False) for index, fast in enumerate(is_fast) if not fast]
+        self.lockstep = FastNormReceiver.make_group(followers, others) if together else None
         for machine in self.machines:
             machine.start(0.0)
 

@@ -64,7 +64,7 @@ class MessageBuilder:
         self.content = content
         self.info_bytes = info
         self.origin = Origin(node, instance, rtt_code(config.grtt), config.backoff, gsize_code(config.gsize))
-        self.fti = Fti(config.fec, len(content), config.segment, config.block, config.parity)
+        self.fti = Fti(config.fec, len(content), config.segment, config.block, config.parity, config.fec_m)
         self.sequence = sequence
 
     def _number(self) -> int:
@@ -88,7 +88,7 @@ class MessageBuilder:
         fti, partition = self.fti, self.fti.partition
         first, length = partition.first(block), partition.length(block)
         cut = [self.content[i * fti.segment : (i + 1) * fti.segment] for i in range(first, first + length)]
-        return cut[symbol] if symbol < length else encode(fti.block, fti.parity, cut, [symbol - length])[0]
+        return cut[symbol] if symbol < length else encode(fti.block, fti.parity, cut, [symbol - length], fti.m)[0]
 
     def block(self, block: int, object_id: int = 0, without: tuple[int, ...] = ()) -> list[Data]:
         """Build all source symbols of a block in order, and leave out those in `without`, which are lost."""
@@ -133,7 +133,7 @@ class ReceiverHarness:
         self.machine = kind(self.host, quick(**settings), node, GROUP)
         self.sent: list[tuple[float, Message]] = []
         """(time, message) of every packet it sent."""
-        self.host.on_send = lambda packet: self.sent.append((self.host.now, packet.message))
+        self.host.on_send = lambda packet, port: self.sent.append((self.host.now, packet.message))
         self.host.run(self.machine)
 
     @property
@@ -199,7 +199,7 @@ class SenderHarness:
         self.machine = kind(self.host, self.config, 1, GROUP, instance)
         self.sent: list[tuple[float, int, Any]] = []
         """(time, size, message) of every packet it sent."""
-        self.host.on_send = lambda packet: self.sent.append((self.host.now, packet.size, packet.message))
+        self.host.on_send = lambda packet, port: self.sent.append((self.host.now, packet.size, packet.message))
         self.host.run(self.machine)
 
     @property

@@ -54,11 +54,11 @@ def test_an_empty_object_consists_of_its_norm_info() -> None:
     assert (bytes(sink.content), sink.info) == (b"", b"just a name")
 
 
-@pytest.mark.parametrize("fec", [0, 5, 129])
-def test_of_an_object_that_its_flush_marks_empty_only_norm_info_is_requested(fec: int) -> None:
-    receiver, builder = ReceiverHarness(), MessageBuilder(b"", info=b"just a name", fec=fec, parity=0)
+@pytest.mark.parametrize(("fec", "m"), [(0, 8), (2, 8), (2, 16), (5, 8), (129, 8)])
+def test_of_an_object_that_its_flush_marks_empty_only_norm_info_is_requested(fec: int, m: int) -> None:
+    receiver, builder = ReceiverHarness(), MessageBuilder(b"", info=b"just a name", fec=fec, fec_m=m, parity=0)
     builder.info()
-    receiver.receive(Flush(builder.origin, 1, fec, 0, *EMPTY_OBJECT[fec]))
+    receiver.receive(Flush(builder.origin, 1, fec, 0, *EMPTY_OBJECT[fec, m]))
     receiver.run_to_deadline()
     requested = requested_repairs(receiver.nacks[0].requests, fec)
     assert (requested.infos, requested.objects) == (((0, 0),), ())

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from scapy.utils import RawPcapReader
 
-from protocols.fec import MAX_SYMBOLS
 from protocols.norm.messages import FLAG_STREAM, Data, Flush, Fti, Info, Nack, Squelch
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.wire.codec import NormCodec
@@ -101,7 +100,7 @@ def droppable(capture: str) -> frozenset[int]:
     dropped = []
     for key, places in first.items():
         fti = coding[key[0]]
-        decodable = len(parity[key]) if fti.m == 8 and fti.block + fti.parity <= MAX_SYMBOLS else 0
+        decodable = len(parity[key]) if fti.usable else 0
         named = [place for symbol, place in places.items() if (*key, symbol) in again]
         # The first symbol of an object is kept, since it may be the only point to synchronise at.
         others = [place for symbol, place in places.items() if (*key, symbol) not in again and (key[1] or symbol)]
@@ -172,7 +171,6 @@ def nacks_after(capture: str, lost: set[tuple[int, int, int]]) -> tuple[Nack, Na
 
 NACKED = [capture for capture in SESSIONS if any(isinstance(message, Nack) for _, message in recorded(capture))]
 NOT_COMPARABLE = {
-    "fec2_m16_loss",  # We have no arithmetic of GF(2^16) and request by name.
     "nack_suppression",  # Its loss is known and tested separately.
     "squelch_hole",  # Its NACK requests objects sent before the receiver joined, a policy we do not have.
     "squelch_late_join",  # The same.
@@ -214,18 +212,13 @@ def spans(nack: Nack) -> list[tuple[int, int, int, int, int]]:
 # -- our sender and the requests of NRL's receivers --------------------------------------------------------------------
 
 REQUESTS = [
-    (capture, place)
-    for capture in NACKED
-    if capture != "fec2_m16_loss"
-    for place, (_, message) in enumerate(recorded(capture))
-    if isinstance(message, Nack)
+    (capture, place) for capture in NACKED for place, (_, message) in enumerate(recorded(capture)) if isinstance(message, Nack)
 ]
 
 
 def settings_of(fti: Fti) -> dict[str, Any]:
-    """Return our parameters for objects with this coding; fec_id 2 with m = 8 is the same code as 5."""
-    fec = 5 if fti.fec_id == 2 else fti.fec_id
-    return {"segment": fti.segment, "block": fti.block, "parity": fti.parity, "fec": fec}
+    """Return our parameters for objects with this coding."""
+    return {"segment": fti.segment, "block": fti.block, "parity": fti.parity, "fec": fti.fec_id, "fec_m": fti.m}
 
 
 @pytest.mark.parametrize(("capture", "place"), REQUESTS)

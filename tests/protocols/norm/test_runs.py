@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from protocols.errors import WireError
 from protocols.machine import Message
 from protocols.norm.messages import FLAG_REPAIR, Data, DataRun
-from protocols.norm.receiver import NormReceiver
 from protocols.norm.run_reception import NormBatchReceiver
+from protocols.norm.stream_receiver import NormStreamReceiver
 from protocols.norm.wire.codec import NormCodec
 from protocols.norm.wire.sizes import size_of
 from protocols.rng import Rng
@@ -91,7 +91,7 @@ class Session:
         self.loss, self.most = loss, most
         self.senders = [SenderHarness(**parameters) for _ in range(2)]
         self.senders[1].machine.send_runs(64)
-        self.receivers = [ReceiverHarness(kind=kind, **parameters) for kind in (NormReceiver, NormBatchReceiver)]
+        self.receivers = [ReceiverHarness(kind=kind, **parameters) for kind in (NormStreamReceiver, NormBatchReceiver)]
         self.codecs = [NormCodec() for _ in range(3)]
         self.heard = self.runs = 0
 

@@ -112,11 +112,12 @@ def test_counted_content_completes_after_the_same_number_of_symbols() -> None:
     assert item.has_no_gaps
 
 
-def test_parity_over_the_16_bit_field_is_not_relied_on() -> None:
-    item = RxObject(0, Fti(2, 10_000, 100, 100, 30, 16), CheckedSink(10_000), False)
+@pytest.mark.parametrize(("size", "segment"), [(10_001, 101), (99, 100)])
+def test_parity_of_half_elements_is_not_relied_on(size: int, segment: int) -> None:
+    item = RxObject(0, Fti(2, size, segment, 100, 30, 16), CheckedSink(size), False)
     assert item.fti.usable == 0
     item.skip(0, 0, 1, 0)
-    assert not item.fill_parity(0, 0, bytes(100), PLENTY)
+    assert not item.fill_parity(0, 0, bytes(segment), PLENTY)
 
 
 def test_an_object_without_its_norm_info_is_incomplete() -> None:

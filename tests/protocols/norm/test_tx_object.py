@@ -222,9 +222,9 @@ def test_payloads_are_the_content_and_its_parity() -> None:
 def test_parity_is_computed_when_it_is_sent_and_once_per_request(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[list[int]] = []
 
-    def counted(k: int, count: int, sources: list[bytes], wanted: list[int]) -> list[bytes]:
+    def counted(k: int, count: int, sources: list[bytes], wanted: list[int], m: int) -> list[bytes]:
         calls.append(list(wanted))
-        return encode(k, count, sources, wanted)
+        return encode(k, count, sources, wanted, m)
 
     monkeypatch.setattr(encoding, "encode", counted)
     item = make()

@@ -59,7 +59,7 @@ def test_a_process_is_suppressed_as_if_it_heard_every_nack(
         log.forget(now)
         log.append(asked, now)
         if is_lost:
-            fast.miss_last()
+            fast.miss_last(log)
         else:
             assert fast.overhear(asked, boundary, objects, now) is plain.overhear(asked, boundary, objects, now)
             assert (fast.due, fast.suppressed_to) == (plain.due, plain.suppressed_to)

@@ -1,15 +1,12 @@
-"""The workload of a scenario: the files that applications send, and when.
+"""The workload `file`: files that applications send, and when; and receivers that are there for a part of the run."""
 
-A further kind of workload is a class in this file and a member of `AnyWorkload`.
-"""
+from typing import Literal
 
-from typing import Annotated, Any, Literal, TypeAlias
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from topologies.units import Duration, Size
 
-__all__ = ["AnyWorkload", "Attendance", "FileWorkload", "Workloads"]
+__all__ = ["Attendance", "FileWorkload"]
 
 
 class FileWorkload(BaseModel):
@@ -46,19 +43,3 @@ class Attendance(BaseModel):
     hosts: tuple[str, ...] = Field(min_length=1, description="names of hosts or of counted groups of hosts")
     join: Duration = Field(default=0.0, description="time at which they join the group")
     leave: Duration | None = Field(default=None, description="time at which they leave it; none: never")
-
-
-AnyWorkload: TypeAlias = FileWorkload
-
-
-def _listed(value: Any) -> Any:
-    return value if isinstance(value, (list, tuple)) else [value]
-
-
-Workloads: TypeAlias = Annotated[
-    tuple[AnyWorkload, ...],
-    FailFast(),
-    BeforeValidator(_listed, json_schema_input_type=AnyWorkload | tuple[AnyWorkload, ...]),
-    Field(min_length=1),
-]
-"""One workload, or a list of them."""

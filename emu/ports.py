@@ -1,0 +1,227 @@
+"""The ports of a real host: the sockets by which the datagrams of its machines leave and arrive, and the codecs of each."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from functools import partial
+from ipaddress import IPv4Address
+
+from emu.udp import SendQueue, SocketAddress, open_receiver, open_transmitter, socket_address_of
+from protocols.batches import RunCodec
+from protocols.machine import Address, Codec, Group, Message
+
+__all__ = ["UdpPort", "UdpPorts", "open_port"]
+
+
+class UdpPort:
+    """A port of a host: its datagrams leave from `transmitter`, and arrive there and at `receiver`."""
+
+    __slots__ = (
+        "decode",
+        "encode",
+        "is_writing",
+        "number",
+        "own_address",
+        "queue",
+        "receiver",
+        "run_codec",
+        "transmitter",
+        "where",
+    )
+
+    def __init__(self, number: int, transmitter: socket.socket, receiver: socket.socket, burst: int) -> None:
+        self.number = number
+        self.transmitter = transmitter
+        self.own_address: SocketAddress = transmitter.getsockname()
+        """The source of its datagrams."""
+        self.receiver = receiver
+        self.where: SocketAddress = receiver.getsockname()
+        """Where others reach it."""
+        self.queue = SendQueue(transmitter, burst)
+        self.is_writing = False
+        """Whether the event loop tells when the transmitter takes packets again."""
+        self.encode: Callable[[Message], bytes]
+        self.decode: Callable[[bytes], Message]
+        self.run_codec: RunCodec | None = None
+
+    def use(self, codec: Codec) -> None:
+        """Encode and decode by this codec from now on."""
+        self.encode, self.decode = codec.encode, codec.decode
+        self.run_codec = codec if isinstance(codec, RunCodec) else None
+
+
+def open_port(number: int, where: SocketAddress, *, ttl: int, loopback: bool, buffers: int, burst: int) -> UdpPort:
+    """Open a port that others reach at `where`. UsageError if that is impossible.
+
+    `ttl` and `loopback` are those of its multicasts, `buffers` the bytes of each socket's buffers, `burst` the most packets in
+    one system call.
+    """
+    return UdpPort(number, open_transmitter(where[0], ttl, loopback, buffers), open_receiver(where, where[0], buffers), burst)
+
+
+class UdpPorts:
+    """The ports of one host, by number, and the groups they joined.
+
+    Port n receives unicasts at `where`, n above its UDP port. `make` opens a port, `open_group` a socket for a group's
+    address; `on_readable(socket, address)` is called for a socket that packets arrived at, and `after_joining(action)` calls
+    `action` when packets of a group that is joined now arrive.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        where: SocketAddress,
+        make: Callable[[int, SocketAddress], UdpPort],
+        open_group: Callable[[SocketAddress], socket.socket],
+        on_readable: Callable[[socket.socket, Address], None],
+        after_joining: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._after_joining = after_joining
+        self._loop, self._where, self._make, self._open_group, self._on_readable = loop, where, make, open_group, on_readable
+        self._ports: dict[int, UdpPort] = {}
+        self._sockets: dict[Address, socket.socket] = {}
+        # The port whose codec reads what arrives at an address.
+        self._readers: dict[Address, UdpPort] = {}
+        self._members: dict[Group, list[int]] = {}
+        # What each group that is waited for is waited for by: it may be left and joined again meanwhile.
+        self._joins: dict[Group, object] = {}
+        self._is_reading = False
+
+    def __getitem__(self, number: int) -> UdpPort:
+        return self._ports[number]
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the open ports."""
+        return list(self._ports)
+
+    def queues(self) -> list[SendQueue]:
+        """Return the queues of the open ports."""
+        return [port.queue for port in self._ports.values()]
+
+    def open(self, number: int, codec: Codec, *, held: bool) -> UdpPort:
+        """Open a port, or give one that is open another codec. A `held` one sends nothing until it is told to."""
+        port = self._ports.get(number)
+        if port is None:
+            ip, first = self._where
+            port = self._ports[number] = self._make(number, (ip, first + number))
+            if not first:
+                # The kernel chose it.
+                self._where = port.where
+            port.queue.blocked = port.is_writing = held
+            for sock in (port.transmitter, port.receiver):
+                self._readers[sock.getsockname()] = port
+                self._add(sock.getsockname(), sock)
+        if len(self._ports) > 1:
+            for each in self._ports.values():
+                # So that the kernel gives a multicast of one port to the others.
+                each.transmitter.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+        port.use(codec)
+        return port
+
+    def close_port(self, number: int) -> None:
+        """Leave the groups of a port and close it; port 0 stays open for the next machine."""
+        for group in [group for group, ports in self._members.items() if number in ports]:
+            self.leave(group, number)
+        if number:
+            port = self._ports.pop(number)
+            for sock in (port.transmitter, port.receiver):
+                self._close(sock.getsockname())
+
+    def start(self) -> None:
+        """Call `on_readable` for all sockets from now on."""
+        self._is_reading = True
+        for address, sock in self._sockets.items():
+            self._loop.add_reader(sock, self._on_readable, sock, address)
+
+    def stop(self) -> None:
+        """Call it no more, and close all ports but port 0."""
+        self._is_reading = False
+        for number in list(self._ports):
+            self.close_port(number)
+        for sock in self._sockets.values():
+            self._loop.remove_reader(sock)
+
+    def close(self) -> None:
+        """Close all sockets."""
+        for address in list(self._sockets):
+            self._close(address)
+
+    # Groups
+
+    def join(self, group: Group, number: int = 0) -> None:
+        """Have a port receive from a group; one with a unicast address is a port of this host.
+
+        Ports that join the same group speak the same protocol: the codec of the first one reads what arrives.
+        """
+        members = self._members.setdefault(group, [])
+        if number not in members:
+            members.append(number)
+        self._readers[group] = self._ports[members[0]]
+        if len(members) == 1:
+            request = self._joins[group] = object()
+            self._after_joining(partial(self._receive_group, group, request))
+
+    def _receive_group(self, group: Group, request: object) -> None:
+        """Receive from a group, unless it has been left or joined again since."""
+        if self._joins.get(group) is not request or group in self._sockets:
+            return
+        where = socket_address_of(group.name)
+        if not IPv4Address(where[0]).is_multicast:
+            where = (self._where[0], where[1])
+            if where in self._sockets:
+                return
+        self._add(group, self._open_group(where))
+
+    def leave(self, group: Group, number: int = 0) -> None:
+        """Have a port receive no more from a group, whose socket is closed when no other port is a member."""
+        members = self._members.get(group, [])
+        if number in members:
+            members.remove(number)
+        if members:
+            self._readers[group] = self._ports[members[0]]
+            return
+        self._members.pop(group, None)
+        self._joins.pop(group, None)
+        self._close(group)
+
+    # What arrives and what leaves
+
+    def reader(self, to: Address) -> UdpPort | None:
+        """Return the port that reads what arrives at an address: of several in a group the one that joined first."""
+        return self._readers.get(to)
+
+    def port_of(self, address: Address) -> int | None:
+        """Return the number of the port that an address belongs to, None for those of other hosts and for groups."""
+        port = None if type(address) is Group else self._readers.get(address)
+        return None if port is None else port.number
+
+    def is_own(self, source: SocketAddress, to: Address) -> bool:
+        """Return whether a datagram comes from a port of this host and is for no other port."""
+        port = self._readers.get(source)
+        if port is None:
+            return False
+        if type(to) is Group:
+            return not any(member != port.number for member in self._members.get(to, ()))
+        return self.port_of(to) == port.number
+
+    def flush(self) -> list[UdpPort]:
+        """Send what is queued; return the ports of which the kernel takes no more now, each once until it takes some again."""
+        full = []
+        for port in self._ports.values():
+            port.queue.flush()
+            if port.queue.blocked and not port.is_writing:
+                full.append(port)
+        return full
+
+    def _add(self, address: Address, sock: socket.socket) -> None:
+        self._sockets[address] = sock
+        if self._is_reading:
+            self._loop.add_reader(sock, self._on_readable, sock, address)
+
+    def _close(self, address: Address) -> None:
+        self._readers.pop(address, None)
+        sock = self._sockets.pop(address, None)
+        if sock is not None:
+            self._loop.remove_reader(sock)
+            self._loop.remove_writer(sock)
+            sock.close()

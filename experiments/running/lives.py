@@ -1,0 +1,64 @@
+"""Join the results of a program over all lives of its host, which ran in processes of their own."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+__all__ = ["add_counts", "join_lives"]
+
+Result: TypeAlias = Mapping[str, Any]
+
+
+def add_counts(*counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the sums of counters by name."""
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total)
+
+
+def join_lives(results: Sequence[Result]) -> dict[str, Any]:
+    """Return one result for those of several lives, in order.
+
+    Counters are summed, and what was published and delivered is kept. What a life received or sent as objects is that of the
+    last one, since a restarted program begins anew.
+    """
+    *earlier, last = results
+    if not earlier:
+        return dict(last)
+    if "parts" in last:
+        lives = [result["parts"] for result in results]
+        return {**last, "parts": [join_lives(parts) for parts in zip(*lives, strict=True)]}
+    joined = {**last, "counts": add_counts(*(result.get("counts", {}) for result in results))}
+    join = _JOIN.get(last["role"])
+    return joined if join is None else joined | join(results)
+
+
+def _publisher(results: Sequence[Result]) -> dict[str, Any]:
+    return {
+        "lives": [life for result in results for life in result["lives"]],
+        "blocked": sum(result["blocked"] for result in results),
+    }
+
+
+def _subscriber(results: Sequence[Result]) -> dict[str, Any]:
+    accounts = zip(*(result["subscriptions"] for result in results), strict=True)
+    return {
+        "subscriptions": [_account(lives) for lives in accounts],
+        "expired": [entry for result in results for entry in result["expired"]],
+        "lost": [entry for result in results for entry in result["lost"]],
+        "damaged": sum(result["damaged"] for result in results),
+    }
+
+
+def _account(lives: Sequence[Result]) -> dict[str, Any]:
+    """Join the accounts of one subscription; spans that a crash ended are closed by the beginning of the next life."""
+    delivered = [life["delivered"] for life in lives]
+    return {
+        **lives[-1],
+        "spans": [span for life in lives for span in life["spans"]],
+        "delivered": {key: [value for each in delivered for value in each[key]] for key in delivered[-1]},
+    }
+
+
+_JOIN: Mapping[str, Callable[[Sequence[Result]], dict[str, Any]]] = {"publisher": _publisher, "subscriber": _subscriber}

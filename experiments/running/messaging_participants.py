@@ -1,0 +1,184 @@
+"""The publishers, subscribers and servers of a run: their programs, and the ledger of their messages."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from experiments.running.publishing import PublisherProgram
+from experiments.running.result import Row, row_of_messages
+from experiments.running.role_node import RoleNode, RoleProgram
+from experiments.running.subscribing import SubscriberProgram
+from experiments.scenario.foreign_nodes import options_of
+from experiments.scenario.scenario import Scenario
+from experiments.workload.ledger import Ledger, SubscriptionAccount
+from experiments.workload.publish import MessagePlan, PublishWorkload
+from experiments.workload.subscribe import SubscribeWorkload
+from protocols.machine import Group
+from protocols.object_messaging import guarantees_of, roles_of
+from topologies.addressing import node_id
+from topologies.spec import Topology
+
+__all__ = ["MessagingParticipants", "Party"]
+
+AddRole: TypeAlias = Callable[[str, str, "PartyProgram"], int]
+PartyProgram: TypeAlias = PublisherProgram | SubscriberProgram | RoleProgram
+Work: TypeAlias = PublishWorkload | SubscribeWorkload
+
+FURTHER_NODES = 1 << 31
+"""Node ids from which on all machines of a host but its first are numbered."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A machine with a role before it is made: its host, its port there, its node id, and the workload (None: a server)."""
+
+    role: str
+    host: str
+    port: int
+    name: str
+    id: int
+    work: Work | None
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """A machine with a role: its host, the name of its row, and the index of its result among those of its host."""
+
+    role: str
+    host: str
+    name: str
+    place: int
+    program: PartyProgram
+
+
+class MessagingParticipants:
+    """Make the programs of the roles beside `sender` and `receiver`.
+
+    `names` are those of other rows. `taken(host)` is how many programs a host has before, `add(host, stream, program)` adds one
+    and returns its index. Without `bytes_travel` messages have bodies of a size only. `address` returns the address of a group
+    by its name, `fast` is whether to run the protocol's fast machines.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        topology: Topology,
+        address: Callable[[str], str],
+        bytes_travel: bool,
+        fast: bool,
+        names: Iterable[str],
+        taken: Callable[[str], int],
+        add: AddRole,
+    ) -> None:
+        self._scenario = scenario
+        self._topology = topology
+        self._address = address
+        self._bytes_travel = bytes_travel
+        self._roles = roles_of(scenario.protocol.spec, fast)
+        self._taken = taken
+        self._slots: list[_Slot] = []
+        self._on_host: dict[str, int] = {}
+        self._names = set(names)
+        self._fill_slots()
+        plans = {
+            slot.id: MessagePlan(slot.work, scenario.seed, slot.id)
+            for slot in self._slots
+            if isinstance(slot.work, PublishWorkload)
+        }
+        self._plans = plans
+        self.parties = [self._enrol(slot, add) for slot in self._slots]
+        self.ledger: Ledger | None = None
+
+    def _fill_slots(self) -> None:
+        """Give servers, subscribers and publishers their hosts and ports, in this order."""
+        scenario, hosts_of = self._scenario, self._topology.hosts_of
+        for name, choice in scenario.nodes.items():
+            for host in hosts_of(name) if choice.role is not None else ():
+                self._add_slot(str(choice.role), host, None)
+        works: list[tuple[str, Sequence[Work]]] = [
+            ("subscriber", scenario.subscriptions),
+            ("publisher", scenario.publications),
+        ]
+        for role, found in works:
+            for work in found:
+                for host in (host for name in work.hosts for host in hosts_of(name)):
+                    for _ in range(work.clients):
+                        self._add_slot(role, host, work)
+
+    def _add_slot(self, role: str, host: str, work: Work | None) -> None:
+        before = self._on_host.get(host, 0)
+        self._on_host[host] = before + 1
+        port = self._taken(host) + before
+        node = node_id(self._topology, host) if port == 0 else FURTHER_NODES + len(self._slots)
+        self._slots.append(_Slot(role, host, port, self._name(role, host), node, work))
+
+    def _name(self, role: str, host: str) -> str:
+        """Return the name of a row: the host for its first subscriber, and for others with a number behind it."""
+        first = name = host if role == "subscriber" else f"{role} {host}"
+        number = 1
+        while name in self._names:
+            number += 1
+            name = f"{first}.{number}"
+        self._names.add(name)
+        return name
+
+    def _enrol(self, slot: _Slot, add: AddRole) -> Party:
+        program = self._program(slot)
+        place = add(slot.host, f"{slot.role}-{slot.port}" if slot.port else "", program)
+        assert place == slot.port, f"{slot.name}: port {slot.port} and not {place}"
+        return Party(slot.role, slot.host, slot.name, place, program)
+
+    def _program(self, slot: _Slot) -> PartyProgram:
+        node, bodies = self._node(slot), self._scenario.seed if self._bytes_travel else None
+        if isinstance(slot.work, PublishWorkload):
+            return PublisherProgram(node, self._plans[slot.id], bodies)
+        if isinstance(slot.work, SubscribeWorkload):
+            return SubscriberProgram(node, slot.work, self._plans, bodies)
+        return RoleProgram(node)
+
+    def _node(self, slot: _Slot) -> RoleNode:
+        role, nodes = self._roles[slot.role], self._scenario.nodes
+        options = None
+        if slot.work is None:
+            name, choice = next(
+                (name, choice) for name, choice in nodes.items() if slot.host in self._topology.hosts_of(name) and choice.role
+            )
+            options = options_of(f"nodes.{name}", choice, role)
+        group = "all" if slot.work is None else slot.work.group
+        places = {need: [(other.host, other.port) for other in self._slots if other.role == need] for need in role.needs}
+        return RoleNode(role, self._scenario.protocol.config, slot.id, Group(self._address(group)), options, places)
+
+    @property
+    def publishers(self) -> list[str]:
+        """The hosts of publishers."""
+        return [party.host for party in self.parties if party.role == "publisher"]
+
+    def groups(self) -> dict[str, list[str]]:
+        """Return the hosts of each group, by the group's name; those of servers are in all groups."""
+        found: dict[str, list[str]] = {}
+        for slot in self._slots:
+            if slot.work is not None:
+                found.setdefault(slot.work.group, []).append(slot.host)
+        servers = [slot.host for slot in self._slots if slot.work is None]
+        return {group: [*hosts, *servers] for group, hosts in found.items()}
+
+    # Results
+
+    def close(self, result_of: Callable[[Party], Mapping[str, Any]], end: float) -> list[Row]:
+        """Make the ledger of a run of `end` seconds from the results of the programs; return the rows of the subscribers."""
+        ledger = self.ledger = Ledger(guarantees_of(self._scenario.protocol.spec), end)
+        for party, slot in zip(self.parties, self._slots, strict=True):
+            if party.role == "publisher":
+                ledger.add_publisher(party.name, self._plans[slot.id], result_of(party))
+        rows = []
+        for party, slot in zip(self.parties, self._slots, strict=True):
+            if party.role == "subscriber":
+                assert isinstance(slot.work, SubscribeWorkload)
+                found = result_of(party)
+                rows.append(self._row(party.name, slot.work, found, ledger.add_subscriber(party.name, found)))
+        return rows
+
+    def _row(
+        self, name: str, work: SubscribeWorkload, result: Mapping[str, Any], accounts: Sequence[SubscriptionAccount]
+    ) -> Row:
+        return row_of_messages(name, result, accounts, self._bytes_travel, visitor=work.until is not None)

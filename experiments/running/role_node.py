@@ -1,0 +1,68 @@
+"""A node with a role: how its machine is made on a host, in every world."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from protocols.hosting import PortsHost
+from protocols.machine import Group, Machine
+from protocols.roles import Role, RoleContext
+
+__all__ = ["RoleNode", "RoleProgram"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoleNode:
+    """The parameters of a machine with a role; `id` is the 32-bit node id within the protocol.
+
+    `places` are the hosts, with the port there, of all machines of each role it needs. `instance` is raised by one at each
+    restart.
+    """
+
+    role: Role
+    config: Any
+    id: int
+    group: Group
+    options: Any = None
+    places: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
+    instance: int = 1
+
+    def make(self, host: PortsHost, restarts: int) -> Machine:
+        """Make the machine on the host's ports."""
+        addresses = {name: [host.address_of(*place) for place in places] for name, places in self.places.items()}
+        instance = (self.instance + restarts) & 0xFFFF
+        return self.role.make(host, RoleContext(self.config, self.id, self.group, instance, self.options, addresses))
+
+
+class RoleProgram:
+    """The program of a node whose role serves others, such as a relay: it runs the machine, and nobody waits for it."""
+
+    def __init__(self, node: RoleNode) -> None:
+        self._node = node
+        self._restarts = -1
+        self.machine: Machine | None = None
+
+    def start(self, host: PortsHost) -> None:
+        """Run the machine on the host; a call after a crash starts without any state."""
+        self._restarts += 1
+        self.machine = self._node.make(host, self._restarts)
+        host.run(self.machine, _ignore)
+
+    def restarted_after(self, times: int) -> None:
+        """Set the number of earlier crashes, in other processes, from which the instance follows; call before `start`."""
+        self._restarts = times - 1
+
+    def crash(self) -> None:
+        """Handle a crash of the host; there is nothing to do."""
+
+    def finished(self) -> bool:
+        """Return False: it serves as long as the run goes on."""
+        return False
+
+    def result(self) -> dict[str, Any]:
+        """Return the counters of the machine."""
+        return {"role": "server", "counts": {} if self.machine is None else self.machine.counts()}
+
+
+def _ignore(event: object) -> None:
+    del event

@@ -1,0 +1,55 @@
+"""Read the settings of a config as a user writes them: values with units, ranges, unknown keys."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from experiments.scenario.suggestion import did_you_mean
+from experiments.scenario.validation_errors import shown
+from protocols.errors import ConfigError
+from protocols.settings import Setting, setting_of
+from topologies.units import format_rate, parse_duration, parse_rate, parse_size
+
+__all__ = ["EXAMPLES", "read_settings"]
+
+READERS: dict[str, Callable[[Any], float]] = {"rate": parse_rate, "seconds": parse_duration, "bytes": parse_size}
+EXAMPLES = {"rate": "like 10Mbit", "seconds": "like 50ms", "bytes": "like 1400 or 16MB"}
+
+
+def read_settings(kind: type, given: Mapping[str, object], where: str, others: Sequence[str]) -> Any:
+    """Make a config of class `kind` from the keys and values that a user wrote under the key `where`.
+
+    `others` are the keys that are allowed there beside its settings. ConfigError names key, value and what is allowed.
+    """
+    known = {item.name: setting_of(item) for item in fields(kind)}
+    for key, item in given.items():
+        if key not in known:
+            allowed = ", ".join((*others, *known)) + did_you_mean(key, known)
+            raise ConfigError(f"{where}.{key}: value {shown(item)} is not allowed; unknown key, known here: {allowed}")
+    read = {key: _read(f"{where}.{key}", item, known[key]) for key, item in given.items()}
+    try:
+        return kind(**read)
+    except ConfigError as error:
+        key, _, why = str(error).partition(": ")
+        if key in given:
+            # Show the value as the user wrote it, not as a number.
+            why = f"{given[key]!r} is not allowed; {why.partition(' is not allowed; ')[2]}"
+        raise ConfigError(f"{where}.{key}: value {why}") from error
+
+
+def _read(where: str, value: Any, known: Setting) -> Any:
+    """Read a value in the unit of its setting. ConfigError when it has no such unit or is out of range."""
+    reader = READERS.get(known.unit)
+    if reader is None:
+        return value
+    allowed = known.allowed
+    if known.unit == "rate":
+        allowed = f"a rate from {format_rate(known.low)} to {format_rate(known.high)}"
+    try:
+        number = reader(value)
+    except ConfigError as error:
+        example = EXAMPLES[known.unit]
+        raise ConfigError(f"{where}: value {value!r} is not allowed; {allowed}, {example}") from error
+    if not known.low <= number <= known.high:
+        raise ConfigError(f"{where}: value {value!r} is not allowed; {allowed}")
+    return number

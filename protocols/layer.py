@@ -1,0 +1,379 @@
+"""Machines that stand on other machines: a `Layer` owns inner machines, each with ports of its own.
+
+To its host a layer is one machine with one port, one deadline and one set of groups. What an inner machine tells is heard by
+the layer, which may use it, change it, or pass it on to the application.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
+from typing import TypeAlias, TypeVar
+
+from protocols.connection import Connection, Reason
+from protocols.errors import UsageError
+from protocols.events import Event
+from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sink
+from protocols.rng import Rng
+from protocols.storage import Change, Record
+
+__all__ = ["EventLayer", "InnerPorts", "Layer", "handed_through"]
+
+T = TypeVar("T")
+Accept: TypeAlias = Callable[[Offer], Sink | None]
+OnEvent: TypeAlias = Callable[[Event], None]
+
+_ROUNDS = 100
+"""How often one wake-up looks for inner machines that are due, because one of them made another due."""
+
+
+class InnerPorts:
+    """The ports of an inner machine, which use the ports `out`. What they say beside that is kept by the `owner`.
+
+    `name` selects the machine's random stream; the one without a name has that of the owner. The keys of its records begin with
+    `prefix`, which is empty or ends with a zero. `port` is the number of the port that `out` sends from.
+    """
+
+    def __init__(self, owner: "Layer", name: str, out: Ports, prefix: bytes = b"", port: int = 0) -> None:
+        self._owner = owner
+        self._out = out
+        self._prefix = prefix
+        self.port = port
+        self.rng: Rng = out.rng.fork(name) if name else out.rng
+        self.machine: Machine | None = None
+        self.groups: dict[Group, None] = {}
+        self.is_listening = False
+        self.accepting: Accept | None = None
+
+    @property
+    def trace(self) -> Callable[[str, object], None] | None:
+        """The trace function of the host."""
+        return self._out.trace
+
+    @trace.setter
+    def trace(self, function: Callable[[str, object], None] | None) -> None:
+        self._out.trace = function
+
+    @property
+    def epoch(self) -> float:
+        """See `Ports.epoch`."""
+        return self._out.epoch
+
+    def send(self, packet: Packet) -> object:
+        """See `Ports.send`."""
+        return self._out.send(packet)
+
+    def notify(self, event: Event) -> None:
+        """Tell the owner of an event."""
+        self._owner.notified(self, event)
+
+    def alarm(self, when: float) -> None:
+        """Move the deadline of the owner to `when` seconds if it is later."""
+        self._owner.earlier(when)
+
+    def join(self, group: Group) -> None:
+        """Join a group; further machines at the same port join what is joined already."""
+        if not self._owner.is_member(group, self.port):
+            self._out.join(group)
+        self.groups[group] = None
+
+    def leave(self, group: Group) -> None:
+        """Leave a group; the host leaves it when no machine at the same port is a member."""
+        if group in self.groups:
+            del self.groups[group]
+            if not self._owner.is_member(group, self.port):
+                self._out.leave(group)
+
+    def accept(self, offer: Offer) -> Sink | None:
+        """Return the sink for an offered object, or None to refuse it."""
+        return None if self.accepting is None else self.accepting(offer)
+
+    def work(self, seconds: float) -> None:
+        """See `Ports.work`."""
+        self._out.work(seconds)
+
+    def listen(self) -> None:
+        """See `ConnectionPorts.listen`."""
+        if self._owner.listener(self.port) is not None:
+            raise UsageError("another machine listens at this port")
+        self._out.listen()
+        self.is_listening = True
+
+    def connect(self, peer: object) -> Connection:
+        """See `ConnectionPorts.connect`."""
+        connection = self._out.connect(peer)
+        self._owner.connections[connection] = self
+        return connection
+
+    def hang_up(self, connection: Connection) -> None:
+        """See `ConnectionPorts.hang_up`."""
+        self._out.hang_up(connection)
+
+    def store(self, changes: Sequence[Change]) -> int:
+        """See `StoragePorts.store`."""
+        ticket = self._out.store([change._replace(key=self._prefix + change.key) for change in changes])
+        self._owner.tickets[ticket] = self
+        return ticket
+
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None) -> int:
+        """See `StoragePorts.fetch`."""
+        if last is not None:
+            last = self._prefix + last
+        elif self._prefix:
+            last = self._prefix[:-1] + b"\1"
+        ticket = self._out.fetch(self._prefix + first, last, most)
+        self._owner.tickets[ticket] = self
+        return ticket
+
+    def own(self, records: Sequence[Record]) -> list[Record]:
+        """Return records that were fetched by the keys the machine gave them."""
+        return [record._replace(key=record.key[len(self._prefix) :]) for record in records]
+
+
+class Layer(Machine):
+    """A machine that owns inner machines, made with `inner`, and gives each the inputs that are meant for it.
+
+    A multicast goes to the machines that joined its group, another datagram to all, what concerns a connection to the machine
+    that made it or listens, and records to the machine that asked for them. A subclass extends inputs by overriding them, and
+    has a deadline of its own by `set_timer` and `expire`.
+    """
+
+    __slots__ = ("_events", "_heard", "_inner", "_is_hearing", "_timer", "connections", "tickets")
+
+    def __init__(self, ports: Ports) -> None:
+        super().__init__(ports)
+        self._inner: list[InnerPorts] = []
+        self._heard: dict[InnerPorts, Callable[[Event, float], None]] = {}
+        self._events: deque[tuple[InnerPorts, Event]] = deque()
+        self._is_hearing = False
+        self._timer = inf
+        self.connections: dict[Connection, InnerPorts] = {}
+        """The connections that are not closed, and whose they are."""
+        self.tickets: dict[int, InnerPorts] = {}
+        """The tickets of storage that were not answered, and whose they are."""
+
+    def inner(
+        self, name: str, make: Callable[[Ports], T], heard: Callable[[Event, float], None], accept: Accept | None = None
+    ) -> T:
+        """Make an inner machine on ports of its own, by `make(ports)`, and return it.
+
+        `name` is that of its random stream. `heard(event, now)` is called with its events, after the input that caused them;
+        it may call the machines of this layer. `accept` answers its offers; None wants nothing.
+        """
+        ports = InnerPorts(self, name, self.ports, name.encode() + b"\0")
+        ports.accepting = accept
+        self._inner.append(ports)
+        self._heard[ports] = heard
+        machine = make(ports)
+        assert isinstance(machine, Machine)
+        ports.machine = machine
+        return machine
+
+    # Inputs
+
+    def start(self, now: float) -> None:
+        """Start the inner machines, in the order in which they were made."""
+        for machine in self.machines():
+            self.give(machine.start, now)
+        # A machine may have set its first deadline while it was made.
+        self.earlier(self._first_deadline())
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Give a message to the inner machines it is for."""
+        if isinstance(to, Connection):
+            inner = self.connections.get(to)
+            if inner is not None:
+                self._give(inner, "receive", message, source, to, now)
+            return
+        for inner in self.addressed(source, to):
+            self._give(inner, "receive", message, source, to, now)
+
+    def wake(self, now: float) -> None:
+        """Wake the inner machines whose deadline is reached, and those that become due by it."""
+        for _ in range(_ROUNDS):
+            due = [machine for machine in self.machines() if machine.deadline <= now]
+            if not due and self._timer > now:
+                break
+            for machine in due:
+                self.give(machine.wake, now)
+            if self._timer <= now:
+                self._timer = inf
+                self.expire(now)
+        self.deadline = self._first_deadline()
+
+    def resume(self, now: float) -> None:
+        """Resume every inner machine."""
+        for machine in self.machines():
+            self.give(machine.resume, now)
+
+    def opened(self, connection: Connection, now: float) -> None:
+        """Give a connection to the machine that made it, or to the one that listens."""
+        inner = self.connections.get(connection) or self.listener(connection.port)
+        if inner is not None:
+            self.connections[connection] = inner
+            self._give(inner, "opened", connection, now)
+
+    def drained(self, connection: Connection, now: float) -> None:
+        """See `Machine.drained`."""
+        inner = self.connections.get(connection)
+        if inner is not None:
+            self._give(inner, "drained", connection, now)
+
+    def closed(self, connection: Connection, reason: Reason, now: float) -> None:
+        """See `Machine.closed`."""
+        inner = self.connections.pop(connection, None)
+        if inner is not None:
+            self._give(inner, "closed", connection, reason, now)
+
+    def stored(self, ticket: int, now: float) -> None:
+        """See `Machine.stored`."""
+        inner = self.tickets.pop(ticket, None)
+        if inner is not None:
+            self._give(inner, "stored", ticket, now)
+
+    def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
+        """See `Machine.fetched`."""
+        inner = self.tickets.pop(ticket, None)
+        if inner is not None:
+            self._give(inner, "fetched", ticket, inner.own(records), now)
+
+    def counts(self) -> dict[str, int]:
+        """Return the sums of the counters of the inner machines."""
+        total: dict[str, int] = {}
+        for machine in self.machines():
+            for name, count in machine.counts().items():
+                total[name] = total.get(name, 0) + count
+        return total
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return the state kept by the inner machines, and the sums of their limits."""
+        total: dict[str, tuple[int, int]] = {}
+        for machine in self.machines():
+            for name, (kept, limit) in machine.held().items():
+                before = total.get(name, (0, 0))
+                total[name] = before[0] + kept, before[1] + limit
+        return total
+
+    # What subclasses use
+
+    def machines(self) -> list[Machine]:
+        """Return the inner machines."""
+        return [inner.machine for inner in self._inner if inner.machine is not None]
+
+    def give(self, verb: Callable[..., T], *args: object) -> T:
+        """Call `verb(*args)` of an inner machine, `now` included, then hear the events it caused."""
+        result = verb(*args)
+        now = args[-1]
+        assert isinstance(now, (int, float))
+        self._hear(now)
+        return result
+
+    def set_timer(self, when: float) -> None:
+        """Have `expire` called at `when` (seconds; inf: never), in the place of the time set before."""
+        self._timer = when
+        self.earlier(when)
+
+    def expire(self, now: float) -> None:
+        """Do what is due by `set_timer`."""
+
+    # What inner ports and subclasses of the mechanism use
+
+    def notified(self, inner: InnerPorts, event: Event) -> None:
+        """Keep an event of an inner machine until its input is over."""
+        self._events.append((inner, event))
+
+    def earlier(self, when: float) -> None:
+        """Move the deadline to `when` seconds if it is later."""
+        if when < self.deadline:
+            self._due(when)
+
+    def is_member(self, group: Group, port: int) -> bool:
+        """Return whether any machine at the port is a member of the group."""
+        return any(inner.port == port and group in inner.groups for inner in self._inner)
+
+    def listener(self, port: int) -> InnerPorts | None:
+        """Return the ports of the machine that listens at a port, None for none."""
+        del port
+        return next((inner for inner in self._inner if inner.is_listening), None)
+
+    def addressed(self, source: Address, to: Address) -> list[InnerPorts]:
+        """Return the ports of the machines that a datagram is for."""
+        del source
+        return [inner for inner in self._inner if to in inner.groups] if type(to) is Group else list(self._inner)
+
+    def _give(self, inner: InnerPorts, verb: str, *args: object) -> None:
+        if inner.machine is not None:
+            self.give(getattr(inner.machine, verb), *args)
+
+    def _hear(self, now: float) -> None:
+        """Hear all events in order; what hears them may cause further ones."""
+        if self._is_hearing:
+            return
+        self._is_hearing = True
+        try:
+            while self._events:
+                inner, event = self._events.popleft()
+                self._heard[inner](event, now)
+        finally:
+            self._is_hearing = False
+
+    def _first_deadline(self) -> float:
+        return min([self._timer, *(machine.deadline for machine in self.machines())])
+
+
+class EventLayer(Machine):
+    """A layer that only changes the events and the offers of one machine: its host runs that machine in its place.
+
+    So the machine keeps what engines do for machines of its class. `inner` is made on the ports that this layer was given.
+    """
+
+    __slots__ = ("inner",)
+
+    def __init__(self, ports: Ports, inner: Machine) -> None:
+        super().__init__(ports)
+        self.inner = inner
+
+    def heard(self, event: Event) -> Sequence[Event]:
+        """Return what the application is told in the place of an event of the inner machine."""
+        return (event,)
+
+    def offered(self, offer: Offer, accept: Accept | None) -> Sink | None:
+        """Return where an offered object goes; `accept` is the application's answer to offers, None if it wants none."""
+        return None if accept is None else accept(offer)
+
+    def start(self, now: float) -> None:
+        """See `receive`."""
+        raise AssertionError("a host runs `handed_through(layer, ...)`")
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Get no input: the host gives all of them to the inner machine."""
+        raise AssertionError("a host runs `handed_through(layer, ...)`")
+
+    def wake(self, now: float) -> None:
+        """See `receive`."""
+        raise AssertionError("a host runs `handed_through(layer, ...)`")
+
+    def counts(self) -> dict[str, int]:
+        """Return the counters of the inner machine."""
+        return self.inner.counts()
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return the state that the inner machine keeps."""
+        return self.inner.held()
+
+
+def handed_through(machine: Machine, on_event: OnEvent, accept: Accept | None) -> tuple[Machine, OnEvent, Accept | None]:
+    """Return what a host runs when it is told to run a machine, and where events and offers go; called by every host."""
+    while isinstance(machine, EventLayer):
+        on_event, accept = partial(_tell, machine, on_event), partial(_offer, machine, accept)
+        machine = machine.inner
+    return machine, on_event, accept
+
+
+def _tell(layer: EventLayer, on_event: OnEvent, event: Event) -> None:
+    for told in layer.heard(event):
+        on_event(told)
+
+
+def _offer(layer: EventLayer, accept: Accept | None, offer: Offer) -> Sink | None:
+    return layer.offered(offer, accept)

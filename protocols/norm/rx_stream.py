@@ -1,0 +1,266 @@
+"""A stream being received (RFC 5740 5.3): segments in a bounded buffer, delivered in order, and what is missing of them."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from protocols.fec import decode
+from protocols.norm.messages import Fti
+from protocols.norm.partition import BLOCK_COUNTS
+from protocols.norm.rx_object import RxObject
+from protocols.norm.stream_coding import HEADER, HEADER_SIZE, STREAM_END, buffer_blocks, nearest, stream_fti
+from protocols.stream import StreamSink
+
+__all__ = ["RxStream"]
+
+_NO_OFFSET: Final = -1
+_OVERHEAD: Final = 250
+"""Bytes that a segment takes in memory besides its content."""
+
+
+class _Ends:
+    """The ends of a stream's sink as those of an object's: a stream writes to its sink by itself."""
+
+    def __init__(self, sink: StreamSink) -> None:
+        self._sink = sink
+
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        """Do nothing."""
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return nothing."""
+        del offset, n
+        return b""
+
+    def commit(self, info: bytes) -> None:
+        """End the stream."""
+        self._sink.commit(info)
+
+    def abort(self) -> None:
+        """End a stream that has no end."""
+        self._sink.abort()
+
+
+class RxStream(RxObject):
+    """A stream of one sender, from the block `start` on, at most `buffer` bytes of it.
+
+    Blocks are numbered without an end; `number` and `wire_fti` relate them to the wire. `next_new` is the (block, symbol)
+    behind the last symbol that was sent, as far as known. Segments are delivered up to `_at`; those behind a gap wait in
+    `_symbols`, and so do those of the blocks that may have to be decoded.
+    """
+
+    is_stream: ClassVar[bool] = True
+    __slots__ = (
+        "_at",
+        "_block_count",
+        "_capacity",
+        "_floor",
+        "_offset",
+        "_skips",
+        "_symbols",
+        "breaks",
+        "delivered",
+        "has_ended",
+        "is_paused",
+        "next_new",
+        "stream_sink",
+        "wire_fti",
+    )
+
+    def __init__(self, object_id: int, fti: Fti, sink: StreamSink, wants_info: bool, start: int, buffer: int) -> None:
+        super().__init__(object_id, stream_fti(fti), _Ends(sink), wants_info)
+        self.wire_fti = fti
+        self.stream_sink = sink
+        self.next_new = (start, 0)
+        self._block_count = BLOCK_COUNTS[fti.fec_id, fti.m]
+        # NRL NORM sends ahead of what it repairs by as much again as the size that it announces.
+        room = buffer // ((fti.segment + _OVERHEAD) * fti.block)
+        self._capacity = max(2, min(buffer_blocks(2 * fti.object_size, fti), room))
+        self._symbols: dict[int, dict[int, bytes | memoryview]] = {}
+        self._at = (start, 0)
+        # Blocks before it are not repaired any more.
+        self._floor = start
+        self._offset = _NO_OFFSET
+        # Whether bytes are skipped until a message begins, if the sink wants messages: who joins in the middle of a stream is
+        # in the middle of a message.
+        self._skips = start > 0
+        self.breaks = 0
+        """How often bytes were lost for good, which the application was not told yet."""
+        self.delivered = 0
+        """Bytes given to the application."""
+        self.has_ended = False
+        """Whether the stream's end is delivered."""
+        self.is_paused = False
+        """Whether the sink is full."""
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """The (block, symbol) behind the last symbol that was sent."""
+        return self.next_new
+
+    @property
+    def capacity(self) -> int:
+        """Blocks that are kept at the most."""
+        return self._capacity
+
+    @property
+    def blocks_held(self) -> int:
+        """The number of blocks kept."""
+        return len(self._symbols)
+
+    def number(self, block: int) -> int:
+        """Return the number here of a block that a message of the sender names."""
+        return nearest(block, self.next_new[0], self._block_count)
+
+    def wire_number(self, block: int) -> int:
+        """Return the number of a block on the wire."""
+        return block % self._block_count
+
+    # -- what is received ------------------------------------------------------------------------------------------
+
+    def write(self, block: int, symbol: int, payload: bytes | memoryview | None) -> None:
+        """Keep a source symbol, with its header."""
+        assert payload is not None
+        row = self._symbols.get(block)
+        if row is None:
+            row = self._symbols[block] = {}
+        row[symbol] = payload
+
+    def write_all(self, block: int, symbol: int, payloads: Sequence[bytes | memoryview]) -> None:
+        """Keep consecutive source symbols of a block."""
+        row = self._symbols.get(block)
+        if row is None:
+            row = self._symbols[block] = {}
+        row.update(enumerate(payloads, symbol))
+
+    def _decode(self, block: int, mask: int, have: int) -> None:
+        assert self._stored is not None
+        fti, stored = self.fti, self._stored
+        sources = {index: bytes(payload) for index, payload in self._symbols.get(block, {}).items()}
+        parities = {number: stored[block, number] for number in range(have.bit_length()) if have >> number & 1}
+        for index, payload in decode(fti.block, fti.parity, fti.block, sources, parities, fti.m).items():
+            self.write(block, index, payload)
+
+    def refuse_parity(self) -> None:
+        """Request what is missing by name from now on: this sender's parity has half elements (`Fti.usable`)."""
+        object.__setattr__(self.fti, "usable", 0)
+        for block, _ in [] if self.parity is None else self.parity.items():
+            self._forget_parity(block)
+
+    # -- what is delivered -----------------------------------------------------------------------------------------
+
+    def make_room(self) -> None:
+        """Give up the blocks that the sender does not keep any more, or for which there is no room here."""
+        floor = self.next_new[0] - self._capacity + (1 if self.next_new[1] else 0)
+        if floor > self._at[0]:
+            self.give_up_before(floor)
+            if self._at[0] < floor:
+                # The application is too slow.
+                for block in [block for block in self._symbols if block < floor]:
+                    del self._symbols[block]
+                self._break((floor, 0))
+
+    def give_up_before(self, block: int) -> None:
+        """Request nothing more of the blocks before this one, and deliver what there is of them."""
+        if block <= self._floor:
+            return
+        self._floor = block
+        symbols, ranges = self.missing_symbols, self.missing_blocks
+        if symbols is not None:
+            for each in [each for each, _ in symbols.items() if each < block]:
+                del symbols[each]
+                self._forget_parity(each)
+            if not symbols.items():
+                self.missing_symbols = None
+        if ranges:
+            rest = [[max(first, block), last] for first, last in ranges if last >= block]
+            self.missing_blocks = rest or None
+        self.next_new = max(self.next_new, (block, 0))
+        self.deliver()
+
+    def _forget_parity(self, block: int) -> None:
+        have = self.parity_of(block)
+        if have:
+            assert self.parity is not None
+            del self.parity[block]
+            if not self.parity.items():
+                self.parity = None
+        if self._stored is not None:
+            for number in range(have.bit_length()):
+                if have >> number & 1:
+                    self._held -= len(self._stored.pop((block, number)))
+
+    def deliver(self) -> None:
+        """Give the application what follows, until a symbol is missing or the sink is full. Raises OSError when it fails."""
+        while not (self.is_paused or self.has_ended):
+            pieces: list[bytes | memoryview] = []
+            starts: list[int] = []
+            self._collect(pieces, starts)
+            if pieces:
+                data = bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
+                self.delivered += len(data)
+                self.is_paused = bool(self.stream_sink.write(data, starts))
+            elif self.has_ended or not self._skip_gap():
+                return
+
+    def _collect(self, pieces: list[bytes | memoryview], starts: list[int]) -> None:
+        """Move behind the segments that follow, and list their content and the offsets in it where messages begin."""
+        (block, symbol), length, size = self._at, self.fti.block, 0
+        row, offset = self._symbols.get(block), self._offset
+        while row is not None and symbol in row:
+            payload = row[symbol]
+            count, start, place = HEADER.unpack_from(payload)
+            if count and not self._skips and place != offset & 0xFFFFFFFF and offset != _NO_OFFSET:
+                # The sender has overwritten what was to be sent.
+                break
+            symbol += 1
+            if symbol == length:
+                del self._symbols[block]
+                block, symbol = block + 1, 0
+                row = self._symbols.get(block)
+            if not count:
+                self.has_ended = start == STREAM_END
+                if self.has_ended:
+                    break
+                continue
+            offset = place + count
+            piece = payload[HEADER_SIZE : HEADER_SIZE + count]
+            if self._skips:
+                if self.stream_sink.by_message:
+                    if not 0 < start <= len(piece):
+                        continue
+                    piece, start = piece[start - 1 :], 1
+                self._skips = False
+            if 0 < start <= len(piece):
+                starts.append(size + start - 1)
+            size += len(piece)
+            pieces.append(piece)
+        self._at, self._offset = (block, symbol), offset
+
+    def _skip_gap(self) -> bool:
+        """Move behind a gap that is not filled any more; return whether anything can be delivered behind it."""
+        block, symbol = self._at
+        row = self._symbols.get(block)
+        if row is not None and symbol in row:
+            # Its offset is not the one expected.
+            self._break(self._at)
+            return True
+        if block >= self._floor:
+            return False
+        if row is not None:
+            later = [each for each in row if each > symbol]
+            if later:
+                self._break((block, min(later)))
+                return True
+            del self._symbols[block]
+        self._break((min([each for each in self._symbols if each > block], default=self._floor), 0))
+        if self._at[0] > self._floor:
+            self._at = (self._floor, 0)
+        return True
+
+    def _break(self, at: tuple[int, int]) -> None:
+        """Go on at another segment, with the next message that begins."""
+        self._at, self._offset = at, _NO_OFFSET
+        if not self._skips:
+            self._skips = True
+            self.breaks += 1
+            self.stream_sink.skip()

@@ -1,0 +1,30 @@
+"""The NORM receiver with streams."""
+
+from protocols.norm.receiver import NormReceiver
+from protocols.norm.rx_stream import RxStream
+from protocols.stream import StreamAcceptor
+
+__all__ = ["NormStreamReceiver"]
+
+
+class NormStreamReceiver(NormReceiver):
+    """A `NormReceiver` that receives streams, too, if the application accepts them (`protocols.stream.StreamReceiver`)."""
+
+    __slots__ = ()
+
+    def accept_streams(self, acceptor: StreamAcceptor) -> None:
+        """Offer streams to the application, by this function; without it they are ignored."""
+        self.session.stream_acceptor = acceptor
+
+    def resume_stream(self, node: int, object_id: int, now: float) -> None:
+        """Go on with a stream of the sender `node` whose sink was full; call through `Host.call`."""
+        sender = self._known(node)
+        if sender is not None:
+            sender.resume(object_id, now)
+            self.settle(sender)
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return what is kept of objects, and the most blocks kept of one stream."""
+        streams = [item for sender in self.senders() for item in sender.objects.values() if isinstance(item, RxStream)]
+        blocks = max([(item.blocks_held, item.capacity + 1) for item in streams], default=(0, 0))
+        return {**super().held(), "stream blocks": blocks}

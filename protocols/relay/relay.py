@@ -1,0 +1,165 @@
+"""The relay: copies each message to every subscriber of its destination, in the order in which messages arrive.
+
+It accepts a message when there is room for it at every subscriber it is for. Until then this message and all behind it wait,
+so that publishers are blocked at the pace of the slowest subscriber, and nothing is dropped.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import cast
+
+from protocols.connection import Connection, Reason
+from protocols.machine import Address, Machine, Message, Ports
+from protocols.messaging import Publication
+from protocols.relay.config import RelayConfig
+from protocols.relay.messages import Accepted, Delivery, Publish, Subscribe, SubscribeDone, Unsubscribe
+from protocols.relay.outbox import Outbox
+from protocols.roles import RoleContext
+
+__all__ = ["Relay"]
+
+MOST_SUBSCRIPTIONS = 10_000
+"""Subscriptions of one client."""
+
+
+@dataclass(slots=True)
+class _Client:
+    """One connection: what waits to be sent on it, its subscriptions, and how many of its messages are not accepted."""
+
+    outbox: Outbox
+    pending: int = 0
+    subscriptions: dict[int, str] = field(default_factory=dict)
+
+
+class Relay(Machine):
+    """Serves all connections that are made to it; it keeps nothing that is not under way."""
+
+    __slots__ = ("_by_destination", "_clients", "_config", "_counts", "_input")
+
+    def __init__(self, ports: Ports, context: RoleContext) -> None:
+        super().__init__(ports)
+        self._config: RelayConfig = context.config
+        self._clients: dict[Connection, _Client] = {}
+        # The subscribers of each destination, with the number of their subscriptions to it, in the order of subscribing.
+        self._by_destination: dict[str, dict[Connection, int]] = {}
+        self._input: deque[tuple[Connection, Publication]] = deque()
+        self._counts = dict.fromkeys(("messages_relayed", "copies_sent", "messages_expired", "clients", "clients_refused"), 0)
+
+    def start(self, now: float) -> None:
+        """Accept connections."""
+        self.ports.listen()
+
+    def wake(self, now: float) -> None:
+        """Do nothing, since there are no timers."""
+
+    # Connections
+
+    def opened(self, connection: Connection, now: float) -> None:
+        """Serve a client; one too many is refused."""
+        if len(self._clients) >= self._config.clients:
+            self._counts["clients_refused"] += 1
+            self.ports.hang_up(connection)
+            return
+        self._counts["clients"] += 1
+        self._clients[connection] = _Client(Outbox(self.ports, connection))
+
+    def drained(self, connection: Connection, now: float) -> None:
+        """Send what waits for a client, and accept what waited for it."""
+        client = self._clients.get(connection)
+        if client is not None:
+            client.outbox.drain()
+            self._copy(now)
+
+    def closed(self, connection: Connection, reason: Reason, now: float) -> None:
+        """Forget a client; what it has published and is not copied stays."""
+        self._forget(connection)
+        self._copy(now)
+
+    def _forget(self, connection: Connection) -> None:
+        client = self._clients.pop(connection, None)
+        if client is not None:
+            for number in list(client.subscriptions):
+                self._unsubscribe(connection, client, number)
+
+    def _refuse(self, connection: Connection) -> None:
+        """End the connection of a client that breaks the rules."""
+        self._counts["clients_refused"] += 1
+        self._forget(connection)
+        self.ports.hang_up(connection)
+
+    # Messages
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Handle a message of a client."""
+        connection = cast(Connection, to)
+        client = self._clients.get(connection) if isinstance(to, Connection) else None
+        if client is None:
+            return
+        if isinstance(message, Publish):
+            client.pending += 1
+            if client.pending > self._config.window:
+                self._refuse(connection)
+                return
+            self._input.append((connection, message.message))
+            self._copy(now)
+        elif isinstance(message, Subscribe):
+            self._subscribe(connection, client, message)
+        elif isinstance(message, Unsubscribe):
+            self._unsubscribe(connection, client, message.number)
+            self._copy(now)
+
+    def _subscribe(self, connection: Connection, client: _Client, message: Subscribe) -> None:
+        if message.number in client.subscriptions or len(client.subscriptions) >= MOST_SUBSCRIPTIONS:
+            self._refuse(connection)
+            return
+        client.subscriptions[message.number] = message.destination
+        subscribers = self._by_destination.setdefault(message.destination, {})
+        subscribers[connection] = subscribers.get(connection, 0) + 1
+        client.outbox.send(SubscribeDone(message.number))
+
+    def _unsubscribe(self, connection: Connection, client: _Client, number: int) -> None:
+        destination = client.subscriptions.pop(number, None)
+        if destination is None:
+            return
+        subscribers = self._by_destination[destination]
+        subscribers[connection] -= 1
+        if not subscribers[connection]:
+            del subscribers[connection]
+        if not subscribers:
+            del self._by_destination[destination]
+
+    def _copy(self, now: float) -> None:
+        """Copy messages to their subscribers and accept them, as long as there is room."""
+        while self._input:
+            connection, message = self._input[0]
+            outboxes = [self._clients[to].outbox for to in self._by_destination.get(message.destination, ())]
+            if any(len(outbox.waiting) >= self._config.queue for outbox in outboxes):
+                return
+            self._input.popleft()
+            if message.expires_at <= self.ports.epoch + now:
+                self._counts["messages_expired"] += 1
+            else:
+                self._counts["messages_relayed"] += 1
+                self._counts["copies_sent"] += len(outboxes)
+                copy = Delivery(message)
+                for outbox in outboxes:
+                    outbox.send(copy)
+            self._accept(connection, message)
+
+    def _accept(self, connection: Connection, message: Publication) -> None:
+        client = self._clients.get(connection)
+        if client is not None:
+            client.pending -= 1
+            client.outbox.send(Accepted(message.number))
+
+    def counts(self) -> dict[str, int]:
+        """Return messages copied, copies, messages that expired, and clients served and refused."""
+        return dict(self._counts)
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return the most messages that wait for one client, and the clients."""
+        longest = max((len(client.outbox.waiting) for client in self._clients.values()), default=0)
+        return {
+            "messages for a client": (longest, self._config.queue + self._config.window + MOST_SUBSCRIPTIONS),
+            "clients": (len(self._clients), self._config.clients),
+        }

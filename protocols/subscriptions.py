@@ -1,0 +1,62 @@
+"""The subscriptions of a subscriber whose protocol matches destinations only."""
+
+from collections.abc import Iterator
+
+from protocols.errors import UsageError
+from protocols.events import Event
+from protocols.messaging import MessageExpired, MessageReceived, Publication, Subscription
+
+__all__ = ["SubscriptionTable"]
+
+
+class SubscriptionTable:
+    """Subscriptions by number and by destination."""
+
+    __slots__ = ("_by_destination", "_by_number")
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, Subscription] = {}
+        self._by_destination: dict[str, list[int]] = {}
+
+    def __iter__(self) -> Iterator[Subscription]:
+        return iter(list(self._by_number.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._by_number
+
+    def has(self, destination: str) -> bool:
+        """Return whether a subscription is for a destination."""
+        return destination in self._by_destination
+
+    def add(self, subscription: Subscription) -> None:
+        """Add a subscription. UsageError for a number in use, and for a selector."""
+        if subscription.number in self._by_number:
+            raise UsageError(f"subscription {subscription.number} is in use")
+        if subscription.selector:
+            raise UsageError(f"selector {subscription.selector!r}: this protocol has no selectors")
+        self._by_number[subscription.number] = subscription
+        self._by_destination.setdefault(subscription.destination, []).append(subscription.number)
+
+    def remove(self, number: int) -> Subscription:
+        """Remove a subscription and return it. UsageError for an unknown number."""
+        if number not in self._by_number:
+            raise UsageError(f"there is no subscription {number}")
+        gone = self._by_number.pop(number)
+        left = self._by_destination[gone.destination]
+        left.remove(number)
+        if not left:
+            del self._by_destination[gone.destination]
+        return gone
+
+    def delivery(self, message: Publication, time: float) -> list[Event]:
+        """Return the event of each subscription to the message's destination, or that it has expired.
+
+        `time` is in seconds since 1970.
+        """
+        numbers = self._by_destination.get(message.destination, ())
+        if numbers and message.expires_at <= time:
+            return [MessageExpired(message.publisher, message.number)]
+        return [MessageReceived(number, message) for number in numbers]

@@ -1,0 +1,691 @@
+"""One end of a simulated TCP connection: its state machine (RFC 9293), windows and timers.
+
+Differences to a kernel's: numbers do not wrap, a segment is repeated as it was sent, there is no urgent data, no simultaneous
+open and no path MTU discovery, and both directions end together, as `ConnectionPorts.hang_up` says.
+"""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any, Final
+
+from protocols.connection import Connection, Reason
+from protocols.errors import ContractError, WireError
+from protocols.machine import Address, Message
+from protocols.tcp.congestion import CONTROLS
+from protocols.tcp.options import KEEP_IDLE, KEEP_INTERVAL, KEEP_PROBES, SILENCE, SYN_RETRIES
+from protocols.tcp.rtt import LEAST, MOST, RttEstimator
+from sim.flight import Hop, Route
+from sim.tcp.reassembly import Reassembly
+from sim.tcp.scoreboard import Scoreboard, Sent
+from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment, SynSegment
+from sim.tcp.stack import Stack
+
+__all__ = ["OPEN", "TcpEnd"]
+
+# States.
+CONNECTING: Final = 0
+"""A SYN was sent."""
+ACCEPTING: Final = 1
+"""A SYN was received and answered."""
+OPEN: Final = 2
+LEAVING: Final = 3
+"""The machine hung up, or was told that the connection is closed: what was sent, and the FIN, are still to be acknowledged."""
+GONE: Final = 4
+
+# What a loss led to, until all that was sent before it is acknowledged.
+UNDISTURBED: Final = 0
+RECOVERING: Final = 1
+"""Losses were found by later arrivals (fast recovery)."""
+RESTARTED: Final = 2
+"""The retransmission time-out expired."""
+
+FIRST_WINDOW: Final = 10.0
+"""Segments that may be sent at first (RFC 6928)."""
+DELAYED_ACK: Final = 0.04
+"""Seconds for which an ACK may wait for data to go with, or for a second full segment."""
+
+
+class TcpEnd(Connection):
+    """One end of a connection, which is also its address for machines.
+
+    `peer` is the address of the other end, `port` the port of the host whose machine has this end, `key` what segments to this
+    end carry. Small while nothing is under way, because there may be many.
+    """
+
+    __slots__ = (
+        *("_ack_at", "_ack_now", "_acked", "_acks", "_armed", "_control", "_duplicate", "_echo", "_edge", "_expected"),
+        *("_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_inside", "_interactive", "_is_probe", "_limit"),
+        *("_limited", "_offered", "_options", "_ordinal", "_passive", "_probe_again", "_probe_end", "_probes"),
+        *("_progress_at", "_reader", "_reason", "_reassembly", "_recover", "_recovery", "_retries", "_rtt", "_score"),
+        *("_sent_at", "_small", "_stack", "_timer_at", "_to", "_told", "_unread", "_writer", "hops", "host", "identity"),
+        *("is_full", "key", "name", "port", "postponed", "route", "serial", "state"),
+    )
+
+    identity: int
+    """The upper 32 bits of the identities of its segments."""
+    serial: int
+    """Number of the end in the network."""
+    route: Route
+    hops: Sequence[Hop]
+    """The first links of its route."""
+
+    def __init__(self, stack: Stack, host: Any, port: int, key: Key, peer: object, now: float) -> None:
+        super().__init__(peer)
+        self._stack = stack
+        self._options = stack.options
+        self.host = host
+        self.name = host.name
+        self.port = port
+        self.key = key
+        self._to = (key[2], key[3], key[0], key[1])
+        stack.place(self)
+        self.state = CONNECTING
+        self._reason: Reason | None = None
+        self._told = False
+        """Whether the machine was told that the connection is closed, or is gone."""
+        self._inside = False
+        """Whether the machine is being told something, so that what it writes is sent afterwards."""
+        self._writer, self._reader = stack.streams(host, port)
+        self._begin_sending(now)
+        self._begin_receiving()
+        self._armed = self._timer_at = self._ack_at = inf
+        self._idle_at = now + KEEP_IDLE
+        self._is_probe = False
+        """Whether the timer of retransmission is that of a tail loss probe."""
+        self._heard_at, self._probes = now, 0
+
+    def _begin_sending(self, now: float) -> None:
+        self._score = Scoreboard()
+        self._control = CONTROLS[self._options.control](FIRST_WINDOW)
+        self._rtt = RttEstimator(LEAST)
+        self._edge = 1
+        """Number of the first byte that the peer has no room for."""
+        # The numbers of the latest segment and ACK; the end of the latest small segment.
+        self._ordinal = self._acks = self._small = 0
+        self.is_full = self._limited = self._fin_acked = False
+        # The end of what was sent when the latest loss was found; the time-outs since the latest progress.
+        self._recovery, self._recover, self._retries = UNDISTURBED, 0, 0
+        # The tail loss probe under way: the end of what was sent before (0: none), and whether it was a retransmission.
+        self._probe_end, self._probe_again = 0, False
+        self._sent_at = self._progress_at = now
+
+    def _begin_receiving(self) -> None:
+        self._reassembly = Reassembly()
+        # The number of the first byte that has not arrived, what was acknowledged last, the time stamp to be echoed.
+        self._expected = self._acked = self._echo = 0
+        self._limit = self._offered = 1 + self._options.buffer
+        """Number of the first byte that there is no room for; and what the peer knows of it."""
+        self._unread = 0
+        """Bytes of messages that the machine has not read."""
+        self.postponed = False
+        """Whether the message that the machine was given last waits before the machine."""
+        self._held: list[int] | None = None
+        """Bytes of each of these messages."""
+        self._duplicate: tuple[int, int] | None = None
+        """Range of a segment that arrived again, to be reported (RFC 2883)."""
+        self._ack_now = self._finished = self._interactive = self._passive = False
+
+    @property
+    def window(self) -> float:
+        """Congestion window, in segments."""
+        return self._control.window
+
+    # What the machine does
+
+    def connect(self, now: float) -> None:
+        """Send the SYN."""
+        self._send_new(0, SYN, now)
+        self._arm()
+
+    def accept(self, segment: Segment, now: float) -> None:
+        """Answer a SYN."""
+        self.state = ACCEPTING
+        # The machine knows nothing of it before it is established.
+        self._told = True
+        self._expected = segment.end
+        self._edge = 1 + segment.window
+        self._echo = segment.stamp
+        self._send_new(0, SYN, now)
+        self._arm()
+
+    def write(self, message: Message, size: int, now: float) -> bool:
+        """Send a message of `size` bytes; returns whether the buffer is full. ContractError when the connection is not open."""
+        if self.state != OPEN:
+            raise ContractError(f"{self.name} sends on a connection that is not open: {self!r}")
+        writer, score = self._writer, self._score
+        if score.una == score.nxt and now - self._sent_at > self._rtt.timeout:
+            self._control.restart(FIRST_WINDOW)
+        writer.write(message, size)
+        if not self._inside:
+            unsent = writer.behind - score.nxt
+            # Else it waits for the ACK of another small segment, which is under way.
+            if unsent >= self._options.mss or self._may_be_small(unsent, unsent):
+                self._output(now)
+                self._arm()
+        self.is_full = writer.behind - score.una >= self._options.buffer
+        return self.is_full
+
+    def hang_up(self, now: float) -> None:
+        """Close when all that was written has arrived; nothing that arrives is given to the machine any more."""
+        if self.state == OPEN:
+            self.state = LEAVING
+            self._held, self._unread = None, 0
+            if not self._inside:
+                self._output(now)
+                self._arm()
+        elif self.state < OPEN:
+            self._drop()
+            self._reason = "ended"
+            # Later, because a port does not re-enter the machine.
+            self._stack.tell_later(self, now)
+
+    def abort(self, now: float) -> None:
+        """Reset the connection, because the process of the machine is gone."""
+        if self.state != GONE:
+            self._stack.reset(self.host, self._to, self._score.nxt, self._expected, now)
+        self.vanish()
+
+    def vanish(self) -> None:
+        """Forget the connection; the peer is told nothing."""
+        self._told = True
+        self._drop()
+
+    # What stands between this end and the machine
+
+    def hold(self, octets: int) -> None:
+        """Count the bytes of the next message as unread, until `read` or `give`."""
+        if self._held is None:
+            self._held = []
+        self._held.append(octets)
+        self._unread += octets
+        self.postponed = False
+
+    def postpone(self) -> None:
+        """Note that the message which the machine is being given waits before the machine; `give` follows."""
+        self.postponed = True
+
+    def read(self) -> None:
+        """Note that the machine has read the first message that is counted as unread."""
+        if self._held:
+            self._unread -= self._held.pop(0)
+            self._limit = max(self._limit, self._expected + self._options.buffer - self._unread)
+
+    def give(self, receive: Callable[[Message, Address, Address, float], None], message: Message, now: float) -> None:
+        """Pass a message that waited to `receive`, where it may wait again; nothing after `hang_up` and `closed`."""
+        if not self._held:
+            return
+        self.postponed = False
+        if not self._told:
+            receive(message, self, self, now)
+        if self.postponed:
+            return
+        self.read()
+        if self._reason is not None:
+            if not self._held:
+                self.tell_closed(now)
+        elif self.state != GONE:
+            if self._limit - self._offered >= min(self._options.buffer // 2, 2 * self._options.mss):
+                # The peer learns that there is room again.
+                self._ack_now = True
+            self._after(now)
+
+    # Arrivals
+
+    def arrive(self, segment: Segment, now: float) -> None:
+        """Take a segment of the peer."""
+        if self.state == GONE:
+            if segment.end > segment.number:
+                self._send_ack(now)
+            return
+        self._heard_at = now
+        self._probes = 0
+        if segment.flags & (SYN | RST) and not self._on_syn_or_reset(segment, now):
+            return
+        score = self._score
+        ack = segment.ack
+        if self.state < OPEN:
+            if ack < 1:
+                return
+            self._establish(segment, now)
+        if segment.number <= self._acked and segment.stamp > self._echo:
+            # The time stamp to be echoed (RFC 7323, section 4.3).
+            self._echo = segment.stamp
+        if ack > score.una or segment.sack or self._probe_end:
+            self._on_ack(segment, now)
+        edge = ack + segment.window
+        self._edge = max(self._edge, edge)
+        if segment.end > segment.number:
+            self._on_data(segment, now)
+        elif segment.number < self._expected:
+            # A probe of an idle connection or of a closed window.
+            self._ack_now = True
+        self._after(now)
+
+    def _on_syn_or_reset(self, segment: Segment, now: float) -> bool:
+        """Handle these flags; returns whether the segment is to be handled further: the answer to a SYN."""
+        if segment.flags & RST:
+            if self.state == CONNECTING:
+                self._end("refused", now)
+            elif self.state != GONE:
+                self._end("reset", now)
+            return False
+        if self.state == CONNECTING and segment.ack == 1:
+            return True
+        # The answer to what was received was lost.
+        if self.state == ACCEPTING:
+            sent = self._score.latest()
+            if sent is not None:
+                self._repeat(sent, now)
+        elif self.state != GONE:
+            self._send_ack(now)
+        return False
+
+    def _establish(self, segment: Segment, now: float) -> None:
+        """Open the connection: the answer to the SYN, or the answer to that, has arrived."""
+        if self.state == CONNECTING:
+            self._expected = segment.end
+            self._ack_now = True
+        self.state, self._told = OPEN, False
+        self._edge = segment.ack + segment.window
+        self._on_ack(segment, now)
+        self._inside = True
+        self._stack.opened(self, now)
+        self._inside = False
+
+    def _on_data(self, segment: Segment, now: float) -> None:
+        """Take data or a FIN: now if it is next, or when what is missing before it arrives."""
+        reassembly = self._reassembly
+        if segment.number != self._expected or segment.end > self._limit + 1:
+            if segment.number < self._expected or (segment.end <= self._limit + 1 and not reassembly.put(segment)):
+                self._duplicate = segment.number, segment.end
+            self._ack_now = True
+            return
+        self._take(segment, now)
+        if reassembly.early:
+            # Without waiting, so that the peer learns soon how much of a gap is closed.
+            self._ack_now = True
+            for part in reassembly.take(segment.end):
+                self._take(part, now)
+        self._limit = max(self._limit, self._expected + self._options.buffer - self._unread)
+        self._plan_ack(segment, now)
+
+    def _plan_ack(self, segment: Segment, now: float) -> None:
+        """Decide when data that arrived in order is acknowledged (RFC 5681, section 4.2).
+
+        As in Linux, the last segment of what the peer wrote is acknowledged as soon as the machine has read it, unless the
+        machine itself sends on the connection: then the ACK may go with what it sends.
+        """
+        mss = self._options.mss
+        if self._expected - self._acked > mss or (
+            segment.push and segment.octets < mss and not self._interactive and not self._unread
+        ):
+            self._ack_now = True
+        elif self._ack_at == inf:
+            self._ack_at = now + DELAYED_ACK
+
+    def _take(self, segment: Segment, now: float) -> None:
+        """Take the next segment: give the machine the messages that end in it; `reset` when they can't be decoded."""
+        self._expected = segment.end
+        if segment.flags:
+            self._finished = self._ack_now = True
+        if self.state != OPEN or not segment.octets:
+            return
+        try:
+            messages = self._reader.read(segment.content)
+        except WireError:
+            self._stack.undecodable += 1
+            self._stack.reset(self.host, self._to, self._score.nxt, self._expected, now)
+            self._end("reset", now)
+            return
+        if messages:
+            self._inside = True
+            self._stack.deliver(self, messages, now)
+            self._inside = False
+
+    def _after(self, now: float) -> None:
+        """Send what the segment that arrived makes possible, and tell the machine."""
+        if self.state == GONE:
+            return
+        writer, score = self._writer, self._score
+        if self.is_full and self.state == OPEN and 8 * (writer.behind - score.una) <= 7 * self._options.buffer:
+            self.is_full = False
+            self._inside = True
+            self._stack.drained(self, now)
+            self._inside = False
+        if self._finished and self.state == OPEN and not self._held:
+            # What the machine wrote and was not sent is not wanted any more.
+            self.state, self._passive = LEAVING, True
+            writer.drop(score.nxt)
+            self._reason = "ended"
+            self.tell_closed(now)
+        self._output(now)
+        if self._ack_now:
+            self._send_ack(now)
+        if self._fin_acked:
+            self._conclude(now)
+        self._arm()
+
+    def _conclude(self, now: float) -> None:
+        """Handle the state in which all that was sent, and the FIN, have arrived."""
+        if self._reason is None:
+            self._reason = "ended"
+            self.tell_closed(now)
+        if self._finished:
+            # The FIN of the peer may come again where the ACK of it was lost, so the end that left first stays for a while.
+            self._drop(keep=not self._passive)
+
+    # Acknowledgements
+
+    def _on_ack(self, segment: Segment, now: float) -> None:
+        """Take note of what arrived, find losses, and adapt the window."""
+        score, ack = self._score, segment.ack
+        if ack > score.nxt:
+            return
+        before, arrived, repeated = score.una, 0, False
+        if ack > before:
+            arrived = score.acknowledge(ack, segment.echo, now)
+            self._progress_at = now
+            self._retries = 0
+            if score.rtt >= 0.0:
+                self._rtt.measure(score.rtt)
+            elif segment.echo:
+                # Time stamps tell which transmission arrived, to the millisecond.
+                self._rtt.measure(max(0.0, now - 1e-3 * segment.echo))
+        if segment.sack:
+            repeated = segment.sack[0][1] <= ack
+            score.select(segment.sack, segment.echo)
+        if self._probe_end:
+            self._on_probe_ack(ack, ack > before, repeated, now)
+        if self._recovery != UNDISTURBED and ack >= self._recover:
+            if self._recovery == RECOVERING:
+                self._control.recovered(score.in_flight)
+            self._recovery = UNDISTURBED
+        if score.find_lost() and self._recovery == UNDISTURBED:
+            self._recover_from_loss(now)
+            sent = score.next_lost()
+            if sent is not None:
+                self._repeat(sent, now)
+        elif arrived and (self._recovery == RESTARTED or (self._recovery == UNDISTURBED and self._limited)):
+            self._control.acknowledged(arrived, now, self._rtt.smoothed or 0.0)
+        if ack > before:
+            if self.state == LEAVING and self._writer.behind < ack:
+                self._fin_acked = True
+            self._restart_timer(now)
+
+    def _on_probe_ack(self, ack: int, is_new: bool, repeated: bool, now: float) -> None:
+        """Decide whether a tail loss probe has repaired a loss (RFC 8985, section 7.4)."""
+        if ack < self._probe_end:
+            return
+        if self._probe_again and not repeated and ack > self._probe_end and self._recovery == UNDISTURBED:
+            self._recover_from_loss(now)
+        elif self._probe_again and not repeated and is_new:
+            # Only an ACK beyond the probe, or the report of a repetition, tells whether both copies arrived.
+            return
+        self._probe_end = 0
+
+    def _recover_from_loss(self, now: float) -> None:
+        self._recovery = RECOVERING
+        self._recover = self._score.nxt
+        self._probe_end = 0
+        self._control.lost(now)
+
+    # Output
+
+    def _output(self, now: float) -> None:
+        """Send what the congestion window, the peer's window and Nagle's algorithm allow: first what is lost, then new data."""
+        score, writer = self._score, self._writer
+        window = int(self._control.window)
+        mss = self._options.mss
+        self._limited = True
+        while score.in_flight < window:
+            sent = score.next_lost() if score.lost else None
+            if sent is not None:
+                self._repeat(sent, now)
+                continue
+            unsent = writer.behind - score.nxt
+            octets = self._edge - score.nxt
+            if unsent >= mss <= octets:
+                self._send_new(mss, 0, now)
+            elif not self._send_rest(unsent, octets, now):
+                self._limited = False
+                break
+        if self._timer_at == inf and writer.behind > score.nxt and self.state >= OPEN:
+            # The peer has no room; it says so when it has, and is asked in case that is lost.
+            self._timer_at = now + self._rtt.timeout
+
+    def _send_rest(self, unsent: int, room: int, now: float) -> bool:
+        """Send a segment that is not full, or the FIN behind the last one; returns False when none may be sent."""
+        if unsent > 0:
+            octets = min(unsent, room, self._options.mss)
+            if not self._may_be_small(octets, unsent):
+                return False
+            self._send_new(octets, 0, now)
+            return True
+        # The FIN is behind all that was written, and is sent once.
+        if self.state != LEAVING or unsent < 0:
+            return False
+        self._send_new(0, FIN, now)
+        return True
+
+    def _may_be_small(self, octets: int, unsent: int) -> bool:
+        """Whether a segment may be sent that is not full (RFC 9293, section 3.8.6.2.1).
+
+        Nagle's algorithm as in Linux: one segment that is not full may be unacknowledged.
+        """
+        if octets < unsent:
+            return octets >= self._options.buffer // 2
+        return not self._options.nagle or self._small <= self._score.una or self.state == LEAVING
+
+    def _send_new(self, octets: int, flags: int, now: float) -> None:
+        """Send a new segment."""
+        score, writer = self._score, self._writer
+        begin = score.nxt
+        behind = begin + octets
+        was_empty = begin == score.una
+        score.turn += 1
+        self._ordinal += 1
+        content = writer.cut(behind) if octets else ()
+        push = behind == writer.behind
+        sent = Sent(begin, behind + (flags != 0), flags, octets, content, self._ordinal, push, score.turn, now)
+        score.add(sent)
+        if octets:
+            self._interactive = True
+            if octets < self._options.mss:
+                self._small = behind
+        self._put(sent, now)
+        if was_empty:
+            self._progress_at = now
+            self._restart_timer(now)
+
+    def _repeat(self, sent: Sent, now: float) -> None:
+        """Send a segment again."""
+        self._score.repeat(sent, now)
+        self._stack.retransmissions += 1
+        self._put(sent, now)
+
+    def _put(self, sent: Sent, now: float) -> None:
+        """Put a transmission of a segment on the network."""
+        stamp = sent.stamp = int(now * 1000)
+        self._sent_at = now
+        kind = (SynSegment if sent.flags & SYN else ControlSegment) if sent.flags else Segment
+        answers = self.state != CONNECTING
+        segment = kind(
+            self._to,
+            sent.flags,
+            sent.begin,
+            sent.octets,
+            sent.content,
+            self.identity | sent.ordinal & 0x7FFFFFFF,
+            self._expected if answers else 0,
+            self._limit - self._expected,
+            (),
+            stamp,
+            self._echo,
+            sent.push,
+            sent.repeated,
+        )
+        if isinstance(segment, SynSegment):
+            segment.mss = self._options.mss
+        if answers:
+            self._note_ack()
+            if not self._reassembly.early:
+                self._ack_now = False
+        self._stack.send(self.host, self.name, self.route, self.hops, segment, now)
+
+    def _send_ack(self, now: float, number: int = -1) -> None:
+        """Send a segment without data: an ACK, or with an old `number` a probe that is answered by one."""
+        ranges = self._reassembly.ranges() if self._reassembly.early else ()
+        if self._duplicate is not None:
+            ranges = (self._duplicate, *ranges)[:3]
+            self._duplicate = None
+        self._acks += 1
+        segment = AckSegment(
+            self._to,
+            0,
+            self._score.nxt if number < 0 else number,
+            0,
+            (),
+            self.identity | 0x80000000 | self._acks & 0x7FFFFFFF,
+            self._expected,
+            self._limit - self._expected,
+            ranges,
+            int(now * 1000),
+            self._echo,
+        )
+        self._note_ack()
+        self._ack_now = False
+        self._stack.send(self.host, self.name, self.route, self.hops, segment, now)
+
+    def _note_ack(self) -> None:
+        self._acked = self._expected
+        self._offered = self._limit
+        self._ack_at = inf
+
+    # Timers
+
+    def _arm(self) -> None:
+        """See to it that `expire` is called when the first timer expires."""
+        due = self._timer_at
+        due = min(due, self._ack_at)
+        due = min(due, self._idle_at)
+        if due < self._armed:
+            self._armed = due
+            self._stack.post(self, due)
+
+    def expire(self, now: float) -> None:
+        """Handle the timers that have expired; `now` may be earlier than all of them, or an outdated time."""
+        if now != self._armed:
+            return
+        self._armed = inf
+        if self._ack_at <= now:
+            self._send_ack(now)
+        if self._timer_at <= now:
+            self._on_timer(now)
+        if self._idle_at <= now:
+            self._on_idle(now)
+        self._arm()
+
+    def _restart_timer(self, now: float) -> None:
+        """Start the timer of what is unacknowledged: for a tail loss probe where one is of use, or for a retransmission."""
+        score, rtt = self._score, self._rtt
+        self._is_probe = False
+        if score.una == score.nxt:
+            self._timer_at = inf
+            return
+        wait = rtt.timeout
+        if rtt.smoothed is not None and self._recovery == UNDISTURBED and not self._probe_end and self.state >= OPEN:
+            # Twice the round-trip time, and for a single segment what its ACK may wait (RFC 8985, section 7.2).
+            patience = 2.0 * rtt.smoothed + (LEAST if score.in_flight == 1 else 0.002)
+            if patience < wait:
+                self._is_probe = True
+                wait = patience
+        self._timer_at = now + wait
+
+    def _on_timer(self, now: float) -> None:
+        """Handle the timer of retransmission: probe, repeat, or give up."""
+        score = self._score
+        if self.state < OPEN and self._retries >= SYN_RETRIES:
+            self._end("timeout", now)
+        elif score.una == score.nxt:
+            self._probe_window(now)
+        elif self._is_probe:
+            self._probe_tail(now)
+        elif self.state >= OPEN and now - self._progress_at >= SILENCE:
+            self._end("timeout", now)
+        else:
+            self._retransmit(now)
+
+    def _retransmit(self, now: float) -> None:
+        """Handle the retransmission time-out: whatever is not known to have arrived is lost (RFC 6298, section 5)."""
+        score, control = self._score, self._control
+        self._retries += 1
+        self._rtt.back_off()
+        score.lose_all()
+        if self._retries == 1:
+            control.timed_out(now)
+        else:
+            control.restart(1.0)
+        self._recovery, self._recover, self._probe_end = RESTARTED, score.nxt, 0
+        self._output(now)
+        self._timer_at = min(now + self._rtt.timeout, max(now, self._progress_at + SILENCE) if self.state >= OPEN else inf)
+        self._is_probe = False
+
+    def _probe_tail(self, now: float) -> None:
+        """Send a tail loss probe (RFC 8985, section 7.3): a new segment, or the last one again."""
+        score = self._score
+        self._is_probe = False
+        self._probe_again = not self._send_rest(self._writer.behind - score.nxt, self._edge - score.nxt, now)
+        if self._probe_again:
+            sent = score.latest()
+            if sent is not None:
+                self._repeat(sent, now)
+        self._probe_end = score.nxt
+        self._timer_at = now + self._rtt.timeout
+
+    def _probe_window(self, now: float) -> None:
+        """Ask a peer without room for its window; data that waits was written but not sent."""
+        self._timer_at = inf
+        if self._writer.behind <= self._score.nxt:
+            return
+        if now - self._heard_at >= SILENCE:
+            self._end("timeout", now)
+            return
+        self._retries = min(self._retries + 1, 16)
+        self._send_ack(now, self._score.nxt - 1)
+        self._timer_at = now + min(self._rtt.timeout * 2**self._retries, MOST)
+
+    def _on_idle(self, now: float) -> None:
+        """Probe a peer that has been silent, and give up after some probes (keep-alive)."""
+        quiet_until = self._heard_at + KEEP_IDLE
+        if now < quiet_until or self._score.una != self._score.nxt:
+            self._idle_at = max(quiet_until, now + KEEP_INTERVAL)
+        elif self._probes >= KEEP_PROBES:
+            self._end("timeout", now)
+        else:
+            self._probes += 1
+            self._send_ack(now, self._score.nxt - 1)
+            self._idle_at = now + KEEP_INTERVAL
+
+    # The end
+
+    def _end(self, reason: Reason, now: float) -> None:
+        """End at once, and tell the machine, behind messages that are held back."""
+        self._drop()
+        if self._reason is None:
+            self._reason = reason
+            if not self._held:
+                self.tell_closed(now)
+
+    def tell_closed(self, now: float) -> None:
+        """Tell the machine that the connection is closed, once."""
+        if not self._told and self._reason is not None:
+            self._told = True
+            self._inside = True
+            self._stack.closed(self, self._reason, now)
+            self._inside = False
+
+    def _drop(self, keep: bool = False) -> None:
+        """Forget all that is under way; with `keep` late segments are still answered."""
+        self.state = GONE
+        self._timer_at = self._ack_at = self._idle_at = inf
+        self._stack.forget(self, keep)

@@ -1,0 +1,196 @@
+"""What a sender of TCP knows of the segments it sent: which arrived, which are lost, and which is sent next (RFC 6675)."""
+
+from heapq import heappop, heappush
+from typing import Final
+
+from sim.tcp.segment import Content
+
+__all__ = ["Scoreboard", "Sent"]
+
+FLYING: Final = 0
+ARRIVED: Final = 1
+LOST: Final = 2
+
+
+class Sent:
+    """A segment that was sent and is not acknowledged up to its end. It is repeated as a whole."""
+
+    __slots__ = ("at", "begin", "content", "end", "flags", "octets", "ordinal", "push", "repeated", "stamp", "state", "turn")
+
+    def __init__(
+        self, begin: int, end: int, flags: int, octets: int, content: Content, ordinal: int, push: bool, turn: int, now: float
+    ) -> None:
+        self.begin = begin
+        self.end = end
+        self.flags = flags
+        self.octets = octets
+        self.content = content
+        self.ordinal = ordinal
+        """Number of the segment on the connection."""
+        self.push = push
+        self.turn = turn
+        """Number of its latest transmission among all transmissions of the connection."""
+        self.at = now
+        """Time of its latest transmission, in seconds."""
+        self.stamp = 0
+        """Time stamp of its latest transmission."""
+        self.repeated = False
+        self.state = FLYING
+
+
+class Scoreboard:
+    """The segments between the first unacknowledged byte (`una`) and the next new one (`nxt`).
+
+    A segment is lost when three others that were transmitted later have arrived: RFC 6675's rule, counted in transmissions
+    instead of numbers (as by RFC 9002, section 6.1.1), so that lost retransmissions are found too. It works on transmissions,
+    in whose order `flying` is, so an ACK costs the segments that it changes, whatever the window.
+    """
+
+    __slots__ = (
+        "_first",
+        "_flying",
+        "_known",
+        "_records",
+        "_second",
+        "_third",
+        "in_flight",
+        "lost",
+        "nxt",
+        "rtt",
+        "turn",
+        "una",
+    )
+
+    def __init__(self) -> None:
+        self.una = self.nxt = 0
+        self.in_flight = 0
+        """Segments that were sent, and neither arrived nor are lost."""
+        self.turn = 0
+        """Number of the latest transmission."""
+        self.rtt = -1.0
+        """Round-trip time (seconds) measured by the latest ACK; negative: none."""
+        self._records: dict[int, Sent] = {}
+        self._flying: dict[int, Sent] = {}
+        self.lost: list[int] = []
+        """First bytes of segments that are lost, a heap; entries whose segment is not lost any more are ignored."""
+        # The three latest transmissions that arrived.
+        self._first = self._second = self._third = 0
+        # By the first byte of each range reported by SACK: the end up to which it was processed.
+        self._known: dict[int, int] = {}
+
+    def add(self, sent: Sent) -> None:
+        """Enter a new segment, which is sent now."""
+        self._records[sent.begin] = sent
+        self._flying[sent.turn] = sent
+        self.in_flight += 1
+        self.nxt = sent.end
+
+    def repeat(self, sent: Sent, now: float) -> None:
+        """Enter a retransmission."""
+        if sent.state == FLYING:
+            # A probe repeats a segment that may still arrive.
+            del self._flying[sent.turn]
+        else:
+            self.in_flight += 1
+        self.turn += 1
+        sent.turn, sent.at, sent.repeated, sent.state = self.turn, now, True, FLYING
+        self._flying[sent.turn] = sent
+
+    def acknowledge(self, ack: int, echo: int, now: float) -> int:
+        """Remove the segments before byte `ack`, which is at most `nxt`; returns how many arrived that were not known to."""
+        una, records, arrived = self.una, self._records, 0
+        self.rtt = -1.0
+        while una < ack:
+            sent = records.pop(una)
+            una = sent.end
+            if sent.state != ARRIVED:
+                arrived += 1
+                if not sent.repeated and self.rtt < 0.0:
+                    self.rtt = now - sent.at
+                self._arrive(sent, echo)
+        self.una = una
+        if una == self.nxt:
+            # Tables that were large once would stay so.
+            records.clear()
+            self._flying.clear()
+            self.lost.clear()
+            self._known.clear()
+        return arrived
+
+    def _arrive(self, sent: Sent, echo: int) -> None:
+        if sent.state == FLYING:
+            del self._flying[sent.turn]
+            self.in_flight -= 1
+        turn = sent.turn
+        if sent.repeated and echo < sent.stamp:
+            # An earlier transmission arrived: it says nothing about those after it.
+            return
+        if turn > self._first:
+            self._third, self._second, self._first = self._second, self._first, turn
+        elif turn > self._second:
+            self._third, self._second = self._second, turn
+        elif turn > self._third:
+            self._third = turn
+
+    def select(self, ranges: tuple[tuple[int, int], ...], echo: int) -> int:
+        """Mark the segments in ranges reported by SACK; returns how many arrived that were not known to."""
+        arrived, records, known = 0, self._records, self._known
+        for first, behind in ranges:
+            if behind <= self.una or behind > self.nxt:
+                continue
+            at = max(known.get(first, first), self.una)
+            while at < behind:
+                sent = records.get(at)
+                if sent is None:
+                    break
+                at = sent.end
+                if sent.state != ARRIVED:
+                    arrived += 1
+                    self._arrive(sent, echo)
+                    sent.state = ARRIVED
+                    # Nothing of it is sent again.
+                    sent.content = ()
+            known[first] = at
+        return arrived
+
+    def find_lost(self) -> bool:
+        """Mark segments that are lost by what arrived; returns whether there are any new ones."""
+        flying, third, found = self._flying, self._third, False
+        while flying:
+            turn = next(iter(flying))
+            if turn >= third:
+                break
+            self._lose(flying.pop(turn))
+            self.in_flight -= 1
+            found = True
+        return found
+
+    def _lose(self, sent: Sent) -> None:
+        sent.state = LOST
+        heappush(self.lost, sent.begin)
+
+    def lose_all(self) -> None:
+        """Mark all segments as lost that are not known to have arrived."""
+        self._flying.clear()
+        self.in_flight = 0
+        self.lost.clear()
+        for sent in self._records.values():
+            if sent.state != ARRIVED:
+                self._lose(sent)
+
+    def next_lost(self) -> Sent | None:
+        """Return the first segment that is lost and not yet repeated; the caller repeats it or asks again."""
+        lost = self.lost
+        while lost:
+            sent = self._records.get(lost[0])
+            if sent is not None and sent.state == LOST:
+                return sent
+            heappop(lost)
+        return None
+
+    def latest(self) -> Sent | None:
+        """Return the unacknowledged segment with the highest numbers that is not known to have arrived."""
+        for sent in reversed(self._records.values()):
+            if sent.state != ARRIVED:
+                return sent
+        return None

@@ -1,0 +1,139 @@
+"""Messages on a stream of bytes: written at one end, cut into segments, and read at the other.
+
+Without a codec a segment carries the messages that end within it, the very objects that were sent. With a codec it carries the
+bytes. Both take the same room on the stream, that of the protocol's framing.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+from protocols.errors import ContractError
+from protocols.framing import Framing
+from protocols.machine import Codec, Message
+from sim.tcp.segment import Content
+
+__all__ = ["ByteReader", "ByteWriter", "Messages", "ObjectReader", "ObjectWriter", "Reader", "Writer"]
+
+Messages: TypeAlias = Sequence[tuple[Message, int]]
+"""Messages, each with its bytes on the stream."""
+
+
+class Writer(Protocol):
+    """What was written and not yet cut into segments."""
+
+    behind: int
+    """Number of the first byte behind all that was written."""
+
+    def write(self, message: Message, size: int) -> None:
+        """Append a message of `size` bytes."""
+
+    def cut(self, number: int) -> Content:
+        """Remove what lies before byte `number`, and return it for a segment that ends there."""
+
+    def drop(self, number: int) -> None:
+        """Forget what lies behind byte `number`, up to which was cut."""
+
+
+class ObjectWriter:
+    """Keeps messages with the numbers of the bytes behind them."""
+
+    __slots__ = ("_framing", "_messages", "behind")
+
+    def __init__(self, framing: Framing) -> None:
+        self._framing = framing
+        self.behind = 1
+        self._messages: list[tuple[Message, int, int]] = []
+
+    def write(self, message: Message, size: int) -> None:
+        """See `Writer`."""
+        size = self._framing.size_of(size)
+        self.behind += size
+        self._messages.append((message, size, self.behind))
+
+    def cut(self, number: int) -> Content:
+        """See `Writer`."""
+        messages = self._messages
+        if not messages or messages[0][2] > number:
+            return ()
+        count = 1
+        for count, (_, _, behind) in enumerate(messages):  # noqa: B007 (used after the loop)
+            if behind > number:
+                break
+        else:
+            count = len(messages)
+        content = tuple([(message, size) for message, size, _ in messages[:count]])
+        del messages[:count]
+        return content
+
+    def drop(self, number: int) -> None:
+        """See `Writer`."""
+        self._messages.clear()
+        self.behind = number
+
+
+class ByteWriter:
+    """Keeps bytes."""
+
+    __slots__ = ("_bytes", "_codec", "_framing", "behind")
+
+    def __init__(self, codec: Codec, framing: Framing) -> None:
+        self._codec = codec
+        self._framing = framing
+        self._bytes = bytearray()
+        self.behind = 1
+
+    def write(self, message: Message, size: int) -> None:
+        """See `Writer`; ContractError when the message is not of `size` bytes."""
+        data = self._codec.encode(message)
+        if len(data) != size:
+            raise ContractError(f"{message.kind} was sent with a size of {size} bytes and encodes to {len(data)}")
+        frame = self._framing.wrap(data)
+        self._bytes += frame
+        self.behind += len(frame)
+
+    def cut(self, number: int) -> Content:
+        """See `Writer`."""
+        count = len(self._bytes) - (self.behind - number)
+        content = bytes(self._bytes[:count])
+        del self._bytes[:count]
+        return content
+
+    def drop(self, number: int) -> None:
+        """See `Writer`."""
+        self._bytes.clear()
+        self.behind = number
+
+
+class Reader(Protocol):
+    """Joins what segments carry into messages."""
+
+    def read(self, content: Content) -> Messages:
+        """Return the messages that end in the next segment, each with its bytes on the stream. Raises WireError."""
+
+
+class ObjectReader:
+    """Takes the messages out of segments."""
+
+    __slots__ = ()
+
+    def read(self, content: Content) -> Messages:
+        """See `Reader`."""
+        assert isinstance(content, tuple)
+        return content
+
+
+class ByteReader:
+    """Joins the bytes of segments, and decodes messages."""
+
+    __slots__ = ("_codec", "_framing")
+
+    def __init__(self, codec: Codec, framing: Framing) -> None:
+        self._codec = codec
+        self._framing = framing
+
+    def read(self, content: Content) -> Messages:
+        """See `Reader`."""
+        assert isinstance(content, bytes)
+        found: list[bytes] = []
+        self._framing.unwrap(content, found)
+        return [(self._codec.decode(data), self._framing.size_of(len(data))) for data in found]

@@ -1,0 +1,285 @@
+"""TCP of all hosts of a network: who listens, the ends of connections, and the way of segments to and from the network."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from protocols.connection import Connection, Reason
+from protocols.errors import UsageError
+from protocols.framing import Framing
+from protocols.machine import Packet
+from protocols.rng import key_of
+from protocols.tcp.options import TcpOptions
+from sim.addresses import HostPort
+from sim.flight import Flight, Hop, Route
+from sim.link import Link
+from sim.occurrence import Occurrence, post
+from sim.tcp.end import ACCEPTING, GONE, OPEN, TcpEnd
+from sim.tcp.segment import RST, SYN, TCP_HEADER, ControlSegment, Key, Segment, options_size
+from sim.tcp.streams import ByteReader, ByteWriter, Messages, ObjectReader, ObjectWriter, Reader, Writer
+from topologies.spec import LinkSpec
+
+if TYPE_CHECKING:
+    from sim.fabric import Fabric
+    from sim.host import SimHost
+
+__all__ = ["FIRST_PORT", "TcpStack"]
+
+FIRST_PORT: Final = 6003
+"""TCP port of a host's machine at port 0."""
+EPHEMERAL: Final = 49152
+"""TCP port of the first connection that a host begins."""
+LOOPBACK: Final = LinkSpec(rate=1e9, delay=1e-5)
+"""The way from a host to itself, which takes no network link: 8 Gbit/s and 10 us."""
+TCP_TIMER: Final = 3
+"""SimPy priority of timers of connections: after the timers of machines at the same instant."""
+WAIT: Final = 60.0
+"""Seconds for which an end answers late segments after both FINs were acknowledged (TIME-WAIT)."""
+
+
+class TcpStack:
+    """The connections of one network; hosts keep nothing of them."""
+
+    def __init__(self, fabric: "Fabric", options: TcpOptions | None, framing: Callable[[], Framing]) -> None:
+        self.options = TcpOptions() if options is None else options
+        self._framing = framing
+        self._common_framing = framing()
+        self._fabric = fabric
+        self._ends: dict[Key, TcpEnd] = {}
+        # By place of the host and its port.
+        self._listening: dict[tuple[int, int], None] = {}
+        self._begun: dict[int, int] = {}
+        self._dark: set[int] = set()
+        """Places of hosts without power."""
+        self._serial = 0
+        # Ends that are gone and still answer: until when, and their keys.
+        self._waiting: deque[tuple[float, Key]] = deque()
+        self._loops: dict[int, Route] = {}
+        self._expire = (self._on_expiry,)
+        self.retransmissions = 0
+        """Segments that were sent again."""
+        self.undecodable = 0
+        """Connections reset because what arrived is no message."""
+        self.is_watched = False
+        """Whether hosts report their segments (`sim.watch`)."""
+
+    # What machines do
+
+    def listen(self, host: "SimHost", port: int = 0) -> None:
+        """Accept connections at a port of a host; UsageError when another machine does."""
+        if (host.place, port) in self._listening:
+            raise UsageError(f"{host.name} listens at port {port} already")
+        self._listening[host.place, port] = None
+
+    def connect(self, host: "SimHost", peer: object, port: int = 0) -> Connection:
+        """Begin a connection of the machine at a port of a host; UsageError when there is no such peer."""
+        name, far_port = (peer.name, peer.port) if isinstance(peer, HostPort) else (str(peer), 0)
+        fabric = self._fabric
+        far = fabric.topology.member(name)
+        place = fabric.topology.base(far.node) + far.place
+        begun = self._begun.get(host.place, 0)
+        self._begun[host.place] = begun + 1
+        now = fabric.kernel.env.now
+        end = TcpEnd(self, host, port, (host.place, EPHEMERAL + begun, place, FIRST_PORT + far_port), peer, now)
+        end.connect(now)
+        return end
+
+    def stop(self, host: "SimHost", port: int | None = None) -> None:
+        """Reset the connections of a port of a host, because its machine has ended; None: of all ports."""
+        self._close_listeners(host, port)
+        for end in self._ends_of(host):
+            if port in (None, end.port):
+                end.abort(self._fabric.kernel.env.now)
+
+    def crash(self, host: "SimHost", power: bool = False) -> None:
+        """End all connections of a host because its process is gone: peers are reset; with `power` they hear nothing."""
+        if power:
+            self._dark.add(host.place)
+            for end in self._ends_of(host):
+                end.vanish()
+        self.stop(host)
+
+    def restart(self, host: "SimHost") -> None:
+        """Answer segments again, after a loss of power."""
+        self._dark.discard(host.place)
+
+    def _close_listeners(self, host: "SimHost", port: int | None) -> None:
+        for key in [key for key in self._listening if key[0] == host.place and port in (None, key[1])]:
+            del self._listening[key]
+
+    def _ends_of(self, host: "SimHost") -> list[TcpEnd]:
+        return [end for end in self._ends.values() if end.host is host]
+
+    # What ends need
+
+    def place(self, end: TcpEnd) -> None:
+        """Enter an end: give it its number, its random keys and its route."""
+        self._serial += 1
+        end.serial = self._serial
+        here, port, there, far_port = end.key
+        end.identity = key_of(0, "segment", here, port, there, far_port) & ~0xFFFFFFFF
+        end.route = self._route(end.host, there)
+        endpoint = end.host.endpoint
+        if endpoint.counted and end.route.target is not end.host:
+            end.hops = (endpoint.member_uplink(end.host.member),)
+        else:
+            end.hops = end.route.first
+        self._ends[end.key] = end
+
+    def _route(self, host: "SimHost", there: int) -> Route:
+        endpoint = host.endpoint
+        if host.place != there:
+            return endpoint.route_to(self._fabric.topology.hosts[there])
+        loop = self._loops.get(there)
+        if loop is None:
+            loop = self._loops[there] = Route(endpoint, host.name, endpoint.name, [Link(LOOPBACK, host, 0)])
+            loop.target, loop.node, loop.member = host, endpoint.name, host.member
+        return loop
+
+    def streams(self, host: "SimHost", port: int) -> tuple[Writer, Reader]:
+        """Return what the messages of an end are written to, and what joins the segments that arrive to messages."""
+        common = self._fabric.codec
+        if common is None:
+            return ObjectWriter(self._common_framing), _OBJECTS
+        codec, framing = self._fabric.ports.codec(host.place, port, common), self._framing()
+        return ByteWriter(codec, framing), ByteReader(codec, framing)
+
+    def post(self, end: TcpEnd, when: float) -> None:
+        """Call `expire` of an end at `when` (seconds)."""
+        env = self._fabric.kernel.env
+        order = end.host.place << 40 | end.serial
+        post(env, max(when, env._now), TCP_TIMER, order, Occurrence(self._expire, end))
+
+    def _on_expiry(self, occurrence: Occurrence) -> None:
+        kernel = self._fabric.kernel
+        kernel.busy = True
+        end: TcpEnd = occurrence.content
+        end.expire(kernel.env._now)
+        kernel.settle_inputs()
+
+    def tell_later(self, end: TcpEnd, now: float) -> None:
+        """Call `tell_closed` of an end when the present input is over."""
+        self._fabric.kernel.later(now, lambda: end.tell_closed(now))
+
+    def forget(self, end: TcpEnd, keep: bool) -> None:
+        """Remove an end that is gone; with `keep` only after a while, in which it answers late segments."""
+        if not keep:
+            self._ends.pop(end.key, None)
+            return
+        now, waiting = self._fabric.kernel.env.now, self._waiting
+        while waiting and waiting[0][0] <= now:
+            self._ends.pop(waiting.popleft()[1], None)
+        waiting.append((now + WAIT, end.key))
+
+    # Inputs of machines
+
+    def opened(self, end: TcpEnd, now: float) -> None:
+        """Tell the machine that a connection is established."""
+        machine = end.host.machine
+        self._fabric.accelerator.before_input(machine)
+        machine.opened(end, now)
+        self._drain()
+
+    def drained(self, end: TcpEnd, now: float) -> None:
+        """Tell the machine that it may send again."""
+        machine = end.host.machine
+        self._fabric.accelerator.before_input(machine)
+        machine.drained(end, now)
+        self._drain()
+
+    def closed(self, end: TcpEnd, reason: Reason, now: float) -> None:
+        """Tell the machine that a connection is closed."""
+        machine = end.host.machine
+        self._fabric.accelerator.before_input(machine)
+        machine.closed(end, reason, now)
+        self._drain()
+
+    def deliver(self, end: TcpEnd, messages: Messages, now: float) -> None:
+        """Give messages to the machine as long as it wants any; those that a slow application has to read wait in `end`."""
+        fabric, host = self._fabric, end.host
+        with_events = fabric.kernel.with_events
+        # Only there messages may wait, for a slow application or a busy processor.
+        may_wait = bool(fabric.fault_shims) or host.endpoint.processors is not None
+        fabric.accelerator.before_input(host.machine)
+        for message, octets in messages:
+            if end.state != OPEN:
+                break
+            fabric.delivered += 1
+            if fabric.on_delivery is not None:
+                fabric.on_delivery(now, end.name, message)
+            if may_wait:
+                end.hold(octets)
+            host.machine.receive(message, end, end, now)
+            if may_wait and not end.postponed:
+                end.read()
+            if with_events:
+                # The application receives the events of one input before the next.
+                fabric.kernel.drain()
+
+    def _drain(self) -> None:
+        kernel = self._fabric.kernel
+        if kernel.with_events:
+            kernel.drain()
+
+    # Segments
+
+    def send(self, host: "SimHost", name: str, route: Route, hops: Sequence[Hop], segment: Segment, now: float) -> None:
+        """Put a segment on the first links of a route; `name` is that of the host."""
+        fabric = self._fabric
+        size = TCP_HEADER + segment.octets
+        if segment.sack or segment.flags & SYN:
+            size += options_size(segment)
+        if fabric.observers:
+            fabric.accelerator.catch_up()
+            for observer in fabric.observers:
+                observer.sent(now, host, segment, size)
+        if self.is_watched:
+            host.segment_sent(Packet(segment, size, route.to))
+        packets, kind = fabric.packets, segment.kind
+        if kind in packets:
+            # As `Traffic.count`, without a call.
+            packets[kind] += 1
+            fabric.octets[kind] += size
+        else:
+            fabric.traffic.count(segment, size)
+        fabric.serial = serial = fabric.serial + 1
+        place = host.place
+        flight = Flight(segment, segment.name, size, place, name, route, (place + 1) << 80 | serial << 24)
+        fabric.forwarding.forward(flight, hops, now)
+
+    def reset(self, host: "SimHost", to: Key, number: int, ack: int, now: float) -> None:
+        """Send an RST with these numbers to an end."""
+        route = self._route(host, to[0])
+        endpoint = host.endpoint
+        looped = route.target is host
+        hops = (endpoint.member_uplink(host.member),) if endpoint.counted and not looped else route.first
+        identity = key_of(0, "reset", *to) & ~0xFFFFFFFF | number & 0xFFFFFFFF
+        segment = ControlSegment(to, RST, number, 0, (), identity, ack, 0, (), int(now * 1000), 0)
+        self.send(host, host.name, route, hops, segment, now)
+
+    def arrive(self, host: "SimHost", flight: Flight, now: float) -> None:
+        """Take a segment that arrived at a host."""
+        segment = flight.message
+        assert isinstance(segment, Segment)
+        if host.place in self._dark:
+            return
+        end = self._ends.get(segment.to)
+        if end is not None:
+            end.arrive(segment, now)
+        elif segment.flags & SYN and not segment.ack and (host.place, segment.to[1] - FIRST_PORT) in self._listening:
+            here, port, there, far_port = key = segment.to
+            end = TcpEnd(self, host, port - FIRST_PORT, key, flight.source, now)
+            end.accept(segment, now)
+        elif not segment.flags & RST:
+            # The host has no such connection, or no process any more.
+            here, port, there, far_port = segment.to
+            ack = 0 if segment.ack else segment.end
+            self.reset(host, (there, far_port, here, port), segment.ack, ack, now)
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of connections with an end here, by what they are."""
+        states = [end.state for end in self._ends.values()]
+        return {"open": sum(ACCEPTING < state < GONE for state in states), "retransmissions": self.retransmissions}
+
+
+_OBJECTS: Final = ObjectReader()

@@ -1,0 +1,136 @@
+"""Hubs in Mininet share their rate as simulated ones do."""
+
+from typing import Any
+
+import pytest
+
+from emu.hub_shaping import HubShape
+from emu.launch import emulate
+from emu.node import Program
+from emu.plan import plan_emulation
+from protocols.errors import UnsupportedError
+from sim.network import Network
+from tests.emu.flows import Filling, Measuring
+from tests.emu.number_protocol import GROUP, PORT, NumberCodec, ReceivingProgram, SendingProgram
+from topologies.addressing import host_address
+from topologies.inline import Inline
+from topologies.spec import Topology
+
+RATE = 4e6
+"""Bits per second."""
+SIZE = 1000
+SECONDS = 1.5
+
+
+def topology(stations: int = 4, **link: Any) -> Topology:
+    """Return hosts a, b, c, ... on a hub, and z behind a switch."""
+    names = "abcdefgh"[:stations]
+    hub = {"kind": "switch", "hub": True, "rate": "4Mbit", "queue": 30}
+    nodes = {name: {} for name in names} | {"h": hub, "s": {"kind": "switch"}, "z": {}}
+    links = [{"ends": [name, "h"], **link} for name in names] + [{"ends": ["h", "s"]}, {"ends": ["s", "z"]}]
+    return Inline.model_validate({"nodes": nodes, "links": links}).build()
+
+
+def programs(senders: int) -> dict[str, Program]:
+    """Let hosts b, c, ... send twice what the hub carries in all, and all others listen."""
+    rate = 2 * RATE / 8 / SIZE / senders
+    sending: dict[str, Program] = {name: SendingProgram(100_000, rate, size=SIZE) for name in "bcde"[:senders]}
+    return {"a": ReceivingProgram(), **sending, "z": ReceivingProgram()}
+
+
+def throughput(result: dict[str, Any]) -> float:
+    """Return the share of the rate that packets took between the first and the last, with 42 bytes of headers."""
+    return (len(result["numbers"]) - 1) * (SIZE + 42) * 8 / float(result["seconds"]) / RATE
+
+
+def simulated(built: Topology, senders: int) -> float:
+    """Return what a host on the hub receives."""
+    network = Network(built, seed=1)
+    made = programs(senders)
+    for name, program in made.items():
+        program.start(network.host(name))
+    network.run(SECONDS)
+    return throughput(made["a"].result())
+
+
+def emulated(built: Topology, senders: int) -> dict[str, Any]:
+    """Return the results of all hosts in Mininet."""
+    made = programs(senders)
+    run = emulate(
+        built,
+        made,
+        codec=NumberCodec,
+        port=PORT,
+        duration=SECONDS,
+        over=lambda finished: False,
+        seed=1,
+        groups={GROUP.name.partition(":")[0]: list(made)},
+    )
+    assert all(node.error is None for node in run.nodes.values())
+    (row,) = [row for row in run.impairments if row.get("node") == "h"]
+    assert (row["hub"], row["rate"], row["queue"]) == (True, RATE / 8, 30)
+    return {name: node.result for name, node in run.nodes.items()}
+
+
+@pytest.mark.parametrize("senders", [1, 3])
+def test_a_simulated_hub_carries_its_rate(senders: int) -> None:
+    assert simulated(topology(), senders) == pytest.approx(1.0, rel=0.02)
+
+
+@pytest.mark.emu
+@pytest.mark.serial
+@pytest.mark.parametrize(("senders", "link"), [(1, {}), (3, {}), (2, {"delay": "2ms"})])
+def test_senders_on_an_emulated_hub_share_its_rate(senders: int, link: dict[str, Any]) -> None:
+    built = topology(**link)
+    expected = simulated(built, senders)
+    found: dict[str, Any] = {}
+    heard: list[float] = []
+    # A busy machine sends less, so the best of some runs counts; none may exceed the rate.
+    while len(heard) < 4 and not any(value == pytest.approx(expected, rel=0.1) for value in heard):
+        found = emulated(built, senders)
+        heard.append(throughput(found["a"]))
+        # A bucket is full at first, and packets that wait for a busy receiver arrive together.
+        assert heard[-1] < 1.03 * expected
+    assert max(heard) == pytest.approx(expected, rel=0.1)
+    # It is heard by everybody, once; on a busy machine hosts stop at different times.
+    total = len(found["a"]["numbers"])
+    assert len(found["z"]["numbers"]) == pytest.approx(total, rel=0.06)
+    # Each sender hears the others, and all have their share.
+    others = [found[name]["received"] for name in "bcde"[:senders]]
+    assert sum(others) == pytest.approx((senders - 1) * total, rel=0.06)
+    assert max(others) - min(others) < 0.1 * total
+
+
+@pytest.mark.emu
+@pytest.mark.serial
+def test_unicast_between_two_takes_the_rate_from_the_others() -> None:
+    built = topology()
+    address = {name: (host_address(built, name), PORT) for name in built.hosts}
+    run = emulate(
+        built,
+        {"a": Filling(address["b"]), "b": Measuring(SECONDS), "c": Filling(address["z"]), "z": Measuring(SECONDS)},
+        codec=NumberCodec,
+        port=PORT,
+        duration=8.0,
+        over=lambda finished: {"b", "z"} <= finished,
+        seed=1,
+    )
+    assert all(node.error is None for node in run.nodes.values())
+    goodput = [8 * float(run.nodes[name].result["goodput"]) for name in "bz"]  # type: ignore[index]
+    # Two flows and their acknowledgements; the queues of their own stations lose segments in slow start.
+    assert 0.6 * RATE < sum(goodput) < 0.97 * RATE
+    assert min(goodput) > 0.3 * sum(goodput)
+
+
+def test_the_addresses_behind_each_station_are_known() -> None:
+    (hub,) = plan_emulation(topology(2)).hubs
+    assert isinstance(hub, HubShape)
+    assert [len(addresses) for addresses in hub.stations] == [1, 1, 1]
+    assert len({address for addresses in hub.stations for address in addresses}) == 3
+
+
+def test_links_of_different_framing_into_a_hub_are_refused() -> None:
+    nodes = {"a": {}, "b": {}, "h": {"kind": "switch", "hub": True, "rate": "4Mbit"}}
+    links = [{"ends": ["a", "h"], "overhead": "ethernet"}, {"ends": ["b", "h"]}]
+    with pytest.raises(UnsupportedError, match="node h: links of different overhead into a hub"):
+        plan_emulation(Inline.model_validate({"nodes": nodes, "links": links}).build())

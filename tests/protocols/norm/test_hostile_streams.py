@@ -1,0 +1,94 @@
+"""Messages that do not fit a stream: nothing raises, and what is kept stays bounded."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from protocols.norm.messages import (
+    FLAG_REPAIR,
+    FLAG_STREAM,
+    FORM_ITEMS,
+    FORM_RANGES,
+    Data,
+    Flush,
+    Fti,
+    Info,
+    Item,
+    Nack,
+    Request,
+    Squelch,
+)
+from protocols.norm.stream_coding import HEADER
+from protocols.stream import StreamSettings
+from tests.protocols.norm.scenes import GROUP
+from tests.protocols.norm.stream_scenes import StreamScene, messages
+from tests.support.streams import Collected
+
+EDGES = [0, 1, 3, 7, 8, 11, 12, 255, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x800000, 0xFFFFFF]
+
+
+def mutated(message: Any, rng: random.Random) -> Any:
+    """Return a message with one field that does not fit."""
+    edge = rng.choice(EDGES)
+    if isinstance(message, Data):
+        payload = rng.choice([b"", b"\0" * 7, HEADER.pack(rng.choice(EDGES) & 0xFFFF, edge & 0xFFFF, edge) + rng.randbytes(92)])
+        return rng.choice(
+            [
+                replace(message, block=edge),
+                replace(message, symbol=edge & 0xFF),
+                replace(message, payload=payload, length=len(payload)),
+                replace(message, flags=message.flags ^ FLAG_REPAIR),
+                replace(message, flags=message.flags ^ FLAG_STREAM),
+                replace(message, object_id=edge & 0xFFFF),
+                replace(message, fti=None),
+                replace(message, fti=Fti(5, edge << 8, 1 + edge % 1400, 1 + edge % 200, edge % 50)),
+                replace(message, sequence=edge & 0xFFFF),
+            ]
+        )
+    if isinstance(message, Info):
+        return replace(message, object_id=edge & 0xFFFF)
+    if isinstance(message, (Flush, Squelch)):
+        return rng.choice(
+            [replace(message, block=edge), replace(message, symbol=edge & 0xFF), replace(message, object_id=edge & 7)]
+        )
+    return message
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_receiver_survives_messages_that_do_not_fit_its_streams(seed: int) -> None:
+    rng = random.Random(seed)
+    scene = StreamScene(settings=StreamSettings(6000, b"x"), flow=2.0)
+    scene.send(*messages(150), flush=rng.choice(["none", "passive"]))
+    recorded: list[Any] = [packet.message for packet in scene.host.packets]
+    recorded.append(Squelch(recorded[0].origin, 9, 5, 0, 5, 0, 8, ()))
+    other = StreamScene(buffer=20_000)
+    receiver, host = other.receivers[0], other.bench["r1"]
+    receiver.accept_streams(lambda offer: Collected(by_message=bool(seed % 2), capacity=rng.choice([None, 500])))
+    for message in recorded:
+        for _ in range(rng.choice([0, 0, 1, 3])):
+            host.deliver(mutated(rng.choice(recorded), rng), "sender", GROUP, host.now)
+        if rng.random() < 0.9:
+            host.deliver(message, "sender", GROUP, host.now)
+        other.bench.run(other.bench.now + 0.001)
+        for name, (kept, allowed) in receiver.held().items():
+            assert kept <= allowed, name
+    other.run(5.0)
+    host.call(receiver.resume_stream, 1, 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_sender_survives_requests_that_do_not_fit_its_streams(seed: int) -> None:
+    rng = random.Random(seed)
+    scene = StreamScene(settings=StreamSettings(6000), flow=2.0, auto_parity=seed % 3)
+    for message in messages(200):
+        scene.write(message, flush=rng.choice(["none", "passive", "active"]))
+        item = [Item(5, rng.randrange(2), rng.choice(EDGES), rng.choice(EDGES) & 0xFF) for _ in range(2)]
+        request = Request(rng.choice([FORM_ITEMS, FORM_RANGES]), rng.choice([1, 2, 3, 4, 8, 12]), tuple(item))
+        scene.host.deliver(Nack(9, 0, 1, 1, 0, 0, (request,)), "r9", GROUP, scene.bench.now)
+        scene.run(0.01)
+        for name, (kept, allowed) in scene.sender.held().items():
+            assert kept <= allowed, name
+    scene.send()
+    assert scene.sinks[0].data == b"".join(messages(200))

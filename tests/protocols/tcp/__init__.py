@@ -1,0 +1,1 @@
+"""Tests of what TCP has in every world."""

@@ -1,0 +1,1 @@
+"""Tests of connections in the simulator."""
