@@ -288,6 +288,7 @@ def main() -> int:
     parser.add_argument("--loss", type=parse_fraction, default=0.0)
     parser.add_argument("--packets", type=float, help="packets per second of every attack")
     parser.add_argument("--attackers", type=int, default=1, help="hosts that attack, each at this rate")
+    parser.add_argument("--send", default="", help="further options of send, separated by spaces")
     parser.add_argument("--both", default="", help="further options of send and recv, separated by spaces")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="a Markdown page with the marks of the table")
     options = parser.parse_args()
@@ -298,8 +299,8 @@ def main() -> int:
     except UnsupportedError as error:
         print(error, file=sys.stderr)
         return 3
-    both = tuple(options.both.split())
-    honest = Honest(options.size, options.rate, options.loss, both=both, attackers=options.attackers)
+    send, both = tuple(options.send.split()), tuple(options.both.split())
+    honest = Honest(options.size, options.rate, options.loss, send, both, attackers=options.attackers)
     outcomes = transfers(honest, options.kinds or list(KINDS), options.packets)
     if options.json:
         print(json.dumps([asdict(outcome) for outcome in outcomes]))

@@ -1,8 +1,9 @@
-"""Check everything emulation can use on this machine, and name the command that installs what is missing."""
+"""Check what emulation can use on this machine, and limits of `send` and `recv`; name the command for what is missing."""
 
 import ctypes.util
 import importlib.util
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -13,11 +14,14 @@ from pathlib import Path
 from emu.namespaces import run_isolated
 from emu.requirements import APT, KERNEL, ROUTING, TOOLS, TRUNKS, KernelFeature, find_system_tools, run
 from emu.tap import open_tap
+from emu.udp import BUFFERS, granted_buffers
 from protocols.errors import UnsupportedError
 
 __all__ = ["Capability", "list_capabilities"]
 
 _MRT_INIT = 200
+_DESCRIPTORS = 1024
+"""Open files with which `send` and `recv` keep as many as they use; with fewer they close and open files more often."""
 _OPTIONAL = {
     "netem": KernelFeature(
         "delay, jitter and loss in the kernel (netem)",
@@ -46,7 +50,7 @@ def list_capabilities() -> list[Capability]:
     """Check every program, package and kernel feature; takes about a second and changes nothing on this machine."""
     find_system_tools()
     found = [_root(), *_programs(), _mininet(), *_namespaces()]
-    return [*found, _fifo(), _cgroups(), _ovs(), _libnorm(), *_optional_programs()]
+    return [*found, _fifo(), _cgroups(), _ovs(), _libnorm(), *_optional_programs(), *_limits()]
 
 
 def _root() -> Capability:
@@ -153,6 +157,25 @@ def _ovs() -> Capability:
 def _libnorm() -> Capability:
     present = ctypes.util.find_library("norm") is not None
     return Capability("libnorm1", "NRL's NORM as a peer", present, reason="no such library", remedy=f"{APT} libnorm1")
+
+
+def _limits() -> list[Capability]:
+    """Check the limits on which it depends how much traffic `send` and `recv` withstand."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    enough = files == resource.RLIM_INFINITY or files >= _DESCRIPTORS
+    granted, processors = granted_buffers(BUFFERS), len(os.sched_getaffinity(0))
+    sysctl = f"sudo sysctl -w net.core.rmem_max={BUFFERS} net.core.wmem_max={BUFFERS}"
+    return [
+        Capability(
+            "descriptors", "many files at a time: send, recv", enough, False, f"limit {files}", f"ulimit -n {_DESCRIPTORS}"
+        ),
+        Capability(
+            "buffers", "bursts and floods: send, recv", granted >= BUFFERS, False, f"{granted} of {BUFFERS} bytes", sysctl
+        ),
+        Capability(
+            "processors", "floods: recv beside the kernel", processors > 1, False, "1", "give this machine two processors"
+        ),
+    ]
 
 
 def _optional_programs() -> list[Capability]:

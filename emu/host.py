@@ -22,7 +22,7 @@ from emu.ports import UdpPort, UdpPorts, open_port
 from emu.slow_reader import SlowReader
 from emu.tcp import Inputs, TcpConnections
 from emu.tcp_connection import TcpConnection
-from emu.udp import SEGMENTS, SocketAddress, address_of, open_receiver, receive_coalesced, socket_address_of
+from emu.udp import BUFFERS, SEGMENTS, SocketAddress, address_of, open_receiver, receive_coalesced, socket_address_of
 from protocols.batches import Assisted, RunReceiver, Selective
 from protocols.connection import Connection
 from protocols.errors import LivelockError, UsageError, WireError
@@ -45,6 +45,8 @@ _MAX_BATCH = 100
 """Most packets received from one socket before other sockets and timers are served."""
 _LONGEST_BATCH = 0.005
 """Seconds after which no more packets are received from one socket before the others, timers and signals are served."""
+_LARGE = 8192
+"""Bytes of a single packet that is decoded only if the machine wants it, even by a host that keeps up."""
 _PATIENCE = 0.05
 """Seconds for which no socket was found empty before a host begins to queue packets by source."""
 _TIMER_QUANTUM = 0.0005
@@ -92,7 +94,7 @@ class UdpHost:
         port: int,
         rng: Rng,
         ttl: int = 1,
-        buffers: int = 16 << 20,
+        buffers: int = BUFFERS,
         burst: int = SEGMENTS,
         loopback: bool = True,
         held: bool = False,
@@ -450,7 +452,8 @@ class UdpHost:
                 self._input_packets(self._run_receiver.receive_run, run, source, to)
                 return start + run.packets * segment
         packet = data[start:end] if size > segment else data
-        if self._selective is not None and not self._selective.is_worth_decoding(packet, source, self.now):
+        selective = self._selective if self._is_queueing or len(packet) > _LARGE else None
+        if selective is not None and not selective.is_worth_decoding(packet, source, self.now):
             return end
         try:
             message = codec.decode(packet)

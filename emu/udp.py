@@ -17,6 +17,7 @@ from typing import TypeAlias
 from protocols.errors import UsageError
 
 __all__ = [
+    "BUFFERS",
     "SEGMENTS",
     "SocketAddress",
     "SendQueue",
@@ -24,6 +25,7 @@ __all__ = [
     "socket_address_of",
     "open_receiver",
     "open_transmitter",
+    "granted_buffers",
     "receive_coalesced",
 ]
 
@@ -31,6 +33,9 @@ SocketAddress: TypeAlias = tuple[str, int]
 
 SEGMENTS = 46
 """Most packets in one batch; 46 packets of 1424 bytes fit into the largest UDP datagram."""
+
+BUFFERS = 16 << 20
+"""Bytes that a host asks for in each buffer of a socket."""
 
 _MAX_PAYLOAD = 65507
 _UDP_SEGMENT, _UDP_GRO = 103, 104
@@ -79,6 +84,13 @@ def _source_address(sock: socket.socket, towards: str) -> str:
     except OSError as error:
         raise UsageError(f"iface: no route to {towards} ({error.strerror}); name a device or address") from None
     return str(sock.getsockname()[0])
+
+
+def granted_buffers(wanted: int) -> int:
+    """Return how many of `wanted` bytes this system grants to each buffer of a socket, the smaller of both."""
+    with _socket(wanted) as sock:
+        # The kernel doubles the value for its own needs (socket(7)).
+        return min(sock.getsockopt(socket.SOL_SOCKET, option) // 2 for option in (socket.SO_RCVBUF, socket.SO_SNDBUF))
 
 
 def _socket(buffers: int) -> socket.socket:

@@ -36,7 +36,10 @@ class RunReceiver(Protocol):
 
 @runtime_checkable
 class Selective(Protocol):
-    """A machine that tells from the first bytes of a packet whether it is to be decoded, so that a flood costs little."""
+    """A machine that tells from the first bytes of a packet whether it is to be decoded.
+
+    A host asks while it can't keep up, and for large packets, so that a flood costs little.
+    """
 
     def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
         """Return False for a message that would change nothing. Raises nothing; malformed bytes may be worth decoding."""

@@ -8,7 +8,7 @@ conversions for pydantic models, with a JSON Schema that allows a number or a st
 import re
 from collections.abc import Callable
 from fractions import Fraction as Exact
-from math import inf
+from math import inf, isclose
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
@@ -115,8 +115,15 @@ def format_rate(rate: float) -> str:
 
 
 def format_duration(duration: float) -> str:
-    """Format seconds: 0.005 is "5ms"."""
-    return "never" if duration == inf else "0s" if duration == 0 else _shortest(duration, _DURATIONS)
+    """Format seconds: 0.005 is "5ms", and 118.0 "118s": minutes and hours only where they need no more than one decimal."""
+    if duration in (0, inf):
+        return "0s" if duration == 0 else "never"
+    short = {name: unit for name, unit in _DURATIONS.items() if unit <= 1 or _has_one_decimal(duration / float(unit))}
+    return _shortest(duration, short)
+
+
+def _has_one_decimal(number: float) -> bool:
+    return isclose(number, round(number, 1), rel_tol=1e-12)
 
 
 def format_size(octets: int) -> str:

@@ -113,12 +113,16 @@ def _show(printer: Printer, found: "Comparison") -> None:
     for metric, label in METRICS.items():
         gaps = [found.differences[name].get(metric) for name in found.protocols[1:]]
         rows.append([label, *(_mean(found.values[name][metric]) for name in found.protocols)])
-        rows.append(["  difference", None, *(None if gap is None else f"{gap.mean:+.5g}" for gap in gaps)])
+        rows.append(["  difference", None, *(None if gap is None else _signed(gap.mean) for gap in gaps)])
         rows.append(["  interval +-", None, *(_half(gap) for gap in gaps)])
     heads = [Column("", rank=0), *(Column(name, rank=rank, right=True) for rank, name in enumerate(found.protocols, 1))]
     title = f"{found.scenario}: {runs} runs each, seeds {found.seeds[0]} to {found.seeds[-1]}, identical losses"
     note = f"differences to {first}: mean of pairs and 95 % interval (Student t)"
     printer.table(Table(heads, [row for row in rows if not says_nothing(row[1:])], title, note))
+
+
+def _signed(value: float) -> str:
+    return ("" if value < 0 else "+") + number(value)
 
 
 def _half(gap: "Difference | None") -> str | None:

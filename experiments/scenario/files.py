@@ -14,6 +14,8 @@ from topologies.strict_yaml import DEPTH_LIMIT, parse_yaml
 __all__ = ["override", "put", "read_yaml"]
 
 _LONGEST_INDEX = 9
+_KINDS: dict[type, str] = {type(None): "empty", list: "a list"}
+"""What a file holds instead of a mapping."""
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -27,7 +29,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: {_where(error)}") from error
     if not isinstance(data, dict):
-        raise ConfigError(f"{path}: a scenario is a mapping of keys to values, this is {type(data).__name__}")
+        kind = _KINDS.get(type(data), "a single value")
+        raise ConfigError(f"{path}: a scenario is a mapping of keys to values, this is {kind}")
     return data
 
 

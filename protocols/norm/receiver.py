@@ -5,7 +5,7 @@ from collections.abc import Collection
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit, host_of
+from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.sender_host import note_host
@@ -112,7 +112,7 @@ class NormReceiver(Machine):
         if known is None and self._newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
             known = self._senders[node] = StreamSenderState(self.session)
             self.ports.notify(SenderHeard(node))
-        return known if known is not None and note_host(known, host_of(source), now) else None
+        return known if known is not None and (known.source == source or note_host(known, source, now)) else None
 
     def _has_room(self) -> bool:
         """Return whether one more sender can be remembered, after forgetting another if need be."""

@@ -6,7 +6,7 @@ Packets that would change nothing are not even decoded.
 from math import inf
 
 from protocols.machine import Address
-from protocols.norm.limits import NEW_SENDERS_RATE, host_of
+from protocols.norm.limits import NEW_SENDERS_RATE
 from protocols.norm.messages import FLAG_REPAIR, FLAG_STREAM, DataRun
 from protocols.norm.position import TransmitPosition
 from protocols.norm.sender_host import is_sent_by
@@ -32,7 +32,7 @@ class NormBatchReceiver(NormStreamReceiver):
         """Process consecutive messages of a sender; at once if it is known."""
         assert isinstance(run, DataRun)
         sender = self._known(run.origin.source_id)
-        if sender is None or sender.host not in (None, host_of(source)):
+        if sender is None or sender.source not in (None, source):
             for message in run.messages():
                 self.receive(message, source, to, now)
         else:
@@ -49,7 +49,7 @@ class NormBatchReceiver(NormStreamReceiver):
             known = self._senders.get(node)
             if known is None:
                 return self._newcomers.left(source, now, NEW_SENDERS_RATE) >= 1.0
-            return is_sent_by(known, host_of(source), now) or not known.is_established
+            return is_sent_by(known, source, now) or not known.is_established
         to = feedback_to(data)
         if to is None:
             return True

@@ -89,7 +89,6 @@ class SenderState:
         "_silent_periods",
         "duplicates",
         "first_sequence",
-        "host",
         "is_complete",
         "last_heard",
         "lost",
@@ -99,6 +98,7 @@ class SenderState:
         "position",
         "probe_response",
         "session",
+        "source",
         "strangers",
     )
 
@@ -120,8 +120,8 @@ class SenderState:
         """The sequence number of the sender's first message, as far as known; None once the receiver has joined."""
         self.lost = self.duplicates = 0
         """Messages of the sender that did not arrive; content that was of no use."""
-        self.host: Address | None = None
-        """The host whose messages these are; None for any (see `sender_host`)."""
+        self.source: Address | None = None
+        """The address these messages come from; None for any (see `sender_host`)."""
         self.strangers = 0
         """Messages in the sender's name from other hosts that were ignored."""
         self._base = 0

@@ -1,6 +1,7 @@
 """`mcastlab doctor` finds capabilities by trying them, and names the command that installs what is missing."""
 
 import json
+import resource
 
 import pytest
 
@@ -8,6 +9,7 @@ from emu import capabilities, requirements
 from emu.capabilities import Capability, list_capabilities
 from emu.namespaces import run_isolated
 from emu.requirements import KernelFeature, run
+from emu.udp import BUFFERS
 from experiments.cli import invoke
 from protocols.errors import UnsupportedError
 
@@ -54,6 +56,26 @@ def test_doctor_exits_3_if_a_needed_kernel_feature_is_missing(
     out = capsys.readouterr().out
     assert "sudo modprobe -a sch_tardis" in out
     assert "does not work" in out
+
+
+def test_limits_that_are_too_low_are_named_with_what_raises_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capabilities, "_namespaces", list)
+    monkeypatch.setattr(capabilities, "granted_buffers", lambda wanted: 212_992)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0})
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+    try:
+        found = by_name(list_capabilities())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    lacking = {name: (found[name].present, found[name].reason) for name in ("descriptors", "buffers", "processors")}
+    assert lacking == {
+        "descriptors": (False, "limit 256"),
+        "buffers": (False, f"212992 of {BUFFERS} bytes"),
+        "processors": (False, "1"),
+    }
+    assert found["descriptors"].remedy == "ulimit -n 1024"
+    assert f"net.core.rmem_max={BUFFERS}" in found["buffers"].remedy
 
 
 def test_missing_namespaces_have_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from emu.udp import BUFFERS
 from experiments.captures.datagrams import read_capture
 from tests.support.unprivileged import NOBODY, UnprivilegedUser, unprivileged_python
 
@@ -76,6 +78,8 @@ def test_doctor_lists_what_needs_root(unprivileged_user: UnprivilegedUser) -> No
     present = {row["name"]: row["present"] for row in json.loads(done.stdout)["findings"]}
     assert all(present[name] for name in ("tc", "namespaces", "rate", "loss", "mroute"))
     assert not any(present[name] for name in ("root", "tap", "SCHED_FIFO"))
+    limits = [int(Path(f"/proc/sys/net/core/{name}_max").read_text()) for name in ("rmem", "wmem")]
+    assert present["buffers"] == (min(limits) >= BUFFERS)
 
 
 def test_a_run_that_needs_root_is_refused_in_one_line(unprivileged_user: UnprivilegedUser) -> None:

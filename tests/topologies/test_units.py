@@ -100,6 +100,9 @@ def test_quantities_are_formatted_in_the_largest_unit() -> None:
     assert format_rate(inf) == "unlimited"
     assert format_duration(0.005) == "5ms"
     assert format_duration(0.0) == "0s"
+    assert [format_duration(each) for each in (90.0, 118.0, 125.337, 3600.0, 4000.0)] == [
+        *("1.5min", "118s", "125.337s", "1h", "4000s"),
+    ]
     assert format_size(60_000) == "60kB"
     assert format_fraction(0.01) == "1%"
 

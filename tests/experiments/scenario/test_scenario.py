@@ -267,8 +267,9 @@ def test_items_of_a_list_are_replaced_by_number(tmp_path: Path) -> None:
     [
         ("name: [", "line 2, column 1: did not find expected node content"),
         ("name: a\nname: b\n", "line 2, column 1: key 'name' appears twice"),
-        ("- a\n", "a scenario is a mapping of keys to values, this is list"),
-        ("", "a scenario is a mapping of keys to values, this is NoneType"),
+        ("- a\n", "a scenario is a mapping of keys to values, this is a list"),
+        ("", "a scenario is a mapping of keys to values, this is empty"),
+        ("lan-file\n", "a scenario is a mapping of keys to values, this is a single value"),
         ("a: !!python/object:os.system x\n", "line 1, column 4: could not determine a constructor"),
     ],
 )
