@@ -377,7 +377,7 @@ class UdpHost:
                 self._input(self._machine.resume)
 
     def _on_readable(self, sock: socket.socket, to: Address) -> None:
-        taken, clock = 0, self._loop.time
+        taken, clock, readers = 0, self._loop.time, self._ports.readers
         end = clock() + _LONGEST_BATCH
         while (self._is_queueing or taken < _MAX_BATCH) and sock.fileno() >= 0 and clock() < end:
             try:
@@ -394,7 +394,7 @@ class UdpHost:
                 self._drops[to] = drops
             packets = -(-len(data) // segment) if segment else 1
             taken += packets
-            if self._ports.is_own(source, to):
+            if source in readers and self._ports.is_own(source, to):
                 continue
             if not self._is_queueing:
                 self._deliver(data, segment, source, to)
@@ -440,7 +440,7 @@ class UdpHost:
 
     def _deliver_next(self, data: bytes, start: int, segment: int, source: SocketAddress, to: Address) -> int:
         """Decode and deliver a packet of a batch, or a run of them at once; return the offset of the next one."""
-        machine, size, codec = self._machine, len(data), self._ports.reader(to)
+        machine, size, codec = self._machine, len(data), self._ports.readers.get(to)
         assert machine is not None
         if codec is None:
             # The group was left meanwhile.

@@ -81,7 +81,8 @@ class UdpPorts:
         self._ports: dict[int, UdpPort] = {}
         self._sockets: dict[Address, socket.socket] = {}
         # The port whose codec reads what arrives at an address.
-        self._readers: dict[Address, UdpPort] = {}
+        self.readers: dict[Address, UdpPort] = {}
+        """By address the port that reads what arrives there: of several in a group the one that joined first."""
         self._members: dict[Group, list[int]] = {}
         # What each group that is waited for is waited for by: it may be left and joined again meanwhile.
         self._joins: dict[Group, object] = {}
@@ -109,7 +110,7 @@ class UdpPorts:
                 self._where = port.where
             port.queue.blocked = port.is_writing = held
             for sock in (port.transmitter, port.receiver):
-                self._readers[sock.getsockname()] = port
+                self.readers[sock.getsockname()] = port
                 self._add(sock.getsockname(), sock)
         if len(self._ports) > 1:
             for each in self._ports.values():
@@ -156,7 +157,7 @@ class UdpPorts:
         members = self._members.setdefault(group, [])
         if number not in members:
             members.append(number)
-        self._readers[group] = self._ports[members[0]]
+        self.readers[group] = self._ports[members[0]]
         if len(members) == 1:
             request = self._joins[group] = object()
             self._after_joining(partial(self._receive_group, group, request))
@@ -178,7 +179,7 @@ class UdpPorts:
         if number in members:
             members.remove(number)
         if members:
-            self._readers[group] = self._ports[members[0]]
+            self.readers[group] = self._ports[members[0]]
             return
         self._members.pop(group, None)
         self._joins.pop(group, None)
@@ -186,18 +187,14 @@ class UdpPorts:
 
     # What arrives and what leaves
 
-    def reader(self, to: Address) -> UdpPort | None:
-        """Return the port that reads what arrives at an address: of several in a group the one that joined first."""
-        return self._readers.get(to)
-
     def port_of(self, address: Address) -> int | None:
         """Return the number of the port that an address belongs to, None for those of other hosts and for groups."""
-        port = None if type(address) is Group else self._readers.get(address)
+        port = None if type(address) is Group else self.readers.get(address)
         return None if port is None else port.number
 
     def is_own(self, source: SocketAddress, to: Address) -> bool:
         """Return whether a datagram comes from a port of this host and is for no other port."""
-        port = self._readers.get(source)
+        port = self.readers.get(source)
         if port is None:
             return False
         if type(to) is Group:
@@ -219,7 +216,7 @@ class UdpPorts:
             self._loop.add_reader(sock, self._on_readable, sock, address)
 
     def _close(self, address: Address) -> None:
-        self._readers.pop(address, None)
+        self.readers.pop(address, None)
         sock = self._sockets.pop(address, None)
         if sock is not None:
             self._loop.remove_reader(sock)

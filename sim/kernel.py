@@ -12,7 +12,7 @@ from math import inf
 from operator import attrgetter
 from typing import Any, Final
 
-from mypy_extensions import trait
+from mypy_extensions import mypyc_attr, trait
 from simpy import Environment
 
 from sim.occurrence import ARRIVAL, Occurrence, post
@@ -25,6 +25,7 @@ GC_THRESHOLD: Final = 50_000
 _place_of: Final = attrgetter("place")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 @trait
 class Pending(ABC):
     """Work to be done once when the present input is over."""

@@ -622,12 +622,18 @@ class SenderState:
         """Request what is missing, with the echo of the last probe."""
         origin, session, echo = self.origin, self.session, (0, 0)
         assert origin is not None
+        if session.stream_acceptor is not None:
+            missing = self.as_sent(missing)
         if self.probe_response is not None:
             echo = self.probe_response.echo(now)
             self.probe_response = self.probe_response.answered(now, self._profile)
         for requests in contents_for(missing, self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
             session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests))
+
+    def as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
+        """Return what is missing with blocks as they are numbered on the wire."""
+        return missing
 
     def _send_ack(self, response: ProbeResponse, now: float) -> None:
         """Answer the last probe."""

@@ -251,10 +251,7 @@ class StreamSenderState(SenderState):
         ]
         return requested_repairs(tuple(requests), self._profile.fec_id)
 
-    def _send_nack(self, missing: list[MissingRange], now: float) -> None:
-        super()._send_nack(self._as_sent(missing), now)
-
-    def _as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
+    def as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
         """Return what is missing with the blocks of streams as they are numbered on the wire."""
         streams = self._wrapped()
         if not streams:
