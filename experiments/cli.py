@@ -38,6 +38,7 @@ COMMANDS = {
     "spark": ("spark:spark_command", "Start, show or stop the warm Spark server of these commands."),
     "send": ("send:send", "Send files to a multicast group by NORM."),
     "recv": ("recv:recv", "Receive files from a multicast group by NORM."),
+    "stream": ("stream:stream_command", "Send standard input to the standard output of all receivers, by NORM."),
     "new": ("new:new", "Write template files."),
     "contract": ("contract:contract", "Check a protocol against the rules of the contract."),
     "schema": ("schema:schema", "Print the JSON Schema of scenario or sweep files, for editors."),

@@ -37,7 +37,7 @@ from protocols.registry import protocol
 from protocols.rng import key_of
 from topologies.units import format_duration, format_fraction, format_size
 
-__all__ = ["recv"]
+__all__ = ["own_node", "recv"]
 
 
 def recv(
@@ -69,11 +69,12 @@ def recv(
         folder = Folder(directory, force=force, on_stored=stored.append)
         # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
         config = replace(config, join="end" if folder.resumed else "middle")
-        place = Node(norm, config, node or _own_node(session), machine.Group(group))
+        place = Node(norm, config, node or own_node(session), machine.Group(group))
         return _Receiving(session, place, folder, stored, count=count, brief=brief, as_json=as_json).run(longest)
 
 
-def _own_node(session: Live) -> int:
+def own_node(session: Live) -> int:
+    """Return a node id for a program on this interface, other than those of other programs there."""
     # The process id gives several programs on one machine different node ids.
     return key_of(session.address_number, os.getpid()) % HIGHEST_NODE + 1
 
