@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 import simpy
 
 from protocols.events import Event
-from protocols.machine import Group, Machine, Offer, Packet, Sink
+from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.traffic import Traffic
+from sim.addresses import address_at, name_and_port
 from topologies.keys import line_key, stream_key
 from topologies.spec import LinkSpec, Topology
 from topologies.trees import forwarding, group_tree, next_hops
@@ -27,10 +28,10 @@ Steps = Generator[simpy.Event, Any, None]
 
 
 class Item(NamedTuple):
-    """A packet on its way, and the name of the host that sent it."""
+    """A packet on its way, and the address it was sent from."""
 
     packet: Packet
-    source: str
+    source: Address
 
 
 Deliver = Callable[[Item], None]
@@ -115,7 +116,7 @@ class TextbookHost:
     def receive(self, item: Item) -> None:
         """Deliver a packet of another host to the machine."""
         to = item.packet.to
-        if to in self.groups or to == self.name:
+        if to in self.groups or self.port_of(to) is not None:
             self.network.deliveries += 1
             self.call(self.machine.receive, item.packet.message, item.source, to)
 
@@ -143,10 +144,23 @@ class TextbookHost:
         """Stop receiving: no case of the benchmark needs it."""
         raise NotImplementedError
 
-    def send(self, packet: Packet) -> None:
+    def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
+        """Use a port; nothing is encoded here."""
+        del port, codec
+
+    def port_of(self, address: Address) -> int | None:
+        """Return which port of this host has an address, None for those of other hosts and for groups."""
+        name, port = name_and_port(address)
+        return port if name == self.name and not isinstance(address, Group) else None
+
+    def address_of(self, name: str, port: int = 0) -> Address:
+        """Return the address of the machine at a port of a host."""
+        return address_at(name, port)
+
+    def send(self, packet: Packet, port: int = 0) -> None:
         """Queue a packet on the up-link."""
         self.network.traffic.count(packet.message, packet.size)
-        self.uplink.put(Item(packet, self.name))
+        self.uplink.put(Item(packet, address_at(self.name, port)))
 
     def notify(self, event: Event) -> None:
         """Queue an event for the application."""
@@ -158,13 +172,15 @@ class TextbookHost:
             self.armed = when
             self.network.env.process(self.wake(when))
 
-    def join(self, group: Group) -> None:
+    def join(self, group: Group, port: int = 0) -> None:
         """Receive what is sent to the group."""
+        del port
         self.groups.append(group)
         self.network.forget_trees()
 
-    def leave(self, group: Group) -> None:
+    def leave(self, group: Group, port: int = 0) -> None:
         """Stop receiving what is sent to the group."""
+        del port
         self.groups.remove(group)
         self.network.forget_trees()
 
@@ -217,9 +233,9 @@ class TextbookNetwork:
 
     def _forward(self, switch: str, item: Item) -> None:
         """Forward a packet from a switch, a multicast to all but its source."""
-        to, source = item.packet.to, item.source
+        to, source = item.packet.to, name_and_port(item.source)[0]
         if not isinstance(to, Group):
-            self._links[switch, self._next_hop(switch, str(to))].put(item)
+            self._links[switch, self._next_hop(switch, name_and_port(to)[0])].put(item)
             return
         root = self._by_name[source].switch
         tree = self._trees.get((to, root))

@@ -76,7 +76,10 @@ HOSTILE_FILES = {
         SCENARIO.replace("rate:", "ratte:"),
         "; did you mean 'rate'?",
     ),
-    "a protocol with a typo": (SCENARIO.replace("norm", "nrom"), "one of a, n1, n2, norm, srm; did you mean 'norm'?"),
+    "a protocol with a typo": (
+        SCENARIO.replace("norm", "nrom"),
+        "one of a, datagram, n1, n2, norm, relay, srm; did you mean 'norm'?",
+    ),
     "a topology with a typo": (SCENARIO.replace("lan", "lann"), "; did you mean 'lan'?"),
     "a sweep": (SWEEP, "bad.yaml: is a sweep and no scenario; run it with: mcastlab sweep bad.yaml"),
 }

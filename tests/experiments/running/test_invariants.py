@@ -101,7 +101,7 @@ def test_a_machine_that_exceeds_its_memory_bound_is_reported() -> None:
     found = Invariants()
     found.check_memory("r1", machine, 1.0)
     assert rules(found) == []
-    assert set(machine.held()) == {"pending objects", "bytes of parity"}
+    assert set(machine.held()) == {"pending objects", "bytes of parity", "stream blocks"}
     object.__setattr__(machine.session.config, "window", -1)  # type: ignore[attr-defined]
     found.check_memory("r1", machine, 1.0)
     assert rules(found) == ["memory"]
