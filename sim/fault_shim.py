@@ -82,6 +82,9 @@ class FaultShim(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Drop, park, queue or deliver a packet; a message of a connection is never dropped or parked."""
+        if self.inner is IDLE:
+            # The host is down. A group still lists the shim, which would keep the packet for a machine that starts later.
+            return
         received = message, source, to
         if isinstance(source, Connection):
             held = self.kept.get(source)

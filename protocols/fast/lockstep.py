@@ -433,12 +433,15 @@ class LockstepGroup(SenderGroup):
         self._diverged += lost_by
 
     def _join(self, machines: list[FastMachine]) -> None:
-        """Take machines at the group's position into lockstep; the others have diverged."""
-        position, duplicates, diverged = self._position, self._duplicates, self._diverged
+        """Take machines at the group's position into lockstep; the others have diverged.
+
+        A machine whose link had a shorter queue may have come there before the group, and tells by `last_heard`.
+        """
+        position, duplicates, diverged, heard = self._position, self._duplicates, self._diverged, self._last_heard
         joined: list[FastMachine] = []
         for machine in machines:
             state: FastState = machine.fast_state
-            if state.position is position:
+            if state.position is position and state.last_heard == heard:
                 state.coordinator = self
                 state.duplicates -= duplicates
                 joined.append(machine)

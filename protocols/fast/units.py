@@ -252,10 +252,11 @@ class UnitGroup(SenderGroup):
 
     def _join(self, machines: list[UnitMachine]) -> None:
         """Take machines at the group's position into lockstep, listed by the units they lack; the others have diverged."""
-        position, diverged, lacking = self._position, self._diverged, self._lacking
+        position, diverged, lacking, heard = self._position, self._diverged, self._lacking, self._last_heard
         for machine in machines:
             state: Any = machine.fast_state
-            if state.position is not position:
+            # A machine whose link had a shorter queue may have come there before the group.
+            if state.position is not position or state.last_heard != heard:
                 diverged.append(machine)
                 continue
             state.coordinator = self

@@ -5,6 +5,8 @@ from math import inf
 
 import pytest
 
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
 from protocols.errors import UsageError
 from sim.faults import Faults, Undo
 from sim.host import SimHost
@@ -215,3 +217,20 @@ def test_a_host_without_faults_is_what_it_was() -> None:
     scene.faults.step("r1", 1.0)
     assert list(scene.network.fabric.fault_shims) == [scene.network.host("r1").place]
     assert scene.network.host("r1").machine is scene.network.fabric.fault_shims[scene.network.host("r1").place]
+
+
+@pytest.mark.parametrize("protocol", ["n2", "norm", "srm"])
+def test_a_host_that_starts_again_during_a_hold_gets_nothing_from_when_it_was_down(protocol: str) -> None:
+    scenario = {
+        "name": "hold",
+        "topology": {"kind": "star", "receivers": 5, "link": {"rate": "10Mbit", "delay": "1ms"}},
+        "protocol": {"name": protocol, "rate": "1Mbit"},
+        "workload": {"kind": "file", "size": "30kB", "at": "500ms"},
+        "faults": [
+            {"at": "690ms", "crash": "r3", "for": "380ms"},
+            {"at": "836ms", "hold": [["sender"], "rest"], "oneway": True, "for": "348ms"},
+        ],
+        "duration": "20s",
+    }
+    strict, fast = (run(parse({**scenario, "engine": engine}, "hold")) for engine in ("strict", "fast"))
+    assert strict.fingerprint == fast.fingerprint

@@ -217,6 +217,27 @@ def _unicast(made: Session, group: Group) -> None:
         made.network.later(0.21 + 0.0003 * n, send)
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"seed": 133754, "receivers": 8, "loss": "3%", "size": 300_000, "link": {"rate": "2.1Mbit"}, "block": 3, "backoff": 1},
+        {"seed": 136202, "receivers": 60, "loss": "1%", "size": 100_000, "block": 16, "backoff": 0, "parity": 3, "grtt": 0.005},
+    ],
+)
+def test_a_receiver_that_leaves_has_heard_the_sender_when_its_own_link_brought_the_last_packet(
+    parameters: dict[str, Any],
+) -> None:
+    """A NACK is not sent over the link to who sends it, so that the queue there is shorter than those of the others."""
+    probing = "active" if parameters["seed"] == 133754 else "passive"
+    all_parameters: dict[str, Any] = {"grtt": 0.01, "parity": 0, "probing": probing, **parameters}
+    outcomes = []
+    for engine in ("fast", "strict"):
+        made = session(engine, **all_parameters)
+        made.network.later(0.20531, partial(_leave, made, Group("239.0.0.1:1")))
+        outcomes.append(outcome(made.run(60.0)))
+    assert outcomes[0] == outcomes[1]
+
+
 @pytest.mark.parametrize("happens", [_leave, _restart, _second_object, _partition, _unicast])
 @pytest.mark.parametrize("when", [0.2, 0.20531, 0.2217])
 def test_changes_during_a_burst_have_the_same_effect(happens: Callable[[Session, Group], None], when: float) -> None:
