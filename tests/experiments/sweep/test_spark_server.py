@@ -133,7 +133,10 @@ def test_commands_share_one_server_and_leave_it_running(shared: dict[str, Any], 
     path = write_sweep(tmp_path, replications=2)
     assert made("sweep", path, "--out", tmp_path / "out")["status"] == {"ok": 2}
     assert made("analyse", tmp_path / "out")["runs"] == 2
-    found = made("spark", "status")["servers"]
+    until = time.monotonic() + 20
+    while (found := made("spark", "status")["servers"])[0]["clients"] and time.monotonic() < until:
+        # The server notices a moment later that a client has gone.
+        time.sleep(0.2)
     assert [one["pid"] for one in found] == [shared["pid"]]
     assert found[0]["clients"] == 0
     assert not list((tmp_path / "out").glob(".progress*"))
