@@ -13,8 +13,8 @@ from experiments.commands.options import Iface, Json, KeyFile, NodeId, check_nod
 from experiments.commands.recv import own_node
 from experiments.running.authentication import node_codec
 from experiments.running.live import live
-from experiments.running.pipes import PipeReader, PipeWriter
 from experiments.running.program import Node
+from experiments.running.standard_streams import PipeReader, PipeWriter
 from experiments.running.stream_programs import StreamReceivingProgram, StreamSendingProgram
 from protocols import machine
 from protocols.errors import UsageError

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, cast
 
-from experiments.running.pipes import PipeReader, PipeWriter
 from experiments.running.program import Node
+from experiments.running.standard_streams import PipeReader, PipeWriter
 from protocols.events import Event, FlushCompleted, ObjectAborted
 from protocols.hosting import PortsHost
 from protocols.machine import Offer, Sender

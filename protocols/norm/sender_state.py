@@ -622,12 +622,11 @@ class SenderState:
         """Request what is missing, with the echo of the last probe."""
         origin, session, echo = self.origin, self.session, (0, 0)
         assert origin is not None
-        if session.stream_acceptor is not None:
-            missing = self.as_sent(missing)
-        if self.probe_response is not None:
-            echo = self.probe_response.echo(now)
-            self.probe_response = self.probe_response.answered(now, self._profile)
-        for requests in contents_for(missing, self._profile.fec_id, nack_size(self._profile.segment)):
+        wanted = missing if session.stream_acceptor is None else self.as_sent(missing)
+        response = self.probe_response
+        if response is not None:
+            echo, self.probe_response = response.echo(now), response.answered(now, self._profile)
+        for requests in contents_for(wanted, self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
             session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests))
 
@@ -643,7 +642,7 @@ class SenderState:
         session.count("acks_sent")
         session.say(Ack(session.node, 0, origin.source_id, origin.instance_id, ACK_CC, 0, *echo))
 
-    # -- the sender's timing ---------------------------------------------------------------------------------------
+    # -- the sender's timing and activity --------------------------------------------------------------------------
 
     def _update_origin(self, message: SenderMessage) -> None:
         """Take over the sender's timing, and begin anew with another instance of it."""
@@ -669,8 +668,6 @@ class SenderState:
         self.first_sequence = 0
         self.nack_process = self.probe_response = None
 
-    # -- activity --------------------------------------------------------------------------------------------------
-
     def activity_period(self) -> float:
         """Return the seconds of an activity period."""
         return max(1.0, 2 * self.session.config.robust * self._profile.grtt)
@@ -689,10 +686,8 @@ class SenderState:
         if self.renew_activity(self.last_heard, now):
             return
         position, period = self.position, self.activity_period()
-        if self.last_heard >= self._idle_at - period:
-            # A message arrived at the very moment of the last check.
-            self._silent_periods = 0
-        self._silent_periods += 1
+        # A message may have arrived at the very moment of the last check.
+        self._silent_periods = 1 if self.last_heard >= self._idle_at - period else self._silent_periods + 1
         next_new = (position.object_id, position.block, position.symbol)
         if self._silent_periods < SILENT_PERIODS:
             self._idle_at = later(now, period)
