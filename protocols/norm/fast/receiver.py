@@ -41,7 +41,7 @@ class _AllViews:
 
 
 def _several() -> FastSenderState:
-    state = FastSenderState(cast(Session, None))
+    state = FastSenderState(Session(cast(Ports, None), NormConfig(), 0, Group("")))
     state.position, state.coordinator = TransmitPosition(0, 0, 0, 0, (0, 0, 0)), _AllViews()
     return state
 
