@@ -5,6 +5,7 @@ received is missing. A unit is found missing by a gap, by an END or by another r
 when its timer runs out and what happens at that time.
 """
 
+from collections.abc import MutableMapping
 from heapq import heappop, heappush
 from math import inf
 from typing import Final
@@ -44,11 +45,11 @@ class SenderState:
         self._session = session
         self._policy = policy
         self.origin = SenderAddress(first.sender, first.instance, address)
-        self._objects: dict[int, RxObject | None] = {}
+        self._objects: MutableMapping[int, RxObject | None] = {}
         """Objects sent so far and neither received nor aborted, by id in ascending order; None while no unit was received."""
         self._object, self._unit = first.first - 1, 0
         """The position: object and unit that are expected next."""
-        self._missing: dict[Key, MissingUnit] = {}
+        self._missing: MutableMapping[Key, MissingUnit] = {}
         """Missing units that the policy requests."""
         self._timers: list[tuple[float, int, int]] = []
         """Heap of timers of missing units: (seconds, object id, unit). One is valid while it agrees with the unit's `due`."""

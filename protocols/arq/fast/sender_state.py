@@ -1,6 +1,6 @@
 """One sender as a fast receiver knows it: a state that a `UnitGroup` can advance."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -72,7 +72,7 @@ class FastSenderState(SenderState, UnitState):
 
     def lacks(self) -> Iterable[tuple[int, int]]:
         """Return the missing units as (object id, unit)."""
-        objects: dict[int, Any] = self._objects
+        objects: MutableMapping[int, Any] = self._objects
         return [(number, unit) for number, item in objects.items() if item.gaps is not None for unit in item.gaps]
 
     def take(self, message: FastData, now: float) -> bool | None:
@@ -84,7 +84,7 @@ class FastSenderState(SenderState, UnitState):
         before, after, synced = message.expects, message.next_state, self._synced
         if before is None or synced is _APART or before.origin is not synced.origin:
             return None
-        objects: dict[int, Any] = self._objects
+        objects: MutableMapping[int, Any] = self._objects
         object_id, unit = message.object_id, message.unit
         item = objects.get(object_id)
         if message.repair:
@@ -155,7 +155,7 @@ class FastSenderState(SenderState, UnitState):
         position: Position | None = message.next_state if isinstance(message, UnitMessage) else None
         if position is not None and self._is_at(position):
             self.position = self._synced = position
-            objects: dict[int, Any] = self._objects
+            objects: MutableMapping[int, Any] = self._objects
             self.is_complete = all(item.gaps is None for item in objects.values())
         else:
             self.position = self._synced = _APART
