@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
@@ -110,7 +111,11 @@ def _problem(path: Path, option: str) -> str:
     parent = next(parent for parent in path.absolute().parents if parent.exists())
     if not parent.is_dir():
         return f"{parent} is not a folder"
-    return "" if os.access(parent, os.W_OK | os.X_OK) else f"no permission in {parent}"
+    if not os.access(parent, os.W_OK | os.X_OK):
+        return f"no permission in {parent}"
+    # Root may do everything, and still some file systems take no files.
+    with TemporaryFile(dir=parent):
+        return ""
 
 
 def _write(option: str, files: dict[Path, str]) -> None:

@@ -228,6 +228,7 @@ def test_a_hostile_trace_is_refused(line: str, expected: str, capsys: pytest.Cap
         (["--svg", "a.svg", "--kathara", "ok.yaml"], "--kathara: value 'ok.yaml' is not allowed; it can't be written (not a"),
         (["--mininet", "a.py", "--svg", "none/a.svg"], "--svg: value 'none/a.svg' is not allowed; it can't be written (there"),
         (["--svg", "a.svg", "--core", "a.svg"], "--core: value 'a.svg' is not allowed; --svg writes there"),
+        (["--svg", "a.svg", "--core", "/proc/x.xml"], "--core: value '/proc/x.xml' is not allowed; it can't be written ("),
     ],
 )
 def test_topo_writes_nothing_if_one_output_cannot_be_written(
