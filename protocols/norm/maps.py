@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Final, Generic, TypeVar, cast, overload
+from typing import Any, Final, Generic, TypeVar, cast, overload
 
 __all__ = ["NONE", "BlockBitmaps", "DeadlineMap", "SmallDict", "bit_runs", "lowest", "without_lowest"]
 
@@ -19,6 +19,7 @@ OUTDATED: Final = 64
 class SmallDict(Generic[T]):
     """A mapping in insertion order with the methods that are used; not a `collections.abc` class, which compiles badly.
 
+    Keys are integers, or tuples of them: the compiled build would refuse the latter if they were declared as integers.
     Code on the path of every message reads the parts: `key` and `item` are the only entry, `NONE` and None when there are none
     or several; `more` holds several entries, and is None otherwise.
     """
@@ -26,11 +27,11 @@ class SmallDict(Generic[T]):
     __slots__ = ("item", "key", "more")
 
     def __init__(self) -> None:
-        self.key = NONE
+        self.key: Any = NONE
         self.item = cast("T", None)
-        self.more: dict[int, T] | None = None
+        self.more: dict[Any, T] | None = None
 
-    def __getitem__(self, key: int) -> T:
+    def __getitem__(self, key: Any) -> T:
         if key == self.key:
             return self.item
         if self.more is None:
@@ -38,21 +39,21 @@ class SmallDict(Generic[T]):
         return self.more[key]
 
     @overload
-    def get(self, key: int) -> T | None: ...
+    def get(self, key: Any) -> T | None: ...
 
     @overload
-    def get(self, key: int, default: T) -> T: ...
+    def get(self, key: Any, default: T) -> T: ...
 
-    def get(self, key: int, default: T | None = None) -> T | None:
+    def get(self, key: Any, default: T | None = None) -> T | None:
         """As `dict.get`."""
         if key == self.key:
             return self.item
         return self.more.get(key, default) if self.more is not None else default
 
-    def __contains__(self, key: int) -> bool:
+    def __contains__(self, key: Any) -> bool:
         return (key == self.key and key != NONE) or (self.more is not None and key in self.more)
 
-    def __setitem__(self, key: int, item: T) -> None:
+    def __setitem__(self, key: Any, item: T) -> None:
         if self.more is not None:
             self.more[key] = item
         elif self.key in (NONE, key):
@@ -61,7 +62,7 @@ class SmallDict(Generic[T]):
             self.more = {self.key: self.item, key: item}
             self.key, self.item = NONE, cast("T", None)
 
-    def __delitem__(self, key: int) -> None:
+    def __delitem__(self, key: Any) -> None:
         more = self.more
         if more is None:
             if key != self.key:
@@ -73,7 +74,7 @@ class SmallDict(Generic[T]):
                 ((self.key, self.item),) = more.items()
                 self.more = None
 
-    def pop(self, key: int) -> T:
+    def pop(self, key: Any) -> T:
         """As `dict.pop`."""
         item = self[key]
         del self[key]
@@ -82,13 +83,13 @@ class SmallDict(Generic[T]):
     def __bool__(self) -> bool:
         return self.key != NONE or self.more is not None
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[Any]:
         return iter([key for key, _ in self.items()])
 
     def __len__(self) -> int:
         return int(self.key != NONE) if self.more is None else len(self.more)
 
-    def items(self) -> list[tuple[int, T]]:
+    def items(self) -> list[tuple[Any, T]]:
         """Return the entries there are now."""
         if self.more is not None:
             return list(self.more.items())
