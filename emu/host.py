@@ -14,6 +14,7 @@ from functools import partial
 from math import inf
 from typing import Any, TypeAlias, TypeVar
 
+from emu.addresses import SocketAddress, address_of, at_port, socket_address, socket_address_of
 from emu.disk import OpenDisk
 from emu.fair_queue import FairQueue
 from emu.host_disk import HostDisk
@@ -22,7 +23,8 @@ from emu.ports import UdpPort, UdpPorts, open_port
 from emu.slow_reader import SlowReader
 from emu.tcp import Inputs, TcpConnections
 from emu.tcp_connection import TcpConnection
-from emu.udp import BUFFERS, SEGMENTS, SocketAddress, address_of, open_receiver, receive_coalesced, socket_address_of
+from emu.udp import BUFFERS, SEGMENTS, open_receiver, receive_coalesced
+from emu.udp_options import DEFAULTS, UdpOptions
 from protocols.batches import Assisted, RunReceiver, Selective
 from protocols.connection import Connection
 from protocols.errors import LivelockError, UsageError, WireError
@@ -56,10 +58,10 @@ _TIMER_QUANTUM = 0.0005
 class UdpHost:
     """A node on a real network: sockets, clock, and the ports of its machine.
 
-    `interface` is a device name or an IPv4 address (None: where the system routes multicast), `port` the UDP port for unicast
-    to this node; the name of a group contains its own port. `buffers` is the size in bytes of the kernel's socket buffers, and
-    of the queue for what this host has no time to process, `burst` the most packets in one system call, `loopback` whether
-    other programs of this machine receive the multicast.
+    `interface` is an address or the device that has an IPv4 address (None: where the system routes multicast), `port` the UDP
+    port for unicast to this node; the name of a group contains its own port. `buffers` is the size in bytes of the kernel's
+    socket buffers, and of the queue for what this host has no time to process, `burst` the most packets in one system call,
+    `options` are those of the IP layer.
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
     that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive; groups are
@@ -93,10 +95,9 @@ class UdpHost:
         interface: str | None,
         port: int,
         rng: Rng,
-        ttl: int = 1,
+        options: UdpOptions = DEFAULTS,
         buffers: int = BUFFERS,
         burst: int = SEGMENTS,
-        loopback: bool = True,
         held: bool = False,
         joining: float = 0.0,
         devices: Sequence[str] = (),
@@ -117,9 +118,11 @@ class UdpHost:
         self._codec = codec
         self._ports = UdpPorts(
             loop,
-            (self.address, port),
-            partial(open_port, ttl=ttl, loopback=loopback, buffers=buffers, burst=burst),
-            partial(open_receiver, address=self.address, buffers=buffers, devices=devices),
+            socket_address(self.address, port),
+            partial(open_port, address=self.address, options=options, buffers=buffers, burst=burst),
+            None
+            if options.tx_only
+            else partial(open_receiver, address=self.address, buffers=buffers, devices=devices, options=options),
             self._on_readable,
             self._after_joining,
         )
@@ -134,12 +137,8 @@ class UdpHost:
         if not held:
             self._tcp.begin()
         self.join, self.leave, self.port_of = self._ports.join, self._ports.leave, self._ports.port_of
-        self.listen, self.connect, self.hold, self.release = (
-            self._tcp.listen,
-            self._tcp.connect,
-            self._tcp.hold,
-            self._tcp.release,
-        )
+        self.listen, self.connect = self._tcp.listen, self._tcp.connect
+        self.hold, self.release = self._tcp.hold, self._tcp.release
         self._events: deque[Event] = deque()
         self.worked = 0.0
         """Seconds of work that the machine stated."""
@@ -211,8 +210,8 @@ class UdpHost:
 
     def address_of(self, name: str, port: int = 0) -> Address:
         """Return the address of the machine at a port of a host; `name` may be "ip:port" as well. UsageError for others."""
-        ip, first = self._names[name] if name in self._names else socket_address_of(name)
-        return ip, first + port
+        first = self._names[name] if name in self._names else socket_address_of(name)
+        return at_port(first, first[1] + port)
 
     def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
         """Use a port: UDP port `port` above the first one. Its datagrams have a source of their own."""

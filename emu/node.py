@@ -26,6 +26,7 @@ from emu.foreign_program import ForeignContext, ForeignProgram
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace
+from emu.udp_options import UdpOptions
 from protocols.errors import McastlabError
 from protocols.framing import Framing
 from protocols.hosting import PortsHost
@@ -130,9 +131,8 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         interface=node.address,
         port=node.port,
         rng=Rng(node.stream_key),
-        ttl=node.ttl,
+        options=UdpOptions(ttl=node.ttl, loopback=False),
         burst=node.burst,
-        loopback=False,
         held=True,
         joining=node.joining,
         devices=node.devices,

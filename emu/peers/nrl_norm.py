@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from emu.peers import nrl_network
 from emu.peers.libnorm import FLUSHES, STREAM, NormEvent, content_of, load, name_of
 from protocols.errors import UnsupportedError, UsageError
 
@@ -71,6 +72,7 @@ class Peer:
             lib.NormSetMulticastLoopback(self.session, True)
             lib.NormSetRxPortReuse(self.session, True, None, None, 0)
         lib.NormSetTTL(self.session, options.ttl)
+        nrl_network.apply_options(lib, self.session, options)
         if options.tx_loss:
             lib.NormSetTxLoss(self.session, options.tx_loss)
         if options.rx_loss:
@@ -333,6 +335,7 @@ def _parser() -> argparse.ArgumentParser:
         add("--timeout", type=float, default=60.0)
         add("--buffer", type=_number, default=64 << 20)
         add("--sockbuf", type=_number, default=16 << 20)
+        nrl_network.add_options(add)
         (_sender_options if role == "send" else _receiver_options)(add)
     return parser
 

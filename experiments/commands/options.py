@@ -11,8 +11,6 @@ from protocols.errors import ConfigError, UsageError
 __all__ = [
     "Brief",
     "Columns",
-    "Group",
-    "Iface",
     "Json",
     "KeyFile",
     "Master",
@@ -30,10 +28,6 @@ HIGHEST_NODE = 0xFFFFFFFE
 LONGEST = 1e9
 """Seconds, 31 years."""
 
-Group: TypeAlias = Annotated[str, typer.Option("--group", help="Multicast address and port.", metavar="ADDR:PORT")]
-Iface: TypeAlias = Annotated[
-    str | None, typer.Option("--iface", help="Device or IPv4 address.  (default: the system's route)", metavar="IF")
-]
 NodeId: TypeAlias = Annotated[
     int | None, typer.Option("--node", help="32-bit node id.  (default: from the interface's address)", metavar="N")
 ]

@@ -9,11 +9,10 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.network_options import Group, Iface, Reuse, Sources, Tos, Ttl, receiving_place
 from experiments.commands.options import (
     HIGHEST_NODE,
     Brief,
-    Group,
-    Iface,
     Json,
     KeyFile,
     NodeId,
@@ -45,6 +44,7 @@ def recv(
     group: Group,
     directory: Annotated[Path, typer.Option("--dir", help="Folder for the files; created if missing.", metavar="DIR")],
     iface: Iface = None,
+    source: Sources = None,
     node: NodeId = None,
     key_file: KeyFile = None,
     count: Annotated[int | None, typer.Option(help="End after this number of files.", min=1, metavar="N")] = None,
@@ -52,6 +52,9 @@ def recv(
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files of the same name.")] = False,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    reuse: Reuse = True,
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
@@ -64,7 +67,8 @@ def recv(
     check_node(node)
     longest = seconds("--timeout", timeout)
     norm, config = protocol("norm"), norm_config(key_file=str(key_file or ""))
-    with live(node_codec(norm, config)(), group, iface, 1, secrets.randbits(64)) as session:
+    where = receiving_place(group, iface, source, ttl=ttl, tos=tos, reuse=reuse)
+    with live(node_codec(norm, config)(), where, secrets.randbits(64)) as session:
         stored: list[Stored] = []
         folder = Folder(directory, force=force, on_stored=stored.append)
         # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.

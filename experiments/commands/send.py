@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.options import Brief, Group, Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
+from experiments.commands.network_options import Df, Group, Iface, Loopback, Tos, Ttl, TxPort, sending_place
+from experiments.commands.options import Brief, Json, KeyFile, NodeId, check_node, norm_config, seconds
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
 from experiments.running.authentication import node_codec, refusals, refusals_told
@@ -53,7 +54,11 @@ def send(
     backoff: Annotated[int, typer.Option(help="Back-off factor K of the receivers.", metavar="K")] = 4,
     gsize: Annotated[int, typer.Option(help="Estimate of the group size.", metavar="N")] = 1000,
     robust: Annotated[int, typer.Option(help="Robust factor: repetitions of the final FLUSH.", metavar="N")] = 20,
-    ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    df: Df = None,
+    loopback: Loopback = True,
+    tx_port: TxPort = 0,
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
@@ -86,7 +91,8 @@ def send(
     opened = OpenFiles()
     sources = [FileSource(path, opened) for path in files]
     norm = protocol("norm")
-    with live(node_codec(norm, config)(), group, iface, ttl, secrets.randbits(64)) as session:
+    where = sending_place(group, iface, ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
+    with live(node_codec(norm, config)(), where, secrets.randbits(64)) as session:
         instance = secrets.randbelow(0xFFFF) + 1
         place = Node(norm, config, node or session.address_number, machine.Group(group), instance)
         return _Sending(session, place, sources, brief=brief, as_json=as_json).run(longest)

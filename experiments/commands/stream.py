@@ -8,8 +8,20 @@ from typing import Annotated, Any, Literal
 import typer
 
 from experiments.commands.help import Command, Group
-from experiments.commands.options import Group as GroupOption
-from experiments.commands.options import Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
+from experiments.commands.network_options import (
+    Df,
+    Iface,
+    Loopback,
+    Reuse,
+    Sources,
+    Tos,
+    Ttl,
+    TxPort,
+    receiving_place,
+    sending_place,
+)
+from experiments.commands.network_options import Group as GroupOption
+from experiments.commands.options import Json, KeyFile, NodeId, check_node, norm_config, seconds
 from experiments.commands.recv import own_node
 from experiments.running.authentication import node_codec
 from experiments.running.live import live
@@ -57,7 +69,11 @@ def send(
     buffer: Annotated[str, typer.Option(help="Bytes kept for repairs.", metavar="SIZE")] = "1MiB",
     push: Annotated[bool, typer.Option("--push", help="Drop the oldest bytes instead of making the input wait.")] = False,
     grtt: Annotated[str, typer.Option(help="Initial estimate of the group round-trip time.", metavar="TIME")] = "50ms",
-    ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    df: Df = None,
+    loopback: Loopback = True,
+    tx_port: TxPort = 0,
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> int:
@@ -72,7 +88,8 @@ def send(
     longest = seconds("--timeout", timeout)
     settings = StreamSettings(_size("--buffer", buffer), b"", push)
     norm = protocol("norm")
-    with live(node_codec(norm, config)(), group, iface, ttl, secrets.randbits(64)) as session:
+    where = sending_place(group, iface, ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
+    with live(node_codec(norm, config)(), where, secrets.randbits(64)) as session:
         place = Node(norm, config, node or session.address_number, machine.Group(group), secrets.randbelow(0xFFFF) + 1)
         program = StreamSendingProgram(
             place, by, settings, lambda take: PipeReader(session.loop, sys.stdin.fileno(), take), session.stop
@@ -91,11 +108,15 @@ def recv(
     *,
     group: GroupOption,
     iface: Iface = None,
+    source: Sources = None,
     node: NodeId = None,
     key_file: KeyFile = None,
     by: By = "line",
     count: Annotated[int | None, typer.Option(help="End after this number of streams.", min=1, metavar="N")] = None,
     timeout: Timeout = None,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    reuse: Reuse = True,
     as_json: Json = False,
 ) -> int:
     """Write received streams to standard output, until --count, --timeout or Ctrl-C; the summary goes to standard error.
@@ -107,7 +128,8 @@ def recv(
     check_node(node)
     longest = seconds("--timeout", timeout)
     norm, failed = protocol("norm"), []
-    with live(node_codec(norm, config)(), group, iface, 1, secrets.randbits(64)) as session:
+    where = receiving_place(group, iface, source, ttl=ttl, tos=tos, reuse=reuse)
+    with live(node_codec(norm, config)(), where, secrets.randbits(64)) as session:
 
         def fail(error: OSError) -> None:
             failed.append(error.strerror or str(error))

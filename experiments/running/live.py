@@ -4,17 +4,16 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 from math import inf
 from typing import Protocol
 
+from emu.addresses import ip_of
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
-from emu.udp import socket_address_of
-from protocols.errors import UsageError
+from emu.place import Place
 from protocols.hosting import PortsHost
 from protocols.machine import Codec
-from protocols.rng import Rng
+from protocols.rng import Rng, key_of
 
 __all__ = ["FINISHED", "Ending", "Live", "Player", "live"]
 
@@ -59,8 +58,9 @@ class Live:
 
     @property
     def address_number(self) -> int:
-        """The interface's IPv4 address as a 32-bit number, from which node ids are derived."""
-        return int(IPv4Address(self.host.address))
+        """A 32-bit number from which node ids are derived: the host's IPv4 address, or a hash of its IPv6 address."""
+        ip = ip_of(self.host.address)
+        return int(ip) if ip.version == 4 else key_of(int.from_bytes(ip.packed)) % 0xFFFFFFFE + 1
 
     def stop(self, word: str = FINISHED) -> None:
         """End `play` with the reason `word`; the first call decides."""
@@ -106,20 +106,11 @@ class Live:
 
 
 @contextmanager
-def live(codec: Codec, group: str, interface: str | None, ttl: int, key: int) -> Iterator[Live]:
-    """Open a UDP host for the multicast group `group` ("ADDR:PORT").
-
-    `interface` is a device or an IPv4 address (None: the system's multicast route), `key` that of the random stream. UsageError
-    for an address that is not multicast.
-    """
-    address, port = socket_address_of(group)
-    if not IPv4Address(address).is_multicast:
-        raise UsageError(
-            f"--group: value {group!r} is not allowed; a multicast address (224.0.0.0 to 239.255.255.255) and a port"
-        )
+def live(codec: Codec, place: Place, key: int) -> Iterator[Live]:
+    """Open a UDP host where a session takes place; `key` is that of its random stream. Raises UsageError."""
     loop = new_loop()
     try:
-        host = UdpHost(loop, codec, interface=interface, port=port, ttl=ttl, rng=Rng(key))
+        host = UdpHost(loop, codec, interface=place.address, port=place.port, options=place.options, rng=Rng(key))
         try:
             yield Live(loop, host)
         finally:
