@@ -1,5 +1,6 @@
 """Runs: several messages that a host sends or receives in one batch of packets."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ __all__ = ["Run"]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Run(Message):
+class Run(Message, ABC):
     """Several messages that travel in packets of their own, in this order: what a host sends or receives by one system call.
 
     A run means the same as its messages one by one.
@@ -22,10 +23,10 @@ class Run(Message):
     """Kind of its messages."""
 
     @property
+    @abstractmethod
     def packets(self) -> int:
         """The number of messages."""
-        raise NotImplementedError
 
+    @abstractmethod
     def messages(self) -> Iterator[Message]:
         """Make the messages."""
-        raise NotImplementedError
