@@ -90,12 +90,7 @@ sources = st.builds(Source, st.integers(0, (1 << 32) - 1), numbers, numbers, num
 @st.composite
 def batches(draw: st.DrawFn) -> Batch:
     runs = draw(
-        st.lists(
-            st.tuples(texts, st.lists(st.binary(max_size=8), min_size=1, max_size=5)),
-            min_size=1,
-            max_size=5,
-            unique_by=lambda r: r[0],
-        )
+        st.lists(st.tuples(texts, st.lists(st.binary(max_size=8), min_size=1, max_size=5)), min_size=1, max_size=5, unique_by=lambda r: r[0])
     )
     subjects = [SubjectUpdates(subject, contents) for subject, contents in runs]
     size = OVERHEAD + sum(10 + len(subject.encode()) + len(content) for subject, contents in runs for content in contents)
@@ -104,12 +99,8 @@ def batches(draw: st.DrawFn) -> Batch:
 
 
 fragments = st.one_of(
-    st.builds(
-        Fragment, sources, numbers, st.sampled_from([MIDDLE, LAST]), st.binary(max_size=30), is_retransmission=st.booleans()
-    ),
-    st.builds(
-        Fragment, sources, numbers, st.just(FIRST), st.binary(max_size=30), texts, st.integers(31, 1 << 24), st.booleans()
-    ),
+    st.builds(Fragment, sources, numbers, st.sampled_from([MIDDLE, LAST]), st.binary(max_size=30), is_retransmission=st.booleans()),
+    st.builds(Fragment, sources, numbers, st.just(FIRST), st.binary(max_size=30), texts, st.integers(31, 1 << 24), st.booleans()),
 )
 longs = st.integers(-(1 << 63), (1 << 63) - 1)
 words = st.integers(0, (1 << 32) - 1)
@@ -160,9 +151,7 @@ def test_contents_that_hold_the_bytes_before_an_update_are_kept_apart() -> None:
 
 def test_a_subject_in_latin_1_is_read_as_the_java_program_writes_it() -> None:
     batch = Batch(SOURCE, 1, [SubjectUpdates("/öre", [b"a"])], 1, OVERHEAD + 16)
-    data = (
-        CODEC.encode(batch).replace("/öre".encode(), "/öre".encode("latin-1")).replace(b"\x01\0\0\0\x05/", b"\x01\0\0\0\x04/")
-    )
+    data = CODEC.encode(batch).replace("/öre".encode(), "/öre".encode("latin-1")).replace(b"\x01\0\0\0\x05/", b"\x01\0\0\0\x04/")
     assert CODEC.decode(data).subjects == batch.subjects  # type: ignore[attr-defined]
 
 
