@@ -31,6 +31,7 @@ from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
+from protocols.statistics import Snapshot
 from protocols.storage import Change
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
@@ -184,6 +185,12 @@ class UdpHost:
         """Return counters for progress reports: packets and bytes sent so far, and those of the machine."""
         counts = {} if self._machine is None else self._machine.counts()
         return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
+
+    def snapshot(self) -> Snapshot:
+        """Return the statistics of the machine now, and of what the host sent and dropped."""
+        parts = () if self._machine is None else (self._machine.snapshot(self.now),)
+        sent = {"packets_sent": sum(self.traffic.packets.values()), "bytes_sent": sum(self.traffic.octets.values())}
+        return Snapshot("host", self.address, {**sent, **self.faults}, {}, parts)
 
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None

@@ -25,6 +25,7 @@ from mypy_extensions import mypyc_attr
 from protocols.connection import Connection, ConnectionPorts, Reason
 from protocols.events import Event
 from protocols.rng import Rng
+from protocols.statistics import Snapshot, buffers
 from protocols.storage import Record, StoragePorts
 
 __all__ = [
@@ -223,6 +224,10 @@ class Machine(ABC):
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the bounded state the machine keeps, by name: (kept now, allowed by its own parameters)."""
         return {}
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the machine's statistics at `now` seconds; changes nothing. A protocol adds its parts."""
+        return Snapshot("session", values=self.counts(), parts=buffers(self.held()))
 
     def opened(self, connection: Connection, now: float) -> None:
         """Use a connection that is established, by `connect` of this machine or of another."""
