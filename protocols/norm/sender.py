@@ -13,7 +13,7 @@ from protocols.norm.config import NormConfig
 from protocols.norm.congestion.controller import CongestionControl
 from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.limits import RepairLimit
-from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, Data, DataRun, Nack, NormMessage, Request, Squelch
+from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, DataRun, Nack, NormMessage, Request, Squelch
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.sender_content import SenderContent
@@ -295,9 +295,7 @@ class NormSender(SenderContent):
     def _send(self, message: NormMessage | DataRun, size: int) -> None:
         """Send a message of `size` bytes; the next is due when the rate allows it."""
         self._full = bool(self.ports.send(Packet(message, size, self._group)))
-        self._clear += size / self._rate
-        if self.congestion is not None and isinstance(message, (Data, DataRun)):
-            self.congestion.sent(size, message)
+        self._clear += size / self._rate if self.congestion is None else self.congestion.sent(message, size)
 
     def _next(self, now: float) -> NormMessage | DataRun | None:
         """Make what comes next: a squelch, content or a flush; None for nothing."""

@@ -16,6 +16,7 @@ from protocols.events import (
 from protocols.machine import Address
 from protocols.norm.backoff import NEVER
 from protocols.norm.congestion.receiver import ReceiverCongestion
+from protocols.norm.congestion.states import FeedbackState
 from protocols.norm.messages import (
     FLAG_REPAIR,
     FLAG_STREAM,
@@ -474,6 +475,10 @@ class SenderState(PendingObjects):
         session.count("acks_sent")
         cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
         session.say(Ack(session.node, 0, origin.source_id, origin.instance_id, ACK_CC, 0, *echo, cc=cc))
+
+    def feedback_state(self) -> FeedbackState | None:
+        """Return what congestion control knows of the way from the sender; None without it."""
+        return None if self.congestion is None else self.congestion.state(self._profile)
 
     def _new_congestion(self) -> ReceiverCongestion | None:
         session = self.session

@@ -21,7 +21,7 @@ from protocols.norm.congestion.states import (
     ControlState,
     join_loss,
 )
-from protocols.norm.messages import CcFeedback, CcNode, Data, DataRun
+from protocols.norm.messages import CcFeedback, CcNode, Data, DataRun, NormMessage
 from protocols.norm.quantise import rate_code, rate_value, rtt_code, rtt_seconds
 
 __all__ = ["CongestionControl", "ListedReceiver"]
@@ -42,6 +42,8 @@ DAMPING: Final = 2.0
 """The damper changes the rate by this factor at the most."""
 SEGMENT_KEPT: Final = 0.99
 """Weight of the known average packet size when another packet is sent."""
+VARIATION: Final = 0.5
+"""The interval between two packets varies by so much of itself in either direction."""
 FLOOR_INTERVAL: Final = 1.0
 """Without a lower bound, a segment is sent at least so often (seconds), or once per GRTT if that is longer."""
 SHORTEST_INTERVAL: Final = 0.01
@@ -163,11 +165,16 @@ class CongestionControl:
             self._make_room()
             self._listed[node] = receiver
 
-    def sent(self, octets: int, message: Data | DataRun) -> None:
-        """Count content of so many bytes, one message or several of equal size."""
-        if isinstance(message, DataRun):
-            octets //= message.packets
-        self._segment = SEGMENT_KEPT * self._segment + (1.0 - SEGMENT_KEPT) * octets
+    def sent(self, message: NormMessage | DataRun, octets: int) -> float:
+        """Count a message of so many bytes, or a run of them; return the seconds until the next one is due.
+
+        These vary at random about those of the rate: at even intervals, packets would meet queues that others fill and drain
+        in step with them always full, or never (Floyd and Jacobson 1992).
+        """
+        if isinstance(message, (Data, DataRun)):
+            size = octets // message.packets if isinstance(message, DataRun) else octets
+            self._segment = SEGMENT_KEPT * self._segment + (1.0 - SEGMENT_KEPT) * size
+        return octets / self.rate * (1.0 + VARIATION * (2.0 * self._ports.rng.uniform() - 1.0))
 
     def probed(self, grtt: float, now: float) -> None:
         """Look for receivers that have fallen silent; called before each probe, with the advertised GRTT in seconds."""
