@@ -2,16 +2,41 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from emu.addresses import SocketAddress, at_port, is_multicast, socket_address_of
+from emu.addresses import SocketAddress, at_port, is_multicast, socket_address, socket_address_of
 from emu.udp import SendQueue, open_receiver, open_transmitter
 from emu.udp_options import UdpOptions, allow_loopback
 from protocols.batches import RunCodec
+from protocols.errors import UsageError
 from protocols.machine import Address, Codec, Group, Message
 
-__all__ = ["UdpPort", "UdpPorts", "open_port"]
+__all__ = ["Devices", "UdpPort", "UdpPorts", "make_ports"]
+
+
+class Devices:
+    """The devices on which a host joins groups, and those of its networks by name (None: a network is named by its device)."""
+
+    def __init__(self, usual: Sequence[str] = (), networks: Mapping[str, str] | None = None) -> None:
+        self._usual = usual
+        self._networks = networks
+
+    def of(self, group: Group) -> Sequence[str]:
+        """Return the devices on which a group is joined; none: the one of the host's address. UsageError as for `number`."""
+        if not group.network:
+            return self._usual
+        self.number(group)
+        return [group.network if self._networks is None else self._networks[group.network]]
+
+    def number(self, group: Group) -> int:
+        """Return the number of the device of a group's network. UsageError if there is no such network."""
+        known = {name: name for _, name in socket.if_nameindex()} if self._networks is None else self._networks
+        try:
+            return socket.if_nametoindex(known[group.network])
+        except (KeyError, OSError):
+            what = f"networks here are {', '.join(known)}" if known else "this host has one network, without a name"
+            raise UsageError(f"{group.network!r} is no network of this host; {what}") from None
 
 
 class UdpPort:
@@ -60,12 +85,28 @@ def open_port(number: int, where: SocketAddress, *, address: str, options: UdpOp
     return UdpPort(number, transmitter, open_receiver(where, address, buffers, (), options), burst)
 
 
+def make_ports(
+    loop: asyncio.AbstractEventLoop,
+    address: str,
+    port: int,
+    tuned: tuple[UdpOptions, int, int],
+    devices: "Devices",
+    on_readable: Callable[[socket.socket, Address], None],
+    after_joining: Callable[[Callable[[], None]], None],
+) -> "UdpPorts":
+    """Make the ports of a host at an address, from UDP port `port` on; `tuned` are the last three parameters of `open_port`."""
+    options, buffers, burst = tuned
+    make = partial(open_port, address=address, options=options, buffers=buffers, burst=burst)
+    join = None if options.tx_only else partial(open_receiver, address=address, buffers=buffers, options=options)
+    return UdpPorts(loop, socket_address(address, port), make, join, on_readable, after_joining, devices)
+
+
 class UdpPorts:
     """The ports of one host, by number, and the groups they joined.
 
     Port n receives unicasts at `where`, n above its UDP port. `make` opens a port, `open_group` a socket for a group's
-    address (None: groups are not joined); `on_readable(socket, address)` is called for a socket that packets arrived at, and
-    `after_joining(action)` calls `action` when packets of a group that is joined now arrive.
+    address on some of the `devices` (None: groups are not joined); `on_readable(socket, address)` is called for a socket that
+    packets arrived at, and `after_joining(action)` calls `action` when packets of a group that is joined now arrive.
     """
 
     def __init__(
@@ -73,10 +114,12 @@ class UdpPorts:
         loop: asyncio.AbstractEventLoop,
         where: SocketAddress,
         make: Callable[[int, SocketAddress], UdpPort],
-        open_group: Callable[[SocketAddress], socket.socket] | None,
+        open_group: Callable[..., socket.socket] | None,
         on_readable: Callable[[socket.socket, Address], None],
         after_joining: Callable[[Callable[[], None]], None],
+        devices: Devices,
     ) -> None:
+        self.devices = devices
         self._after_joining = after_joining
         self._loop, self._where, self._make, self._open_group, self._on_readable = loop, where, make, open_group, on_readable
         self._ports: dict[int, UdpPort] = {}
@@ -85,6 +128,7 @@ class UdpPorts:
         self.readers: dict[Address, UdpPort] = {}
         """By address the port that reads what arrives there: of several in a group the one that joined first."""
         self._members: dict[Group, list[int]] = {}
+        self._places: dict[Group, tuple[SocketAddress, int]] = {}
         # What each group that is waited for is waited for by: it may be left and joined again meanwhile.
         self._joins: dict[Group, object] = {}
         self._is_reading = False
@@ -172,7 +216,7 @@ class UdpPorts:
             where = at_port(self._where, where[1])
             if where in self._sockets:
                 return
-        self._add(group, self._open_group(where))
+        self._add(group, self._open_group(where, devices=self.devices.of(group)))
 
     def leave(self, group: Group, number: int = 0) -> None:
         """Have a port receive no more from a group, whose socket is closed when no other port is a member."""
@@ -187,6 +231,15 @@ class UdpPorts:
         self._close(group)
 
     # What arrives and what leaves
+
+    def place_of(self, to: Address) -> tuple[SocketAddress, int]:
+        """Return where datagrams to an address are sent, and the number of the device they leave by (0: any)."""
+        if type(to) is not Group:
+            return to, 0  # type: ignore[return-value]
+        place = self._places.get(to)
+        if place is None:
+            place = self._places[to] = socket_address_of(to.name), self.devices.number(to) if to.network else 0
+        return place
 
     def port_of(self, address: Address) -> int | None:
         """Return the number of the port that an address belongs to, None for those of other hosts and for groups."""

@@ -10,7 +10,7 @@ import struct
 from collections import deque
 from collections.abc import Sequence
 
-from emu.addresses import SocketAddress, device_of, family_of, is_link_local, is_multicast, socket_address, text_of
+from emu.addresses import SocketAddress, device_of, family_of, ip_of, is_link_local, is_multicast, socket_address, text_of
 from emu.udp_options import DEFAULTS, UdpOptions, join_group, set_options
 from protocols.errors import UsageError
 
@@ -33,9 +33,12 @@ BUFFERS = 16 << 20
 _MAX_PAYLOAD = 65507
 _UDP_SEGMENT, _UDP_GRO = 103, 104
 _SO_RXQ_OVFL = 40
+_IP_PKTINFO = 8
 _ANCILLARY = socket.CMSG_SPACE(4) * 2
 _INT = struct.Struct("i")
 _SHORT = struct.Struct("H")
+_PKTINFO = struct.Struct("=i4s4s")
+"""struct in_pktinfo (ip(7)): the device to send by, the address to send from, and one that is for receivers."""
 _UNSUPPORTED = {errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP, errno.ENOPROTOOPT}
 
 
@@ -130,6 +133,7 @@ class SendQueue:
     __slots__ = (
         "_batch",
         "_burst",
+        "_device",
         "_max_segments",
         "_queue",
         "_size",
@@ -145,10 +149,11 @@ class SendQueue:
         self._sock = sock
         self._burst = burst
         self._batch: list[bytes] = []
+        self._device = 0
         self._to: SocketAddress = ("", 0)
         self._size = 0
         self._max_segments = 0
-        self._queue: deque[tuple[list[bytes], SocketAddress]] = deque()
+        self._queue: deque[tuple[list[bytes], SocketAddress, int]] = deque()
         self.blocked = False
         self.errors = self.refused = 0
         self.reason = ""
@@ -158,8 +163,14 @@ class SendQueue:
         """Whether several packets are sent by one system call."""
         return self._burst > 1
 
-    def push(self, data: bytes, to: SocketAddress) -> None:
-        """Add a packet; send the batch if no packet can be added to it."""
+    def push(self, data: bytes, to: SocketAddress, device: int = 0) -> None:
+        """Add a packet; send the batch if no packet can be added to it.
+
+        It leaves by the device of this number; 0: by the one that the socket or the system chooses.
+        """
+        if device != self._device:
+            self.flush()
+            self._device = device
         size = len(data)
         batch = self._batch
         if batch:
@@ -184,7 +195,7 @@ class SendQueue:
     def flush(self) -> None:
         """Send what is queued, in order, unless the kernel's buffer is full."""
         if self._batch:
-            self._queue.append((self._batch, self._to))
+            self._queue.append((self._batch, self._to, self._device))
             self._batch = []
         if not self.blocked:
             self.retry()
@@ -200,11 +211,12 @@ class SendQueue:
         else:
             self.blocked = False
 
-    def _transmit(self, batch: list[bytes], to: SocketAddress) -> None:
+    def _transmit(self, batch: list[bytes], to: SocketAddress, device: int) -> None:
+        by = self._by(device) if device else []
         if len(batch) > 1 and self._burst > 1:
             segment = [(socket.IPPROTO_UDP, _UDP_SEGMENT, _SHORT.pack(len(batch[0])))]
             try:
-                self._sock.sendmsg(batch, segment, 0, to)
+                self._sock.sendmsg(batch, [*segment, *by], 0, to)
                 self.refused = 0
                 return
             except BlockingIOError:
@@ -217,7 +229,10 @@ class SendQueue:
                 self._burst = 1
         while batch:
             try:
-                self._sock.sendto(batch[0], to)
+                if by:
+                    self._sock.sendmsg(batch[:1], by, 0, to)
+                else:
+                    self._sock.sendto(batch[0], to)
             except BlockingIOError:
                 raise
             except OSError as error:
@@ -225,6 +240,13 @@ class SendQueue:
             else:
                 self.refused = 0
             batch.pop(0)
+
+    def _by(self, device: int) -> list[tuple[int, int, bytes]]:
+        """Return the ancillary data of what is sent by a device."""
+        own = ip_of(self._sock.getsockname()[0]).packed
+        if len(own) > 4:
+            return [(socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, own + _INT.pack(device))]
+        return [(socket.IPPROTO_IP, _IP_PKTINFO, _PKTINFO.pack(device, own, bytes(4)))]
 
     def _refuse(self, packets: int, error: OSError) -> None:
         """Count packets that the kernel did not take."""

@@ -15,7 +15,9 @@ from experiments.commands.options import (
     Brief,
     Json,
     KeyFile,
+    Metrics,
     NodeId,
+    Stats,
     check_node,
     norm_config,
     seconds,
@@ -26,6 +28,7 @@ from experiments.running.authentication import node_codec, refusals, refusals_to
 from experiments.running.folder import Folder, Stored
 from experiments.running.hashing import digest_of
 from experiments.running.live import Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.names import safe_name
 from experiments.running.program import Node, ReceiverProgram
 from protocols import machine
@@ -55,6 +58,8 @@ def recv(
     ttl: Ttl = None,
     tos: Tos = "0",
     reuse: Reuse = True,
+    stats: Stats = None,
+    metrics: Metrics = None,
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
@@ -66,6 +71,7 @@ def recv(
     View.of(brief=brief, as_json=as_json)
     check_node(node)
     longest = seconds("--timeout", timeout)
+    wanted = WantedStatistics.of(stats, metrics)
     norm, config = protocol("norm"), norm_config(key_file=str(key_file or ""))
     where = receiving_place(group, iface, source, ttl=ttl, tos=tos, reuse=reuse)
     with live(node_codec(norm, config)(), where, secrets.randbits(64)) as session:
@@ -74,7 +80,8 @@ def recv(
         # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
         config = replace(config, join="end" if folder.resumed else "middle")
         place = Node(norm, config, node or own_node(session), machine.Group(group))
-        return _Receiving(session, place, folder, stored, count=count, brief=brief, as_json=as_json).run(longest)
+        receiving = _Receiving(session, place, folder, stored, wanted, count=count, brief=brief, as_json=as_json)
+        return receiving.run(longest)
 
 
 def own_node(session: Live) -> int:
@@ -90,12 +97,15 @@ class _Receiving:
         node: Node,
         folder: Folder,
         stored: list[Stored],
+        wanted: WantedStatistics,
         *,
         count: int | None,
         brief: bool,
         as_json: bool,
     ) -> None:
         self.session = session
+        self.wanted = wanted
+        self.measures = node.protocol.measures
         self.count = count
         self.stored = stored
         self.folder = folder
@@ -103,14 +113,15 @@ class _Receiving:
         self.names: dict[tuple[int, int], str] = {}
         """(sender, object id) -> name of an unfinished file, as far as known."""
         self.program = ReceiverProgram(node, folder.sink, count, self._on_event)
-        self.says = TransferReporter("receiving", as_json, self._measure, brief=brief)
+        self.says = TransferReporter("receiving", as_json, self._measure, brief=brief, bar=wanted.interval is None)
 
     def run(self, timeout: float) -> int:
         try:
             with self.says:
                 self._tell_removed()
                 self.session.every(0.2, self._tick)
-                ending = self.session.play(self.program, timeout)
+                with self.wanted.told(self.session, self.measures, as_json=self.says.as_json) as self.says.statistics:
+                    ending = self.session.play(self.program, timeout)
                 unfinished = len(self.folder.unfinished)
                 self.folder.remove_unfinished()
                 self.session.wait(lambda: not self.stored or self.stored[-1].digest.done())

@@ -21,10 +21,11 @@ from experiments.commands.network_options import (
     sending_place,
 )
 from experiments.commands.network_options import Group as GroupOption
-from experiments.commands.options import Json, KeyFile, NodeId, check_node, norm_config, seconds
+from experiments.commands.options import Json, KeyFile, Metrics, NodeId, Stats, check_node, norm_config, seconds
 from experiments.commands.recv import own_node
 from experiments.running.authentication import node_codec
 from experiments.running.live import live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.program import Node
 from experiments.running.standard_streams import PipeReader, PipeWriter
 from experiments.running.stream_programs import StreamReceivingProgram, StreamSendingProgram
@@ -75,6 +76,8 @@ def send(
     loopback: Loopback = True,
     tx_port: TxPort = 0,
     timeout: Timeout = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> int:
     """Send standard input as a stream, until its end.
@@ -86,6 +89,7 @@ def send(
     )
     check_node(node)
     longest = seconds("--timeout", timeout)
+    wanted = WantedStatistics.of(stats, metrics)
     settings = StreamSettings(_size("--buffer", buffer), b"", push)
     norm = protocol("norm")
     where = sending_place(group, iface, ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
@@ -94,7 +98,8 @@ def send(
         program = StreamSendingProgram(
             place, by, settings, lambda take: PipeReader(session.loop, sys.stdin.fileno(), take), session.stop
         )
-        ending = session.play(program, longest)
+        with wanted.told(session, norm.measures, as_json=as_json, out=sys.stderr):
+            ending = session.play(program, longest)
         counts = program.machine.counts() if program.machine else {}
     ok = program.finished()
     word = "sent, reception not confirmed" if ok else program.failure or ending.word
@@ -117,6 +122,8 @@ def recv(
     ttl: Ttl = None,
     tos: Tos = "0",
     reuse: Reuse = True,
+    stats: Stats = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> int:
     """Write received streams to standard output, until --count, --timeout or Ctrl-C; the summary goes to standard error.
@@ -127,6 +134,7 @@ def recv(
     config = norm_config(key_file=str(key_file or ""))
     check_node(node)
     longest = seconds("--timeout", timeout)
+    wanted = WantedStatistics.of(stats, metrics)
     norm, failed = protocol("norm"), []
     where = receiving_place(group, iface, source, ttl=ttl, tos=tos, reuse=reuse)
     with live(node_codec(norm, config)(), where, secrets.randbits(64)) as session:
@@ -138,7 +146,8 @@ def recv(
         place = Node(norm, config, node or own_node(session), machine.Group(group))
         program = StreamReceivingProgram(place, by, count, session.stop)
         program.out = PipeWriter(session.loop, sys.stdout.fileno(), program.resume, fail)
-        ending = session.play(program, longest)
+        with wanted.told(session, norm.measures, as_json=as_json, out=sys.stderr):
+            ending = session.play(program, longest)
     ok = not failed and not program.gaps and program.ended >= (count or 1)
     word = "received" if ok else f"{program.gaps} gaps" if program.gaps else ending.word
     if failed:

@@ -41,6 +41,10 @@ class SenderControl(SenderContent):
     def _invalidate(self) -> None:
         """Prepare for a change of what is sent next that is not due to time."""
 
+    @abstractmethod
+    def _adopt_rate(self, rate: float) -> None:
+        """Send at another rate from now on, bytes per second."""
+
     def _clash(self, source: Address) -> None:
         """Report a host that sends with this sender's node id, once."""
         host = host_of(source)
@@ -92,6 +96,8 @@ class SenderControl(SenderContent):
         for name in settings:
             if name not in ADJUSTABLE:
                 raise UsageError(f"{name}: can't be changed while a sender runs; these can: {', '.join(ADJUSTABLE)}")
+        if "rate" in settings and self._config.congestion != "none":
+            raise UsageError("rate: congestion control sets it; rate_max bounds it")
         config = replace(self._config, **settings)  # type: ignore[arg-type]
         self._catch_up(None)
         self._invalidate()
@@ -100,5 +106,7 @@ class SenderControl(SenderContent):
         self._factory.configure(config)
         self._grtt.configure(config)
         self._factory.advertise(self._grtt.code)
+        if "rate" in settings:
+            self._adopt_rate(config.rate)
         self._admit(now)
         self._schedule()

@@ -6,6 +6,8 @@ from protocols.machine import Group, Packet, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Fti, Nack
 from protocols.norm.nack_modes import NackModes
+from protocols.norm.position import TransmitPosition
+from protocols.norm.rx_object import RxObject
 from protocols.norm.wire.sizes import AUTH_SIZE, size_of
 from protocols.stream import StreamAcceptor
 
@@ -32,9 +34,11 @@ class Session:
         "config",
         "group",
         "nacking",
+        "nacks_heard",
         "nacks_suppressed",
         "node",
         "objects_received",
+        "octets_received",
         "ports",
         "preset",
         "stream_acceptor",
@@ -51,7 +55,9 @@ class Session:
         """The modes of senders that are heard from now on (see `NackModes`)."""
         self.preset = _preset(config) if config.preset_size else None
         """Describes objects whose messages carry no FTI; None where none is known."""
-        self.nacks_suppressed = self.objects_received = 0
+        self.nacks_suppressed = self.objects_received = self.nacks_heard = 0
+        self.octets_received = 0
+        """Bytes received of objects that have ended, complete or not."""
         # The counters few receivers of a large group need.
         self._counts: dict[str, int] | None = None
 
@@ -69,6 +75,13 @@ class Session:
         """Return the modes of a sender that is heard for the first time; None for the usual ones."""
         is_usual = self.nacking == "normal" and self.boundary == "block" and self.config.join != "all"
         return None if is_usual else NackModes(self.nacking, self.boundary)
+
+    def note_end(self, item: RxObject, position: TransmitPosition | None) -> None:
+        """Count an object that has ended: it was given up while its sender was at `position`, or is complete (None)."""
+        self.objects_received += position is None
+        self.octets_received += item.octets_at(position)
+        if item.parity_used:
+            self.count("parity_used", item.parity_used)
 
     def say(self, message: Nack | Ack) -> None:
         """Send feedback to the group."""

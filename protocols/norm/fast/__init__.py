@@ -14,10 +14,12 @@ def is_plain(config: NormConfig) -> bool:
     """Return whether the plain machines run in the fast engine, too.
 
     What receivers request is a matter of their own with nacking modes and object boundaries, where they join all objects, and
-    where objects are not described by each message.
+    where objects are not described by each message. With congestion control every receiver measures by itself, and the rate of
+    a sender is not known ahead.
     """
     has_modes = config.nacking != "normal" or config.repair_boundary != "block" or config.join == "all"
-    return has_modes or config.fti != "always" or bool(config.preset_size)
+    has_description = config.fti == "always" and not config.preset_size
+    return has_modes or not has_description or config.congestion != "none"
 
 
 def make_sender(ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> NormSender:
