@@ -14,9 +14,9 @@ from protocols.norm.congestion.controller import CongestionControl
 from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.limits import RepairLimit
 from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, Command, Data, DataRun, Info, Nack, NormMessage, Request, Squelch
+from protocols.norm.object_control import ObjectControl
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.sender_control import SenderControl
 from protocols.norm.statistics import object_sent
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream
@@ -38,7 +38,7 @@ LATEST_CLOCK: Final = 1 << 50
 """Microseconds that a random clock may be ahead at time 0; its seconds have 32 bits on the wire."""
 
 
-class NormSender(SenderControl):
+class NormSender(ObjectControl):
     """Sends objects to a group. `node` is its 32-bit id, `instance` changes with every restart.
 
     The methods `_catch_up`, `_invalidate` and `_settle_feedback` are hooks for subclasses, and those of its base classes.

@@ -15,7 +15,7 @@ from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.sender_content import SenderContent
 from protocols.norm.window import without
 
-__all__ = ["ADJUSTABLE", "SenderControl"]
+__all__ = ["ADJUSTABLE", "ObjectControl"]
 
 ADJUSTABLE: Final = (
     *("rate", "backoff", "gsize", "robust", "auto_parity", "flow"),
@@ -24,7 +24,7 @@ ADJUSTABLE: Final = (
 """The parameters that may change while a sender runs."""
 
 
-class SenderControl(SenderContent):
+class ObjectControl(SenderContent):
     """A sender whose application cancels objects, sends them again and changes parameters, each by `Host.call`."""
 
     __slots__ = ("_clashes",)
