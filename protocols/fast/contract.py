@@ -27,8 +27,8 @@ _NO_SLOTS = ()
 # A name, because a type checker takes a literal for all the attributes there are; subclasses have the slots.
 
 Applied: TypeAlias = "tuple[list[list[Any]], list[Any], list[Any], list[Any]]"
-"""Machines after a message: by group, those that wait for the same; of all, those that are attentive now; others in lockstep; those
-to be called singly."""
+"""Machines after a message: by group, those that wait for the same; of all, those that have become attentive; others in
+lockstep; those to be called singly."""
 Other: TypeAlias = "tuple[int, Machine, bool]"
 """A machine beside those of a group, the index of its member, and whether only feedback has an effect on it."""
 Overheard: TypeAlias = "tuple[list[Any], list[Any]]"
@@ -72,7 +72,7 @@ class FastMessage(Message):
         return None
 
     def rewinds(self) -> bool:
-        """Return whether it concerns quiet machines (`FastMachine.list_waiting`), and others by `rewind`."""
+        """Return whether it concerns quiet machines (`FastMachine.list_waiting`), and all others by `rewind`."""
         return False
 
 
@@ -210,7 +210,7 @@ class FastMachine(Machine):
 
     @staticmethod
     def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> None:
-        """Note a message that rewinds (`FastMessage.rewinds`) for machines that it does not concern otherwise.
+        """Note a message that may rewind (`FastMessage.rewinds`); called before it is applied.
 
         Machines that `coordinator` does not advance any more are skipped.
         """

@@ -34,7 +34,6 @@ class LockstepGroup(SenderGroup):
         "_deferred",
         "_diverged",
         "_duplicates",
-        "_kept",
         "_lacking",
         "_last_heard",
         "_machines",
@@ -62,7 +61,6 @@ class LockstepGroup(SenderGroup):
         self._lacking = PartIndex()
         self._waiting: dict[Any, list[FastMachine]] = {}
         self._quiet = QuietQueue()
-        self._kept: list[FastMachine] = []
         own = kind.make_overhearers(self)
         self._overhearers: Overhearers = Overhearers(self) if own is None else own
         self._deferred = DeferredLosses()
@@ -139,7 +137,7 @@ class LockstepGroup(SenderGroup):
                 state.duplicates -= redundant
             self._list(staying)
             # For them the next message may do what this one did for the others.
-            self._kept += staying
+            self._waiting.setdefault(None, []).extend(staying)
             self.defer([(burst, nth, number, heard, lost_by)])
 
     def _at(self, indices: Sequence[int]) -> list[FastMachine]:
@@ -285,24 +283,20 @@ class LockstepGroup(SenderGroup):
     ) -> tuple[list[list[FastMachine]], list[Any], list[list[FastMachine]]]:
         """Return the machines that a message concerns, apart from what it brings; most are removed from where they are listed.
 
-        First those in `waiting[None]`, and those that lost the visible message before; then what others wait for, and those
-        by it. A last group may be quiet machines.
+        First those in `waiting[None]`; then what others wait for, and those by
+        it. A last group may be quiet machines.
         """
-        waiting, quiet, kept, rewinds = self._waiting, self._quiet, self._kept, message.rewinds()
-        if not rewinds and (due := quiet.due(now)):
+        waiting, rewinds = self._waiting, message.rewinds()
+        quiet = self._quiet.machines() if rewinds else []
+        if not rewinds and (due := self._quiet.due(now)):
             self._list_again([machine for machine in dict.fromkeys(due) if machine.fast_state.coordinator is self], now)
-        asked: list[list[FastMachine]] = []
-        if kept or None in waiting:
-            asked = [waiting.pop(None, []), kept]
-            self._kept = []
+        for machines in (*waiting.values(), quiet) if rewinds else (waiting.get(None),):
+            if machines:
+                machines[0].rewind(machines, message, now, self)
+        asked = [waiting.pop(None)] if None in waiting else []
         waited_for = message.concerned(waiting)
         groups = [waiting.pop(each) for each in waited_for]
-        if rewinds:
-            for machines in waiting.values():
-                machines[0].rewind(machines, message, now, self)
-            if machines := quiet.machines():
-                groups.append(machines)
-        return asked, waited_for, groups
+        return asked, waited_for, [*groups, quiet] if quiet else groups
 
     def _apply_to(
         self,
@@ -314,9 +308,8 @@ class LockstepGroup(SenderGroup):
     ) -> tuple[list[list[FastMachine]], list[FastMachine]]:
         """Apply a message to machines; return those in lockstep that wait for the same by group, and the others in lockstep.
 
-        Those to be called singly are added to `called`.
-
-        `before` is position, time of the last message and number of duplicates of the group before the message.
+        Those to be called singly are added to `called`. `before` is position, time of the last message and duplicates of the
+        group before the message.
         """
         unchanged, attentive, advanced, others = self._apply_batch(groups, message, now, self)
         for machine in others:
@@ -422,7 +415,6 @@ class LockstepGroup(SenderGroup):
         self._lacking.clear()
         self._waiting.clear()
         self._quiet.clear()
-        self._kept = []
         self._overhearers.clear()
 
     def _update(self, machine: FastMachine) -> None:

@@ -13,10 +13,10 @@ from protocols.norm.backoff import NEVER
 from protocols.norm.fast.messages import FastData, FastFlush, is_indexed
 from protocols.norm.fast.nack_log import MOST_BLOCKS, FastNackProcess
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
-from protocols.norm.maps import NONE, BlockBitmaps
-from protocols.norm.messages import Nack
-from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, is_covered
-from protocols.norm.position import TransmitPosition, is_before
+from protocols.norm.maps import NONE
+from protocols.norm.messages import Fti, Nack
+from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, Objects, is_covered
+from protocols.norm.position import Point, TransmitPosition, is_before
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.rx_object import RxObject
 
@@ -91,10 +91,8 @@ def _apply_content(groups: list[list[Any]], message: FastData, now: float, coord
     """Apply a repair or parity of content without bytes. Receivers in an unusual state come last."""
     answer: Applied = [], [], [], []
     by_group, attentive, advanced, rest = answer
-    key, block, reach, rewound = message.effect()
+    key, block, reach, _ = message.effect()
     next_state, number = message.next_state, message.symbol - message.block_length
-    noted = suppressed_to = None
-    is_rewind = is_covered_to = False
     for group in groups:
         unchanged: list[Any] = []
         by_group.append(unchanged)
@@ -110,18 +108,8 @@ def _apply_content(groups: list[list[Any]], message: FastData, now: float, coord
             fills = missing is not None and (missing.key == block or (missing.more is not None and block in missing.more))
             is_idle, backoff_end = False, NEVER
             if process is not None:
-                if process.noted is not noted:
-                    noted = process.noted
-                    is_rewind = rewound is not None and (rewound < noted if noted[0] == key else is_before(rewound, noted))
-                if is_rewind and rewound is not None:
-                    process.rewind(rewound, now)
                 backoff_end = process.backoff_end
-                if now < process.holdoff_end:
-                    # As `is_idle_before`; many are suppressed up to the same point.
-                    if process.suppressed_to is not suppressed_to:
-                        suppressed_to = process.suppressed_to
-                        is_covered_to = suppressed_to is not None and suppressed_to[0] == key and reach <= suppressed_to
-                    is_idle = suppressed_to is None or is_covered_to or now >= backoff_end
+                is_idle = now < process.holdoff_end and (process.suppressed_to is None or process.is_idle_before(reach, now))
                 if is_idle and not fills:
                     unchanged.append(machine)
                     continue
@@ -142,9 +130,9 @@ def _apply_content(groups: list[list[Any]], message: FastData, now: float, coord
     return answer
 
 
-def rewind(machines: list[Any], message: FastData, now: float, coordinator: Coordinator) -> None:
+def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> None:
     """`FastMachine.rewind` for the receivers of a sender: a hold-off may end."""
-    rewound = message.effect()[3]
+    rewound = message.effect()[3] if isinstance(message, FastData) else None
     noted, is_rewind = None, False
     for machine in machines:
         state: FastSenderState = machine.fast_state
@@ -158,20 +146,32 @@ def rewind(machines: list[Any], message: FastData, now: float, coordinator: Coor
             process.rewind(rewound, now)
 
 
+class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, int], int]]):
+    """By what a receiver overheard before: the same with one more NACK, its symbols by block, and how many may be parity.
+
+    Computed when it is looked up first; 0 symbols may be parity where more than symbols is requested.
+    """
+
+    def __init__(self, requested: RequestedRepairs, object_id: int, fti: Fti) -> None:
+        super().__init__()
+        self._requested, self._object_id, self._fti = requested, object_id, fti
+
+    def __missing__(self, known: RequestedRepairs | None) -> tuple[RequestedRepairs, dict[int, int], int]:
+        both, fti = self._requested if known is None else known.merged(self._requested), self._fti
+        found = self[known] = both, both.counts(self._object_id, fti), 0 if both.objects or both.blocks else fti.usable
+        return found
+
+
 def overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
     """`FastMachine.overhear_batch` of a NACK to the sender, which its other receivers may be about to send, too."""
     answer: Overheard = [], []
     attentive, others = answer
     has_echo = bool(nack.response_sec or nack.response_usec)
-    requested = origin = fti = None
-    indexed = False
-    boundary, key = position.tx_point, position.tx_point[0]
-    # By what was overheard before: the same with this NACK, the symbols of it by block, and how many may be parity.
-    merged: dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, int], int]] = {}
+    requested = origin = fti = merged = None
+    indexed, boundary, key = False, position.tx_point, position.tx_point[0]
     for machine in machines:
         state: FastSenderState = machine.fast_state
-        process, response, objects = state.nack_process, state.probe_response, state.objects
-        item = objects.item
+        process, response, objects, item = state.nack_process, state.probe_response, state.objects, state.objects.item
         if (
             (requested is None or state.origin is not origin or objects.key != key)
             or (not isinstance(process, FastNackProcess) or item is None or process.log is not None)
@@ -184,33 +184,11 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
                 requested, origin, fti = state.requested_repairs(nack), state.origin, None
         elif now < process.backoff_end and process.suppressed_to is None and process.fruitless < STUBBORN:
             # As `SenderState.overhear`; nearly all have overheard the same before.
-            if item.fti is not fti:
-                state.position, fti, merged = position, item.fti, {}
+            if item.fti is not fti or merged is None:
+                state.position, fti, merged = position, item.fti, _Merged(requested, key, item.fti)
                 boundary, indexed = state.boundary(), is_indexed(fti)
-            known = process.overheard
-            if known not in merged:
-                overheard = requested if known is None else known.merged(requested)
-                usable = 0 if overheard.objects or overheard.blocks else fti.usable
-                merged[known] = overheard, overheard.counts(key, fti), usable
-            overheard, counts, usable = merged[known]
-            process.overheard = overheard
-            missing = item.missing_symbols
-            if usable and missing is not None and missing.key < boundary[1]:
-                # Parity repairs it: usually the first incomplete block decides.
-                heard = 0 if item.parity is None else item.parity.get(missing.key, 0)
-                count = counts[missing.key]
-                if count < missing.item.bit_count() - heard.bit_count():
-                    attentive.append(machine)
-                    continue
-                is_enough: bool | None = None
-                if heard.bit_length() + count <= usable and not (
-                    item.missing_blocks or (item.wants_info and item.info is None)
-                ):
-                    more = missing.more
-                    is_enough = more is None or _is_enough(counts, more, item.parity, boundary[1], usable)
-            else:
-                is_enough = None
-            if is_covered(objects, boundary, overheard, MOST_COMPARED) if is_enough is None else is_enough:
+            process.overheard, counts, usable = merged[process.overheard]
+            if _is_covered(objects, item, boundary, process.overheard, counts, usable):
                 state.position, state.last_heard = position, last_heard
                 process.suppress(boundary)
                 state.note_suppression(process)
@@ -222,18 +200,23 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
     return answer
 
 
-def _is_enough(
-    counts: dict[int, int], missing: dict[int, int], parity: BlockBitmaps | None, end: int, usable: int
-) -> bool | None:
-    """Return whether so many parity symbols by block repair all that is missing before `end`; None if that is not simple."""
-    for block, mask in missing.items():
-        if block < end:
-            count, heard = counts[block], 0 if parity is None else parity.get(block, 0)
-            if count < mask.bit_count() - heard.bit_count():
-                return False
-            if heard.bit_length() + count > usable:
-                return None
-    return True
+def _is_covered(
+    objects: Objects, item: RxObject, boundary: Point, asked: RequestedRepairs, counts: dict[int, int], usable: int
+) -> bool:
+    """As `is_covered` for the object that is being sent; parity never sent, the usual case, is compared by `counts`."""
+    missing, parity, end = item.missing_symbols, item.parity, boundary[1]
+    is_usual = bool(usable and end) and not item.missing_blocks and not (item.wants_info and item.info is None)
+    if is_usual and missing is not None and (missing.more is None or len(missing.more) < MOST_BLOCKS):
+        for block, mask in ((missing.key, missing.item),) if missing.more is None else missing.items():
+            if block < end:
+                count, heard = counts[block], 0 if parity is None else parity.get(block, 0)
+                if count < mask.bit_count() - heard.bit_count():
+                    return False
+                if heard.bit_length() + count > usable:
+                    break
+        else:
+            return True
+    return is_covered(objects, boundary, asked, MOST_COMPARED)
 
 
 def list_waiting(

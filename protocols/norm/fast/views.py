@@ -59,7 +59,6 @@ class NormFollower(FastMachine):
     @staticmethod
     def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> None:
         """Note that the sender rewound."""
-        assert isinstance(message, FastData)
         rewind(machines, message, now, coordinator)
 
     @staticmethod

@@ -121,6 +121,8 @@ def test_the_results_are_those_of_the_strict_engine(
             "grtt": 0.3,
             "gsize": 10,
         },
+        # A receiver that loses one repair of several is asked at each of the next, until one changes something for it.
+        {"seed": 6000094, "receivers": 4, "loss": "30%", "block": 4, "parity": 3, "backoff": 0, "grtt": 0.005, "gsize": 100},
         # A receiver that is asked at every NACK is also found by what it lacks.
         {
             "seed": 1000041,
