@@ -56,7 +56,7 @@ class LockstepGroup(SenderGroup):
         self._duplicates = 0
         self._diverged: list[FastMachine] = list(self._members)
         # In lockstep, but called when a message concerns them: incomplete machines by what they lack, and either by what else
-        # they wait for or until when they are quiet. Those that lost a visible message are called at the next one besides, and
+        # they wait for or until when they are quiet. Those that lost a visible message are in `_waiting[None]`, and
         # attentive ones at feedback. Machines that have left the group since are skipped.
         self._lacking = PartIndex()
         self._waiting: dict[Any, list[FastMachine]] = {}
