@@ -1,6 +1,6 @@
 """Runs: several messages that a host sends or receives in one batch of packets."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ __all__ = ["Run"]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Run(Message, ABC):
+class Run(Message):
     """Several messages that travel in packets of their own, in this order: what a host sends or receives by one system call.
 
     A run means the same as its messages one by one.
