@@ -16,7 +16,9 @@ from experiments.commands.options import (
     Iface,
     Json,
     KeyFile,
+    Metrics,
     NodeId,
+    Stats,
     check_node,
     norm_config,
     seconds,
@@ -27,6 +29,7 @@ from experiments.running.authentication import node_codec, refusals, refusals_to
 from experiments.running.folder import Folder, Stored
 from experiments.running.hashing import digest_of
 from experiments.running.live import Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.names import safe_name
 from experiments.running.program import Node, ReceiverProgram
 from protocols import machine
@@ -52,6 +55,8 @@ def recv(
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files of the same name.")] = False,
+    stats: Stats = None,
+    metrics: Metrics = None,
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
@@ -63,6 +68,7 @@ def recv(
     View.of(brief=brief, as_json=as_json)
     check_node(node)
     longest = seconds("--timeout", timeout)
+    wanted = WantedStatistics.of(stats, metrics)
     norm, config = protocol("norm"), norm_config(key_file=str(key_file or ""))
     with live(node_codec(norm, config)(), group, iface, 1, secrets.randbits(64)) as session:
         stored: list[Stored] = []
@@ -70,7 +76,8 @@ def recv(
         # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
         config = replace(config, join="end" if folder.resumed else "middle")
         place = Node(norm, config, node or own_node(session), machine.Group(group))
-        return _Receiving(session, place, folder, stored, count=count, brief=brief, as_json=as_json).run(longest)
+        receiving = _Receiving(session, place, folder, stored, wanted, count=count, brief=brief, as_json=as_json)
+        return receiving.run(longest)
 
 
 def own_node(session: Live) -> int:
@@ -86,12 +93,15 @@ class _Receiving:
         node: Node,
         folder: Folder,
         stored: list[Stored],
+        wanted: WantedStatistics,
         *,
         count: int | None,
         brief: bool,
         as_json: bool,
     ) -> None:
         self.session = session
+        self.wanted = wanted
+        self.measures = node.protocol.measures
         self.count = count
         self.stored = stored
         self.folder = folder
@@ -99,14 +109,15 @@ class _Receiving:
         self.names: dict[tuple[int, int], str] = {}
         """(sender, object id) -> name of an unfinished file, as far as known."""
         self.program = ReceiverProgram(node, folder.sink, count, self._on_event)
-        self.says = TransferReporter("receiving", as_json, self._measure, brief=brief)
+        self.says = TransferReporter("receiving", as_json, self._measure, brief=brief, bar=wanted.interval is None)
 
     def run(self, timeout: float) -> int:
         try:
             with self.says:
                 self._tell_removed()
                 self.session.every(0.2, self._tick)
-                ending = self.session.play(self.program, timeout)
+                with self.wanted.told(self.session, self.measures, as_json=self.says.as_json) as self.says.statistics:
+                    ending = self.session.play(self.program, timeout)
                 unfinished = len(self.folder.unfinished)
                 self.folder.remove_unfinished()
                 self.session.wait(lambda: not self.stored or self.stored[-1].digest.done())

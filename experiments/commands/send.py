@@ -8,13 +8,26 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.options import Brief, Group, Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
+from experiments.commands.options import (
+    Brief,
+    Group,
+    Iface,
+    Json,
+    KeyFile,
+    Metrics,
+    NodeId,
+    Stats,
+    check_node,
+    norm_config,
+    seconds,
+)
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
 from experiments.running.authentication import node_codec, refusals, refusals_told
 from experiments.running.files import FileSource
 from experiments.running.hashing import Hasher
 from experiments.running.live import FINISHED, Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.open_files import OpenFiles
 from experiments.running.program import Job, Node, SenderProgram
 from protocols import machine
@@ -57,6 +70,8 @@ def send(
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
@@ -83,18 +98,30 @@ def send(
     View.of(brief=brief, as_json=as_json)
     check_node(node)
     longest = seconds("--timeout", timeout)
+    wanted = WantedStatistics.of(stats, metrics)
     opened = OpenFiles()
     sources = [FileSource(path, opened) for path in files]
     norm = protocol("norm")
     with live(node_codec(norm, config)(), group, iface, ttl, secrets.randbits(64)) as session:
         instance = secrets.randbelow(0xFFFF) + 1
         place = Node(norm, config, node or session.address_number, machine.Group(group), instance)
-        return _Sending(session, place, sources, brief=brief, as_json=as_json).run(longest)
+        return _Sending(session, place, sources, wanted, brief=brief, as_json=as_json).run(longest)
 
 
 class _Sending:
-    def __init__(self, session: Live, node: Node, sources: list[FileSource], *, brief: bool, as_json: bool) -> None:
+    def __init__(
+        self,
+        session: Live,
+        node: Node,
+        sources: list[FileSource],
+        wanted: WantedStatistics,
+        *,
+        brief: bool,
+        as_json: bool,
+    ) -> None:
         self.session = session
+        self.wanted = wanted
+        self.measures = node.protocol.measures
         self.config = node.config
         self.sources = sources
         self.failed: dict[int, str] = {}
@@ -102,14 +129,15 @@ class _Sending:
         self.refused_since: float | None = None
         jobs = [Job(0.0, Content(source, os.fsencode(source.path.name))) for source in sources]
         self.program = SenderProgram(node, jobs, self._on_event)
-        self.says = TransferReporter("sending", as_json, self._measure, brief=brief)
+        self.says = TransferReporter("sending", as_json, self._measure, brief=brief, bar=wanted.interval is None)
 
     def run(self, timeout: float) -> int:
-        begin, hasher = time.monotonic(), Hasher()
-        digests = [hasher.hash(source.open) for source in self.sources]
         with self.says:
             self.session.every(0.2, self._tick)
-            ending = self.session.play(self.program, timeout)
+            with self.wanted.told(self.session, self.measures, as_json=self.says.as_json) as self.says.statistics:
+                begin, hasher = time.monotonic(), Hasher()
+                digests = [hasher.hash(source.open) for source in self.sources]
+                ending = self.session.play(self.program, timeout)
             if ending.word == FINISHED:
                 self.session.wait(digests[-1].done, timeout - (time.monotonic() - begin))
             hasher.stop()

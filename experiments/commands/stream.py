@@ -9,10 +9,11 @@ import typer
 
 from experiments.commands.help import Command, Group
 from experiments.commands.options import Group as GroupOption
-from experiments.commands.options import Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
+from experiments.commands.options import Iface, Json, KeyFile, Metrics, NodeId, Stats, check_node, norm_config, seconds
 from experiments.commands.recv import own_node
 from experiments.running.authentication import node_codec
 from experiments.running.live import live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.program import Node
 from experiments.running.standard_streams import PipeReader, PipeWriter
 from experiments.running.stream_programs import StreamReceivingProgram, StreamSendingProgram
@@ -59,6 +60,8 @@ def send(
     grtt: Annotated[str, typer.Option(help="Initial estimate of the group round-trip time.", metavar="TIME")] = "50ms",
     ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
     timeout: Timeout = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> int:
     """Send standard input as a stream, until its end.
@@ -70,6 +73,7 @@ def send(
     )
     check_node(node)
     longest = seconds("--timeout", timeout)
+    wanted = WantedStatistics.of(stats, metrics)
     settings = StreamSettings(_size("--buffer", buffer), b"", push)
     norm = protocol("norm")
     with live(node_codec(norm, config)(), group, iface, ttl, secrets.randbits(64)) as session:
@@ -77,7 +81,8 @@ def send(
         program = StreamSendingProgram(
             place, by, settings, lambda take: PipeReader(session.loop, sys.stdin.fileno(), take), session.stop
         )
-        ending = session.play(program, longest)
+        with wanted.told(session, norm.measures, as_json=as_json, out=sys.stderr):
+            ending = session.play(program, longest)
         counts = program.machine.counts() if program.machine else {}
     ok = program.finished()
     word = "sent, reception not confirmed" if ok else program.failure or ending.word
@@ -96,6 +101,8 @@ def recv(
     by: By = "line",
     count: Annotated[int | None, typer.Option(help="End after this number of streams.", min=1, metavar="N")] = None,
     timeout: Timeout = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> int:
     """Write received streams to standard output, until --count, --timeout or Ctrl-C; the summary goes to standard error.
@@ -106,6 +113,7 @@ def recv(
     config = norm_config(key_file=str(key_file or ""))
     check_node(node)
     longest = seconds("--timeout", timeout)
+    wanted = WantedStatistics.of(stats, metrics)
     norm, failed = protocol("norm"), []
     with live(node_codec(norm, config)(), group, iface, 1, secrets.randbits(64)) as session:
 
@@ -116,7 +124,8 @@ def recv(
         place = Node(norm, config, node or own_node(session), machine.Group(group))
         program = StreamReceivingProgram(place, by, count, session.stop)
         program.out = PipeWriter(session.loop, sys.stdout.fileno(), program.resume, fail)
-        ending = session.play(program, longest)
+        with wanted.told(session, norm.measures, as_json=as_json, out=sys.stderr):
+            ending = session.play(program, longest)
     ok = not failed and not program.gaps and program.ended >= (count or 1)
     word = "received" if ok else f"{program.gaps} gaps" if program.gaps else ending.word
     if failed:
