@@ -286,10 +286,10 @@ class LockstepGroup(SenderGroup):
     def _take_concerned(
         self, message: FastMessage, now: float
     ) -> tuple[list[list[FastMachine]], list[Any], list[list[FastMachine]]]:
-        """Return the machines that a message concerns, apart from what it brings; most are removed from where they are listed.
+        """Return the machines that a message concerns, most of which are removed from where they are listed.
 
-        First those in `waiting[None]`; then what others wait for, and those by
-        it. A last group may be quiet machines.
+        First come those that lost a visible message before; then what others wait for, and those that wait for it, group by
+        group. Quiet machines may be a last group.
         """
         waiting, rewinds = self._waiting, message.rewinds()
         quiet = self._quiet.machines() if rewinds else []
