@@ -10,7 +10,7 @@ from protocols.events import Event, ObjectReceived
 if TYPE_CHECKING:
     from experiments.session.incoming_stream import IncomingStream
 
-__all__ = ["ContentReceived", "ContentRefused", "Delivery", "StreamOpened"]
+__all__ = ["ContentReceived", "Delivery", "ObjectRefused", "StreamOpened"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class StreamOpened(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ContentRefused(Event):
+class ObjectRefused(Event):
     """An object is not received, or no longer: there is no room for `size` bytes, or its file can't be stored."""
 
     sender: int

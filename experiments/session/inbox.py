@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from experiments.running.folder import FileSink, Folder
 from experiments.session.boundaries import Boundary
-from experiments.session.events import ContentReceived, ContentRefused, StreamOpened
+from experiments.session.events import ContentReceived, ObjectRefused, StreamOpened
 from experiments.session.incoming_stream import IncomingStream
 from experiments.session.memory_objects import MemoryObject, MemoryObjects
 from experiments.session.waiting import Changes
-from protocols.events import Event, ObjectAborted, ObjectReceived, ObjectsAborted
+from protocols.events import Event, ObjectAborted, ObjectOpened, ObjectReceived, ObjectsAborted
 from protocols.machine import Offer, Sink
 
 __all__ = ["Inbox"]
@@ -22,16 +22,23 @@ MOST_STREAMS = 64
 
 
 class Inbox:
-    """Takes what the receiver offers and tells; files go to `folder`, if there is one, other objects to memory.
+    """Takes what the receiver offers and tells; files go to `folder`, if there is one, others only without `files_only`.
 
     `told` is called with every event at once. Without it events wait until the program reads them by `next`. `resume` tells
     the machine that a stream has room again, `give_up` that an object is not stored any more.
     """
 
     def __init__(
-        self, folder: Folder | None, memory: int, boundary: Boundary, told: Callable[[Event], None] | None = None
+        self,
+        folder: Folder | None,
+        memory: int,
+        boundary: Boundary,
+        told: Callable[[Event], None] | None = None,
+        *,
+        files_only: bool = True,
     ) -> None:
         self.folder = folder
+        self._files_only = files_only
         self._memory = MemoryObjects(memory)
         self._boundary = boundary
         self._told = told
@@ -46,6 +53,9 @@ class Inbox:
         self.give_up: Callable[[Offer, str], None] = lambda offer, reason: None
         self.dropped = self.objects = self.octets = self.lost = 0
         """Events that were dropped; objects received, their bytes, and objects that will not be completed."""
+        self.first_at: float | None = None
+        self.last_at: float | None = None
+        """Seconds of the session at which the first object began and the last one was complete."""
 
     async def next(self) -> Event:
         """Wait for the next event. Raises the error with which the session ended."""
@@ -61,9 +71,10 @@ class Inbox:
 
     def accept(self, offer: Offer) -> Sink | None:
         """Return the sink of an offered object; None, with an event that follows, when there is no room for it."""
-        sink = self._folder_sink(offer) if offer.is_file and self.folder is not None else self._memory.sink(offer)
+        to_folder = self.folder is not None and (offer.is_file or not self._files_only)
+        sink = self._folder_sink(offer) if to_folder else self._memory.sink(offer)
         if isinstance(sink, str):
-            self._later.append(ContentRefused(offer.sender, offer.object_id, offer.size, sink))
+            self._later.append(ObjectRefused(offer.sender, offer.object_id, offer.size, sink))
             return None
         self._sinks[offer.sender, offer.object_id] = sink
         return sink
@@ -78,12 +89,15 @@ class Inbox:
         self._later.append(StreamOpened(offer.sender, offer.object_id, stream))
         return stream
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: Event, now: float) -> None:
         """Take an event of the machines."""
         self.settle()
         if isinstance(event, ObjectReceived):
+            self.last_at = now
             self._received(event)
         else:
+            if isinstance(event, ObjectOpened) and self.first_at is None:
+                self.first_at = now
             if isinstance(event, (ObjectAborted, ObjectsAborted)):
                 self._note_lost(event)
             self.tell(event)
@@ -93,7 +107,7 @@ class Inbox:
         """Tell what was offered, tell the machine what was given up, and let the folder rest; call it now and then."""
         while self._later:
             event = self._later.popleft()
-            self.lost += isinstance(event, ContentRefused)
+            self.lost += isinstance(event, ObjectRefused)
             self.tell(event)
         while self._memory.given_up:
             self.give_up(*self._memory.given_up.popleft())

@@ -1,10 +1,10 @@
 """A received stream as a file: bytes, lines or messages, with back-pressure to the protocol."""
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from experiments.session.boundaries import LENGTH, Boundary, MessageCutter
+from experiments.session.waiting import Changes
 from protocols.errors import TransferError
 
 __all__ = ["IncomingStream"]
@@ -36,8 +36,7 @@ class IncomingStream:
         self._waiting = 0
         self._is_full = self._is_lost = False
         self._ended = False
-        self._failure: Exception | None = None
-        self._arrival: asyncio.Future[None] | None = None
+        self._changes = Changes()
 
     # -- what programs use -----------------------------------------------------------------------------------------
 
@@ -46,15 +45,22 @@ class IncomingStream:
 
         TransferError when the sender gave the stream up, or the session ended.
         """
-        while not self._pieces:
-            if self._ended:
-                return None
-            if self._failure is not None:
-                raise TransferError(str(self._failure)) from self._failure
-            await self._arrive()
+        if not await self._some():
+            return None
         piece = self._pieces.popleft()
         self._taken(len(piece))
         return piece[LENGTH:] if self._boundary == "message" else piece
+
+    async def receive_all(self) -> bytes:
+        """Wait for messages and return all that are here, as they were sent, with their lengths; b"" at the end.
+
+        TransferError as from `receive`.
+        """
+        await self._some()
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        self._taken(len(data))
+        return data
 
     async def read(self, n: int = -1) -> bytes:
         """Wait for bytes and return at most `n`; b"" at the end of the stream. With -1, all bytes until the end.
@@ -121,7 +127,7 @@ class IncomingStream:
             self._waiting += len(piece)
         self._is_full = self._waiting > _ROOM
         if found:
-            self._wake()
+            self._changes.changed()
         return self._is_full
 
     def skip(self) -> None:
@@ -137,7 +143,7 @@ class IncomingStream:
             self._waiting += len(rest)
         self.info = info
         self._ended = True
-        self._wake()
+        self._changes.changed()
 
     def abort(self) -> None:
         """End a stream that has no end."""
@@ -145,28 +151,21 @@ class IncomingStream:
 
     def fail(self, error: Exception) -> None:
         """Have the program get an error after what has arrived."""
-        if not self._ended and self._failure is None:
-            self._failure = error
+        if not self.is_over:
             self._cutter.rest()
-            self._wake()
+            self._changes.fail(error)
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more will arrive."""
-        return self._ended or self._failure is not None
+        return self._ended or self._changes.failure is not None
 
     # -- within ----------------------------------------------------------------------------------------------------
 
-    async def _arrive(self) -> None:
-        """Wait until something arrives; several tasks may."""
-        if self._arrival is None:
-            self._arrival = asyncio.get_running_loop().create_future()
-        await asyncio.shield(self._arrival)
-
-    def _wake(self) -> None:
-        if self._arrival is not None:
-            self._arrival.set_result(None)
-            self._arrival = None
+    async def _some(self) -> bool:
+        """Wait until something is here; return False at the end of the stream."""
+        await self._changes.until(lambda: self._pieces or self._ended)
+        return bool(self._pieces)
 
     def _give_back(self, piece: bytes) -> None:
         """Have a part of a message read next."""

@@ -31,6 +31,8 @@ class Outbox:
         self._streams: dict[int, OutgoingStream] = {}
         self._unsent = 0
         self._early: list[Event] | None = None
+        self._is_announced = True
+        """Whether receivers were told of all objects that failed."""
         self.changes = Changes()
 
     def submit(self, content: Content, name: str) -> Transmission:
@@ -77,7 +79,7 @@ class Outbox:
         """Wait for all objects and closed streams submitted so far. TransferError for failures that nobody was told of."""
         open_streams = {key for key, stream in self._streams.items() if not stream.is_closed}
         waiting = [item for item in self._pending if item.object_id not in open_streams]
-        await self.changes.until(lambda: all(item.is_over for item in waiting))
+        await self.changes.until(lambda: self._is_announced and all(item.is_over for item in waiting))
         if self._failed:
             failed, self._failed = self._failed, []
             raise TransferError("; ".join(f"{item.name}: {item.reason}" for item in failed))
@@ -112,6 +114,8 @@ class Outbox:
             self._settle(event.object_id, "failed", event.reason.removeprefix("source: "))
             self._streams.pop(event.object_id, None)
         elif isinstance(event, FlushCompleted):
+            self._is_announced = True
+            self.changes.changed()
             for item in [item for item in self._pending if item.state == "sent"]:
                 self._settle(item.object_id, "done")
 
@@ -139,6 +143,7 @@ class Outbox:
         item.state, item.reason = state, reason
         if state == "failed":
             self._failed.append(item)
+            self._is_announced = False
             del self._under_way[object_id]
         if item.is_over:
             self._pending.pop(item, None)

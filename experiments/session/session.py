@@ -54,20 +54,21 @@ class Session:
         sends: bool = True,
         receives: bool = True,
         folder: Folder | None = None,
+        files_only: bool = True,
         memory: int = MEMORY,
         boundary: Boundary = "message",
         told: Callable[[Event], None] | None = None,
     ) -> None:
-        """`told` gets every event at once, which then does not wait for `async for`; it must not raise."""
+        """`files_only`: the folder gets files, and memory other objects. `told` gets every event in place of `async for`."""
         self._membership = membership
         self._sends, self._receives = sends, receives
         self._boundary: Boundary = boundary
-        self._inbox = Inbox(folder, memory, boundary, told)
+        self._inbox = Inbox(folder, memory, boundary, told, files_only=files_only)
         self._outbox: Outbox | None = None
         self._opened = OpenFiles()
         self._is_closed = False
         self._failure: Exception | None = None
-        self._receiver: Machine | None = None
+        self._machine: Machine | None = None
         self._loop: GuardedLoop
         self.host: UdpHost
         """The host, from the beginning of the block on; its counters can be read after the end."""
@@ -129,13 +130,13 @@ class Session:
         else:
             machine = receiver(host)
             self._prepare(None, machine)
+        self._machine = machine
         host.run(machine, self._on_event, self._inbox.accept)
         self._look()
 
     def _prepare(self, sender: Sender | None, receiver: Machine | None) -> None:
         if sender is not None:
             self._outbox = Outbox(self.host, sender, self.node)
-        self._receiver = receiver
         if isinstance(receiver, StreamReceiver):
             receiver.accept_streams(self._inbox.accept_stream)
             self._inbox.resume = partial(self.host.call, receiver.resume_stream)
@@ -205,10 +206,14 @@ class Session:
 
     # -- state -----------------------------------------------------------------------------------------------------
 
+    def counts(self) -> dict[str, int]:
+        """Return the counters of the machines (docs/protocols.md); none before the block begins."""
+        return {} if self._machine is None else self._machine.counts()
+
     def statistics(self) -> dict[str, Any]:
         """Return counters of the machines and of the host, and what waits here."""
         return {
-            **self.host.counters(),
+            **self.counts(),
             **self.host.faults,
             "objects_received": self._inbox.objects,
             "bytes_received": self._inbox.octets,
@@ -231,7 +236,7 @@ class Session:
         if isinstance(event, ObjectAborted) and event.sender == self.node:
             self._inbox.tell(event)
         else:
-            self._inbox.on_event(event)
+            self._inbox.on_event(event, self.host.now)
 
     def _look(self) -> None:
         """Settle now and then what no event leads to."""
