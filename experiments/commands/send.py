@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from experiments.commands.options import Brief, Group, Iface, Json, KeyFile, NodeId, membership, norm_config, seconds
+from experiments.commands.send_folder import send_folder
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
 from experiments.running.authentication import refusals, refusals_told
@@ -19,7 +20,7 @@ from experiments.running.open_files import OpenFiles
 from experiments.session.membership import Membership
 from experiments.session.session import Session
 from experiments.session.transmission import Transmission
-from protocols.errors import TransferError
+from protocols.errors import TransferError, UsageError
 from protocols.events import ObjectAborted
 from protocols.machine import Content, Event
 from topologies.units import format_duration, format_rate, format_size
@@ -36,7 +37,9 @@ PATIENCE = 2.0
 
 def send(
     *,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files to send, in this order.", show_default=False)],
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE...]", help="Files to send, in this order.", show_default=False)
+    ] = None,
     group: Group,
     iface: Iface = None,
     node: NodeId = None,
@@ -58,10 +61,21 @@ def send(
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
+    watch: Annotated[
+        Path | None,
+        typer.Option("--watch", help="Send what appears in a folder, each file once.", metavar="DIR", show_default=False),
+    ] = None,
+    then: Annotated[
+        str, typer.Option("--then", help="With --watch: run this after each file, its path is $1.", metavar="COMMAND")
+    ] = "",
+    state: Annotated[
+        Path | None,
+        typer.Option("--state", help="With --watch: what was sent.  (default: DIR/.mcastlab-sent.json)", metavar="FILE"),
+    ] = None,
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
-    """Send files to a multicast group by NORM, until no receiver requests repairs.
+    """Send files to a multicast group by NORM, until no receiver requests repairs; or what appears in a folder, for ever.
 
     Receivers do not confirm what they have. Exit code 0: all files were sent and flushed; 1: a file could not be sent or was
     changed meanwhile, no packet went out, or --timeout expired; 2: bad input.
@@ -84,6 +98,14 @@ def send(
     View.of(brief=brief, as_json=as_json)
     place = membership(config, group, iface, node, ttl=ttl, derive=int)
     longest = seconds("--timeout", timeout)
+    if watch is not None:
+        if files:
+            raise UsageError(f"FILE: value {str(files[0])!r} is not allowed; none with --watch")
+        return send_folder(place, watch, state, then, longest, brief=brief, as_json=as_json)
+    if not files:
+        raise UsageError("FILE: is missing; at least one, or --watch DIR")
+    if then or state:
+        raise UsageError(f"{'--then' if then else '--state'}: is not allowed; only with --watch")
     opened = OpenFiles()
     sources = [FileSource(path, opened) for path in files]
     with live() as runner:

@@ -66,7 +66,8 @@ class Session:
         self._inbox = Inbox(folder, memory, boundary, told, files_only=files_only)
         self._outbox: Outbox | None = None
         self._opened = OpenFiles()
-        self._is_closed = False
+        self.is_closed = False
+        """Whether the block has ended, or the session has failed."""
         self._failure: Exception | None = None
         self._machine: Machine | None = None
         self._loop: GuardedLoop
@@ -96,7 +97,7 @@ class Session:
     ) -> None:
         """Wait until everything is sent if the block ended normally, then leave the group and close the sockets."""
         try:
-            if kind is None and not self._is_closed:
+            if kind is None and not self.is_closed:
                 await self._finish()
         finally:
             self._close()
@@ -160,9 +161,12 @@ class Session:
         return await self._send(Content(InMemory(bytes(data)), info, is_file=False), f"object of {len(data)} bytes")
 
     async def _send(self, content: Content, name: str) -> Transmission:
-        outbox = self._sending()
-        await outbox.room()
-        return outbox.submit(content, name)
+        await self.room()
+        return self.submit(content, name)
+
+    async def room(self) -> None:
+        """Wait until few enough objects wait to be sent. TransferError when the session ends."""
+        await self._sending().room()
 
     def submit(self, content: Content, name: str) -> Transmission:
         """Queue an object at once, however many wait. UsageError when the protocol can't carry it."""
@@ -224,7 +228,7 @@ class Session:
     # -- within ----------------------------------------------------------------------------------------------------
 
     def _sending(self) -> Outbox:
-        if self._is_closed:
+        if self.is_closed:
             raise self._ended()
         if self._outbox is None:
             raise UsageError("this session only receives; send=True lets it send")
@@ -255,9 +259,9 @@ class Session:
 
     def _close(self) -> None:
         """Close everything that is open; what waits raises."""
-        if self._is_closed:
+        if self.is_closed:
             return
-        self._is_closed = True
+        self.is_closed = True
         error = self._ended()
         error.__cause__ = self._failure
         if self._outbox is not None:
