@@ -49,7 +49,7 @@ class LockstepGroup(SenderGroup):
     def __init__(self, machines: list[Any]) -> None:
         super().__init__()
         # By index, and those that take part.
-        self._machines: list[FastMachine] = machines
+        self._machines: list[FastMachine | None] = machines
         self._members: list[FastMachine] = [each for each in machines if each is not None] if None in machines else machines
         kind = type(self._members[0])
         self._receive_batch: Callable[..., None] = kind.receive_batch
@@ -138,10 +138,11 @@ class LockstepGroup(SenderGroup):
         self.defer([(burst, nth, number, heard, lost_by)])
 
     def _at(self, indices: Sequence[int]) -> list[FastMachine]:
-        machines = self._machines
-        if self._members is machines:
-            return [machines[index] for index in indices]
-        return [machine for index in indices if (machine := machines[index]) is not None]
+        members = self._members
+        if members is self._machines:
+            return [members[index] for index in indices]
+        found = [self._machines[index] for index in indices]
+        return [machine for machine in found if machine is not None]
 
     # -- deferred losses -------------------------------------------------------------------------------------------
 

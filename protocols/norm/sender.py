@@ -3,30 +3,23 @@
 Order of transmission: repairs before new content, the lowest object, block and symbol first.
 """
 
-from collections import deque
-from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import Final
 
-from protocols.batches import Background
-from protocols.errors import UsageError
-from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
-from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
+from protocols.events import FlushCompleted, ObjectSent
+from protocols.machine import Address, Group, Message, Packet, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.grtt import RTT_FLOOR, GrttEstimator
+from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.limits import RepairLimit
-from protocols.norm.message_factory import MessageFactory
-from protocols.norm.messages import FLAG_REPAIR, Ack, DataRun, Nack, NormMessage, Origin, Request, Squelch
-from protocols.norm.quantise import gsize_code, rate_code
+from protocols.norm.messages import FLAG_REPAIR, Ack, DataRun, Nack, NormMessage, Request, Squelch
+from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.tx_object import TxObject, check_content
-from protocols.norm.tx_stream import TxStream, check_stream
-from protocols.norm.window import IDS, Window
+from protocols.norm.sender_content import SenderContent
+from protocols.norm.tx_object import TxObject
+from protocols.norm.tx_stream import TxStream
 from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
 from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
-from protocols.serial import before
-from protocols.stream import Flush, StreamSettings, StreamVacant
 
 __all__ = ["NormSender"]
 
@@ -42,79 +35,54 @@ LATEST_CLOCK: Final = 1 << 50
 """Microseconds that a random clock may be ahead at time 0; its seconds have 32 bits on the wire."""
 
 
-class NormSender(Sender):
+class NormSender(SenderContent):
     """Sends objects to a group. `node` is its 32-bit id, `instance` changes with every restart.
 
-    The methods `_make_factory`, `_make_object`, `_catch_up`, `_invalidate` and `_settle_feedback` are hooks for subclasses.
+    The methods `_catch_up`, `_invalidate` and `_settle_feedback` are hooks for subclasses, and those of `SenderContent`.
     """
 
     __slots__ = (
         "_acks_received",
         "_aggregate_at",
-        "_background",
         "_busy",
         "_cc_sequence",
         "_clear",
         "_clock_offset",
-        "_config",
         "_data_sent",
-        "_factory",
-        "_failed",
-        "_flush_at",
-        "_flushes",
         "_flushes_sent",
         "_full",
         "_group",
-        "_grtt",
         "_holdoff",
         "_limit",
         "_most",
         "_nacks_received",
-        "_next_id",
         "_objects_sent",
         "_overhead",
         "_probe_at",
         "_probe_next",
         "_probed",
         "_probes_sent",
-        "_repairs",
         "_repairs_sent",
-        "_squelch",
         "_squelched",
         "_squelches_sent",
-        "_streams",
-        "_unsent",
-        "_window",
     )
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> None:
-        super().__init__(ports)
-        self._config = config
+        super().__init__(ports, config, node, instance)
         self._group = group
         self._overhead = AUTH_SIZE if config.key_file else 0
-        self._grtt = GrttEstimator(config)
-        self._factory = self._make_factory(Origin(node, instance, self._grtt.code, config.backoff, gsize_code(config.gsize)))
-        self._window = Window(config)
-        self._unsent: deque[TxObject] = deque()
-        self._repairs: list[TxObject] = []
-        # The streams in the window or its backlog.
-        self._streams: dict[int, TxStream] = {}
-        self._next_id = 0
         self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
         # Who has heard no probe can't guess a clock that begins at a random time.
         self._clock_offset = CLOCK_OFFSET if self._limit is None else CLOCK_OFFSET + round(ports.rng.uniform() * LATEST_CLOCK)
         self._clear = 0.0
         self._most = 1
-        self._background: Background | None = None
         self._busy = self._full = False
-        self._aggregate_at = self._flush_at = self._probe_at = inf
+        self._aggregate_at = self._probe_at = inf
         self._holdoff = -inf
-        self._flushes, self._probed = 0, -1
+        self._probed = -1
         self._probe_next = inf
         self._cc_sequence = 0
-        self._squelch: set[int] | None = None
         self._squelched: TxStream | None = None
-        self._failed = False
         self._data_sent = self._repairs_sent = self._objects_sent = self._flushes_sent = self._probes_sent = 0
         self._squelches_sent = self._nacks_received = self._acks_received = 0
 
@@ -127,83 +95,6 @@ class NormSender(Sender):
         if self._config.probing != "none":
             self._probe_at = now
         self._schedule()
-
-    def submit(self, content: Content, now: float) -> int:
-        """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
-        check_content(content, self._config)
-        return self._queue(self._make_object(self._next_id, content), now)
-
-    def _queue(self, item: TxObject, now: float) -> int:
-        """Give an object the next id; it is sent when the window has room for it."""
-        self._next_id = (self._next_id + 1) % IDS
-        item.background = self._background
-        self._window.backlog.append(item)
-        self._admit(now)
-        self._schedule()
-        return item.object_id
-
-    def open_stream(self, settings: StreamSettings, now: float) -> int:
-        """Begin a stream. UsageError when NORM can't carry it."""
-        check_stream(settings, self._config)
-        item = TxStream(self._next_id, settings, self._config, self._factory.origin.source_id)
-        self._streams[item.object_id] = item
-        return self._queue(item, now)
-
-    def write_stream(self, object_id: int, data: bytes, starts: Sequence[int], now: float) -> int:
-        """Take bytes of a stream; return how many. Raises UsageError if it is not open, as all that follow."""
-        item = self._stream(object_id)
-        taken = item.write(data, starts, now, self._rest)
-        self._continue(item)
-        return taken
-
-    def flush_stream(self, object_id: int, mode: Flush, now: float) -> None:
-        """Send what does not fill a segment; "active": and FLUSH behind it."""
-        item = self._stream(object_id)
-        if mode != "none":
-            item.flush()
-        if mode == "active":
-            item.mark_flush()
-            self._flushes, self._flush_at = 0, inf
-        self._continue(item)
-
-    def close_stream(self, object_id: int, graceful: bool, now: float) -> None:
-        """End a stream behind its last byte, or drop it: then receivers that miss something get a SQUELCH."""
-        item = self._stream(object_id)
-        if not graceful and object_id in self._window.objects:
-            self._drop(item)
-        elif not graceful:
-            self._window.backlog.remove(self._streams.pop(object_id))
-        elif item.close(now, self._rest):
-            self._flushes, self._flush_at = 0, inf
-        else:
-            item.is_waiting = True
-        self._continue(item)
-
-    def _stream(self, object_id: int) -> TxStream:
-        item = self._streams.get(object_id)
-        if item is None or not item.is_open or item.is_closing:
-            raise UsageError(f"object {object_id} is not an open stream")
-        return item
-
-    def _continue(self, item: TxStream) -> None:
-        """Send what a stream has to send."""
-        if item.unsent and item.object_id in self._window.objects and item not in self._unsent:
-            later = [place for place, other in enumerate(self._unsent) if before(item.object_id, other.object_id)]
-            self._unsent.insert(later[0] if later else len(self._unsent), item)
-        self._schedule()
-
-    def _offer_room(self, now: float) -> bool:
-        """Tell applications that wait for room in a stream that there is some, or end it; return whether one has ended."""
-        has_ended = False
-        for item in self._streams.values():
-            if item.is_waiting and item.vacant_at(self._rest) <= now:
-                item.is_waiting = False
-                if not item.is_closing:
-                    self.ports.notify(StreamVacant(item.object_id))
-                elif item.close(now, self._rest):
-                    self._flushes, self._flush_at, has_ended = 0, inf, True
-                    self._continue(item)
-        return has_ended
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process feedback for this sender and instance; a sender ignores everything else."""
@@ -243,10 +134,6 @@ class NormSender(Sender):
         """Send up to `most` source symbols of a block as one run."""
         self._most = most
 
-    def compute_in(self, background: Background) -> None:
-        """Encode parity in another thread before it is sent."""
-        self._background = background
-
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
         names = [f"{name}_sent" for name in SENT] + [f"{name}_received" for name in HEARD]
@@ -266,11 +153,6 @@ class NormSender(Sender):
         if to != (origin.source_id, origin.instance_id) or len(data) > self._config.segment + NACK_OVERHEAD:
             return False
         return self._limit is None or not is_nack(data) or self._limit.has_nacks(source, now, self._grtt.advertised)
-
-    def held(self) -> dict[str, tuple[int, int]]:
-        """Return the objects kept for repair, and the most blocks kept of a stream."""
-        blocks = max([(stream.held, stream.capacity) for stream in self._streams.values()], default=(0, 0))
-        return {"objects in the window": (len(self._window.objects), self._config.cache_max), "stream blocks": blocks}
 
     @property
     def grtt(self) -> float:
@@ -366,21 +248,6 @@ class NormSender(Sender):
         return limit.admits(source, now, self._grtt.advertised, is_idle)
 
     # -- sending ---------------------------------------------------------------------------------------------------
-
-    @property
-    def _rest(self) -> float:
-        """Seconds for which what was sent or requested is kept for repairs."""
-        return self._config.flow * (self._config.backoff + 1) * self._grtt.advertised
-
-    def _admit(self, now: float) -> None:
-        for purged, admitted in self._window.admit(now, self._rest):
-            if purged is not None:
-                self._streams.pop(purged.object_id, None)
-                self.ports.notify(ObjectPurged(purged.object_id))
-            elif admitted is not None:
-                if admitted.unsent:
-                    self._unsent.append(admitted)
-                self._flushes, self._flush_at = 0, inf
 
     def _transmit(self, now: float) -> None:
         """Send until the rate is used up, nothing is due or the network is full."""
@@ -488,24 +355,6 @@ class NormSender(Sender):
         due = (item.active_at - self._clear) * self._config.rate / (header_size(item.fti) + item.partition.segment)
         return min(self._most, 1 + int(due), self._factory.most)
 
-    def _fail(self, item: TxObject, reason: str) -> None:
-        """Drop an object whose source can't be read; receivers that request it get a SQUELCH.
-
-        Nothing behind the last object would make them request it, so that one is squelched unrequested.
-        """
-        self._drop(item)
-        self.ports.notify(ObjectAborted(self._factory.origin.source_id, item.object_id, f"source: {reason}"))
-
-    def _drop(self, item: TxObject) -> None:
-        """Remove an object from the window."""
-        if next(reversed(self._window.objects)) == item.object_id:
-            self._squelch = {item.object_id} | (self._squelch or set())
-        self._failed = True
-        self._window.drop(item.object_id)
-        self._streams.pop(item.object_id, None)
-        self._unsent = deque(other for other in self._unsent if other is not item)
-        self._repairs = [other for other in self._repairs if other is not item]
-
     def _next_flush(self, now: float) -> NormMessage | None:
         """Make a FLUSH, of which `robust` are sent when nothing is pending (RFC 5740 4.2.3.1).
 
@@ -530,25 +379,6 @@ class NormSender(Sender):
         self._flush_at = now + (max(2, self._config.backoff + 2) if last else 2) * self._grtt.advertised
         ends = self._ends()
         return self._factory.flush(ends[self._flushes % len(ends)]) if ends else self._make_squelch()
-
-    def _has_end(self) -> bool:
-        """Return whether an end of transmission is to be announced, or was."""
-        if self._streams and not self._failed:
-            return bool(self._ends())
-        return bool(self._window.objects or self._flushes or self._failed)
-
-    def _ends(self) -> list[TxObject]:
-        """Return the objects that FLUSH names in turn: the last one, and streams that wait for it."""
-        if not self._streams:
-            return [*self._window.objects.values()][-1:]
-        last = [item for item in self._window.objects.values() if not item.is_open][-1:]
-        return [*last, *(stream for stream in self._streams.values() if stream.is_open and stream.wants_flush)]
-
-    def _make_factory(self, origin: Origin) -> MessageFactory:
-        return MessageFactory(self._config, origin)
-
-    def _make_object(self, object_id: int, content: Content) -> TxObject:
-        return TxObject(object_id, content, self._config, self._factory.origin.source_id)
 
     def _make_squelch(self) -> Squelch:
         gone, self._squelch = self._squelch or (), None
