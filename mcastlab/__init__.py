@@ -4,6 +4,11 @@
 >>> result = mcastlab.run("lan-file")
 >>> result.completion_time
 
+On a real network, in an asyncio program:
+
+>>> async with mcastlab.session("239.7.7.7:6003", "eth0") as session:
+...     await session.sent(await session.send_file("photo.bin"))
+
 Each name is imported at its first use, so `import mcastlab` itself is fast.
 """
 
@@ -18,14 +23,28 @@ if TYPE_CHECKING:
     from experiments.contract.fake_host import FakeHost
     from experiments.running.content import Accounted, Extent, Generated, MemorySink
     from experiments.running.result import Row
+    from experiments.session.events import ContentReceived, Delivery, ObjectRefused, StreamOpened
+    from experiments.session.incoming_stream import IncomingStream
+    from experiments.session.outgoing_stream import OutgoingStream
+    from experiments.session.session import Session
+    from experiments.session.transmission import Transmission
     from experiments.sweep.run.driver import SweepSummary
     from mcastlab._result import Result
     from mcastlab._runs import compare, run, twin
     from mcastlab._scenarios import Scenario, cases, load, scenarios, topology
+    from mcastlab._sessions import session
     from mcastlab._sweeps import analyse, open_sweep, sweep
     from protocols.arq.config import AConfig, N1Config, N2Config
     from protocols.delivery import deliver
-    from protocols.errors import ConfigError, LivelockError, McastlabError, UnsupportedError, UsageError, WireError
+    from protocols.errors import (
+        ConfigError,
+        LivelockError,
+        McastlabError,
+        TransferError,
+        UnsupportedError,
+        UsageError,
+        WireError,
+    )
     from protocols.events import (
         Event,
         FlushCompleted,
@@ -78,6 +97,8 @@ __all__ = [
     "Comparison",
     "ConfigError",
     "Content",
+    "ContentReceived",
+    "Delivery",
     "Event",
     "Extent",
     "FORMULAS",
@@ -87,6 +108,7 @@ __all__ = [
     "Group",
     "Guarantees",
     "Host",
+    "IncomingStream",
     "InfoReceived",
     "LivelockError",
     "Machine",
@@ -105,9 +127,11 @@ __all__ = [
     "ObjectOpened",
     "ObjectPurged",
     "ObjectReceived",
+    "ObjectRefused",
     "ObjectSent",
     "ObjectsAborted",
     "Offer",
+    "OutgoingStream",
     "Packet",
     "Ports",
     "ProtocolSpec",
@@ -123,18 +147,22 @@ __all__ = [
     "SenderHeard",
     "SenderReset",
     "SenderSilent",
+    "Session",
     "Setting",
     "SimHost",
     "Sink",
     "Source",
     "SrmConfig",
+    "StreamOpened",
     "Subscriber",
     "Subscription",
     "SweepSummary",
     "Topology",
+    "TransferError",
+    "Transmission",
+    "TwinVerdict",
     "UnsupportedError",
     "UsageError",
-    "TwinVerdict",
     "WireError",
     "analyse",
     "cases",
@@ -146,6 +174,7 @@ __all__ = [
     "protocol",
     "run",
     "scenarios",
+    "session",
     "setting",
     "sweep",
     "topology",
@@ -159,14 +188,28 @@ _HOMES = {
     "experiments.contract.fake_host": ("FakeHost",),
     "experiments.running.content": ("Accounted", "Extent", "Generated", "MemorySink"),
     "experiments.running.result": ("Row",),
+    "experiments.session.events": ("ContentReceived", "Delivery", "ObjectRefused", "StreamOpened"),
+    "experiments.session.incoming_stream": ("IncomingStream",),
+    "experiments.session.outgoing_stream": ("OutgoingStream",),
+    "experiments.session.session": ("Session",),
+    "experiments.session.transmission": ("Transmission",),
     "experiments.sweep.run.driver": ("SweepSummary",),
     "mcastlab._result": ("Result",),
     "mcastlab._runs": ("compare", "run", "twin"),
     "mcastlab._scenarios": ("Scenario", "cases", "load", "scenarios", "topology"),
+    "mcastlab._sessions": ("session",),
     "mcastlab._sweeps": ("analyse", "open_sweep", "sweep"),
     "protocols.arq.config": ("AConfig", "N1Config", "N2Config"),
     "protocols.delivery": ("deliver",),
-    "protocols.errors": ("ConfigError", "LivelockError", "McastlabError", "UnsupportedError", "UsageError", "WireError"),
+    "protocols.errors": (
+        "ConfigError",
+        "LivelockError",
+        "McastlabError",
+        "TransferError",
+        "UnsupportedError",
+        "UsageError",
+        "WireError",
+    ),
     "protocols.events": (
         "Event",
         "FlushCompleted",
