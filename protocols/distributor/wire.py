@@ -11,7 +11,7 @@ names of the requestor's host and application; NAK group, port and sender id as 
 
 import struct
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from protocols.distributor.messages import (
     FIRST,
@@ -121,17 +121,15 @@ def _end_of_array(data: bytes, start: int) -> int:
 def _write_updates(updates: SubjectUpdates) -> bytes:
     """Return the updates of one subject; those of equal length have the same bytes before each content."""
     prefix = write_text(updates.subject) + b"\x01"
-    contents = _octets(updates.contents)
+    contents = updates.contents
+    if set(map(type, contents)) != {bytes}:
+        contents = list(map(bytes, contents))
     lengths = set(map(len, contents))
     if len(lengths) == 1:
         head = prefix + struct.pack("!i", lengths.pop())
-        return head + head.join(contents)
+        return head + head.join(cast("Sequence[bytes]", contents))
     heads = {length: prefix + struct.pack("!i", length) for length in lengths}
-    return b"".join([part for content in contents for part in (heads[len(content)], content)])
-
-
-def _octets(contents: Sequence[Content]) -> list[bytes]:
-    return [content if type(content) is bytes else bytes(content) for content in contents]
+    return b"".join([part for content in cast("Sequence[bytes]", contents) for part in (heads[len(content)], content)])
 
 
 def _read_updates(data: bytes, count: int) -> list[SubjectUpdates]:
