@@ -45,6 +45,7 @@ class DistributorPublisher(Machine):
         "_heartbeat_at",
         "_hold_back",
         "_identity",
+        "_is_flushing",
         "_is_idle",
         "_last",
         "_outbox",
@@ -73,6 +74,7 @@ class DistributorPublisher(Machine):
         self._heartbeat_at = self._configuration_at = inf
         self._full = self.is_blocked = self._has_news = self._was_answer = False
         self._is_idle = True
+        self._is_flushing = False
         self._counts = dict.fromkeys(
             ("messages_published", "data_sent", "repairs_sent", "requests_received", "requests_merged", "naks_sent"), 0
         )
@@ -114,8 +116,9 @@ class DistributorPublisher(Machine):
         return self.is_blocked
 
     def flush(self, now: float) -> None:
-        """Send what waits for further updates."""
+        """Send what waits for further updates, and after it a heartbeat: what of it is lost is found at once."""
         self._seal()
+        self._is_flushing = True
         self._send_due(now)
 
     def _checked(self, subject: str) -> int:
@@ -195,9 +198,13 @@ class DistributorPublisher(Machine):
         if self.is_blocked and len(self._outbox) < self._config.queue:
             self.is_blocked = False
             self.ports.notify(PublisherUnblocked())
-        if not self._is_idle and not self._outbox and not self._batch.updates:
-            self._is_idle = True
-            self.ports.notify(PublisherIdle())
+        if not self._outbox and not self._batch.updates:
+            if self._is_flushing and not self._full:
+                self._is_flushing = self._has_news = False
+                self._beat(now)
+            if not self._is_idle:
+                self._is_idle = True
+                self.ports.notify(PublisherIdle())
         self._set_deadline()
 
     def _has_segment(self, now: float) -> bool:
