@@ -66,9 +66,11 @@ async def subscribe(options: argparse.Namespace) -> dict[str, Any]:
         received, wrong, began, ended, cpu = 0, 0, 0.0, 0.0, 0.0
         while received < options.count:
             try:
-                batch = (await asyncio.wait_for(updates.together(), SILENCE if received else None)).contents
+                together = await asyncio.wait_for(updates.together(), SILENCE if received else None)
             except TimeoutError:
                 break
+            assert together is not None
+            batch = together.contents
             ended = time.monotonic()
             if not received:
                 began, cpu = ended, time.process_time()

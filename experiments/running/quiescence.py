@@ -24,8 +24,8 @@ MOST = 3000
 def run_to_rest(network: Network, faults: Faults | None, invariants: Invariants, periodic: Collection[str]) -> bool:
     """Run the network until no event is left, in spans that double; return False if it is too large to be observed.
 
-    If it does not come to rest, the kinds of packets sent in the last span are a violation of quiescence, but for those that the
-    protocol sends as long as it runs (`periodic`). The results of the run must be read before, since clock and counters move on.
+    If it does not come to rest, the kinds of packets sent in the last span are a violation of quiescence, but for `periodic`
+    ones, which a protocol sends as long as it runs. The results of the run must be read before: clock and counters move on.
     """
     if len(network.topology.hosts) > LARGEST:
         return False

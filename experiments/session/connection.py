@@ -225,7 +225,7 @@ class DistributorConnection:
     def statistics(self) -> dict[str, int]:
         """Return the counters of the machines and of the host, and updates that the program was too slow for."""
         dropped = sum(incoming.dropped for incoming in self._subscriptions.values())
-        return {**self.host.counters(), **self.host.faults, "updates_dropped": dropped, "events_dropped": self.events_dropped}
+        return {**self.node.counts(), **self.host.faults, "updates_dropped": dropped, "events_dropped": self.events_dropped}
 
     # Within
 

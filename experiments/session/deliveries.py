@@ -146,12 +146,12 @@ class Incoming:
         self._count(1)
         return Update(subject, content, source, self.value)
 
-    async def together(self) -> Updates:
-        """Wait for updates, and return all that came together, which costs less than one by one. Raises as `__anext__`."""
+    async def together(self) -> Updates | None:
+        """Wait for updates, and return all that came together, which costs less than one by one; None at the end."""
         if not self._waiting:
             await self._changes.until(lambda: self._waiting or not self.is_open)
             if not self._waiting:
-                raise StopAsyncIteration
+                return None
         subject, source, contents = self._waiting[0]
         found = contents[self._taken :] if self._taken else contents
         self._count(len(found))
