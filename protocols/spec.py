@@ -10,6 +10,7 @@ from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec, Group, Machine, Ports, Sender
 from protocols.messaging import Guarantees
 from protocols.roles import Role
+from protocols.statistics import Measure
 
 __all__ = ["MakeAuthenticated", "Makers", "ProtocolSpec"]
 
@@ -74,6 +75,9 @@ class ProtocolSpec:
     """Roles beside `sender` and `receiver`, by name."""
     guarantees: Guarantees | None = None
     """What a messaging protocol guarantees; None: it carries files only."""
+
+    measures: tuple[Measure, ...] = ()
+    """What its machines' snapshots tell beside the shared `protocols.statistics.MEASURES`."""
 
     @property
     def carries_files(self) -> bool:

@@ -19,9 +19,11 @@ __all__ = [
     "Json",
     "KeyFile",
     "Master",
+    "Metrics",
     "NodeId",
     "Remote",
     "ScenarioFile",
+    "Stats",
     "Wide",
     "Yes",
     "membership",
@@ -47,6 +49,18 @@ ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+Stats: TypeAlias = Annotated[
+    str | None, typer.Option("--stats", help="Show statistics at this interval.", metavar="TIME", show_default=False)
+]
+Metrics: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        help="Serve statistics to Prometheus; on 127.0.0.1 without an address.",
+        metavar="ADDR:PORT",
+        show_default=False,
+    ),
+]
 Wide: TypeAlias = Annotated[bool, typer.Option("--wide", help="Show every column, however long the lines get.")]
 Columns: TypeAlias = Annotated[
     str, typer.Option("--columns", help="Show these columns, in this order.", metavar="A,B,...", show_default=False)

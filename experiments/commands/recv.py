@@ -8,13 +8,26 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import Brief, Group, Iface, Json, KeyFile, NodeId, membership, norm_config, seconds
+from experiments.commands.options import (
+    Brief,
+    Group,
+    Iface,
+    Json,
+    KeyFile,
+    Metrics,
+    NodeId,
+    Stats,
+    membership,
+    norm_config,
+    seconds,
+)
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
 from experiments.running.authentication import refusals, refusals_told
 from experiments.running.folder import Folder, Stored
 from experiments.running.hashing import digest_of
 from experiments.running.live import Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.names import safe_name
 from experiments.session.events import ContentReceived, ObjectRefused
 from experiments.session.membership import Membership
@@ -38,6 +51,8 @@ def recv(
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files of the same name.")] = False,
+    stats: Stats = None,
+    metrics: Metrics = None,
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
@@ -48,13 +63,15 @@ def recv(
     """
     View.of(brief=brief, as_json=as_json)
     longest = seconds("--timeout", timeout)
+    wanted = WantedStatistics.of(stats, metrics)
     place = membership(norm_config(key_file=str(key_file or "")), group, iface, node)
     stored: list[Stored] = []
     folder = Folder(directory, force=force, on_stored=stored.append, option="--dir")
     # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
     place = replace(place, config=replace(place.config, join="end" if folder.resumed else "middle"))
     with live() as runner:
-        return _Receiving(runner, place, folder, stored, count=count, brief=brief, as_json=as_json).run(longest)
+        receiving = _Receiving(runner, place, folder, stored, wanted, count=count, brief=brief, as_json=as_json)
+        return receiving.run(longest)
 
 
 class _Receiving:
@@ -64,19 +81,21 @@ class _Receiving:
         place: Membership,
         folder: Folder,
         stored: list[Stored],
+        wanted: WantedStatistics,
         *,
         count: int | None,
         brief: bool,
         as_json: bool,
     ) -> None:
         self.runner = runner
+        self.wanted = wanted
         self.count = count
         self.stored = stored
         self.folder = folder
         self.names: dict[tuple[int, int], str] = {}
         """(sender, object id) -> name of an unfinished file, as far as known."""
         self.session = Session(place, sends=False, folder=folder, files_only=False, told=self._on_event)
-        self.says = TransferReporter("receiving", as_json, self._measure, brief=brief)
+        self.says = TransferReporter("receiving", as_json, self._measure, brief=brief, bar=wanted.interval is None)
 
     def run(self, timeout: float) -> int:
         try:
@@ -98,9 +117,12 @@ class _Receiving:
 
     async def _receive(self) -> None:
         """Receive until the runner is stopped."""
-        async with self.session:
-            self.runner.every(0.2, self.says.tick)
-            await asyncio.Event().wait()
+        async with self.session as session:
+            with self.wanted.told(
+                self.runner, session.host, session.measures, as_json=self.says.as_json
+            ) as self.says.statistics:
+                self.runner.every(0.2, self.says.tick)
+                await asyncio.Event().wait()
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, ContentReceived):

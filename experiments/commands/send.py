@@ -2,13 +2,26 @@
 
 import os
 import time
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.options import Brief, Group, Iface, Json, KeyFile, NodeId, membership, norm_config, seconds
+from experiments.commands.options import (
+    Brief,
+    Group,
+    Iface,
+    Json,
+    KeyFile,
+    Metrics,
+    NodeId,
+    Stats,
+    membership,
+    norm_config,
+    seconds,
+)
 from experiments.commands.send_folder import send_folder
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
@@ -16,6 +29,7 @@ from experiments.running.authentication import refusals, refusals_told
 from experiments.running.files import FileSource
 from experiments.running.hashing import Hasher
 from experiments.running.live import FINISHED, Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.open_files import OpenFiles
 from experiments.session.membership import Membership
 from experiments.session.session import Session
@@ -72,6 +86,8 @@ def send(
         Path | None,
         typer.Option("--state", help="With --watch: what was sent.  (default: DIR/.mcastlab-sent.json)", metavar="FILE"),
     ] = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
@@ -98,10 +114,11 @@ def send(
     View.of(brief=brief, as_json=as_json)
     place = membership(config, group, iface, node, ttl=ttl, derive=int)
     longest = seconds("--timeout", timeout)
+    wanted = WantedStatistics.of(stats, metrics)
     if watch is not None:
         if files:
             raise UsageError(f"FILE: value {str(files[0])!r} is not allowed; none with --watch")
-        return send_folder(place, watch, state, then, longest, brief=brief, as_json=as_json)
+        return send_folder(place, watch, state, then, wanted, longest, brief=brief, as_json=as_json)
     if not files:
         raise UsageError("FILE: is missing; at least one, or --watch DIR")
     if then or state:
@@ -109,12 +126,22 @@ def send(
     opened = OpenFiles()
     sources = [FileSource(path, opened) for path in files]
     with live() as runner:
-        return _Sending(runner, place, sources, brief=brief, as_json=as_json).run(longest)
+        return _Sending(runner, place, sources, wanted, brief=brief, as_json=as_json).run(longest)
 
 
 class _Sending:
-    def __init__(self, runner: Live, place: Membership, sources: list[FileSource], *, brief: bool, as_json: bool) -> None:
+    def __init__(
+        self,
+        runner: Live,
+        place: Membership,
+        sources: list[FileSource],
+        wanted: WantedStatistics,
+        *,
+        brief: bool,
+        as_json: bool,
+    ) -> None:
         self.runner = runner
+        self.wanted = wanted
         self.config = place.config
         self.sources = sources
         self.failed: dict[int, str] = {}
@@ -122,17 +149,17 @@ class _Sending:
         self.refused_since: float | None = None
         self.session = Session(place, receives=False, told=self._on_event)
         self.sent: list[Transmission] = []
-        self.says = TransferReporter("sending", as_json, self._measure, brief=brief)
+        self.digests: list[Future[str]] = []
+        self.says = TransferReporter("sending", as_json, self._measure, brief=brief, bar=wanted.interval is None)
 
     def run(self, timeout: float) -> int:
         begin, hasher = time.monotonic(), Hasher()
-        digests = [hasher.hash(source.open) for source in self.sources]
         with self.says:
-            ending = self.runner.play(self._send(), timeout)
+            ending = self.runner.play(self._send(hasher), timeout)
             if ending.word == FINISHED:
-                self.runner.wait(digests[-1].done, timeout - (time.monotonic() - begin))
+                self.runner.wait(self.digests[-1].done, timeout - (time.monotonic() - begin))
             hasher.stop()
-            found = hasher.results(digests)
+            found = hasher.results(self.digests) or [None] * len(self.sources)
             hasher.close()
             self._check_sources()
         rows = [file_row(source.path.name, source.size, digest) for source, digest in zip(self.sources, found, strict=True)]
@@ -140,13 +167,15 @@ class _Sending:
         self._conclude(ok, ending.word, rows, ending.seconds)
         return 130 if ending.interrupted else int(not ok)
 
-    async def _send(self) -> None:
-        """Send the files; each that fails is noted, and the others are sent."""
+    async def _send(self, hasher: Hasher) -> None:
+        """Send and hash the files; each that fails is noted, and the others are sent."""
         async with self.session as session:
-            self.runner.every(0.2, self._tick)
             for source in self.sources:
                 self.sent.append(session.submit(Content(source, os.fsencode(source.path.name)), str(source.path)))
-            with suppress(TransferError):
+            told = self.wanted.told(self.runner, session.host, session.measures, as_json=self.says.as_json)
+            with told as self.says.statistics, suppress(TransferError):
+                self.digests = [hasher.hash(source.open) for source in self.sources]
+                self.runner.every(0.2, self._tick)
                 await session.sent()
 
     def _on_event(self, event: Event) -> None:

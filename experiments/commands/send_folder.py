@@ -4,7 +4,8 @@ from contextlib import closing
 from pathlib import Path
 
 from experiments.output.transfer_reporter import TransferReporter, TransferStatus
-from experiments.running.live import live
+from experiments.running.live import Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.session.membership import Membership
 from experiments.session.sent_files import SentFiles
 from experiments.session.session import Session
@@ -18,7 +19,15 @@ STATE = ".mcastlab-sent.json"
 
 
 def send_folder(
-    place: Membership, path: Path, state: Path | None, then: str, timeout: float, *, brief: bool, as_json: bool
+    place: Membership,
+    path: Path,
+    state: Path | None,
+    then: str,
+    wanted: WantedStatistics,
+    timeout: float,
+    *,
+    brief: bool,
+    as_json: bool,
 ) -> int:
     """Send what appears in a folder until Ctrl-C or `timeout` seconds; return the exit code.
 
@@ -26,26 +35,34 @@ def send_folder(
     """
     folder = WatchedFolder(path)
     with closing(SentFiles(path / STATE if state is None else state)) as files, live() as runner:
-        sending = _FolderSending(place, brief=brief, as_json=as_json)
+        sending = _FolderSending(runner, place, wanted, brief=brief, as_json=as_json)
         with sending.says:
             ending = runner.play(sending.run(FolderSender(folder, files, then, sending.tell)), timeout)
         return sending.conclude(ending.word, interrupted=ending.interrupted)
 
 
 class _FolderSending:
-    def __init__(self, place: Membership, *, brief: bool, as_json: bool) -> None:
+    def __init__(self, runner: Live, place: Membership, wanted: WantedStatistics, *, brief: bool, as_json: bool) -> None:
+        self.runner = runner
+        self.wanted = wanted
         self.session = Session(place, receives=False, told=lambda event: None)
         self.sent = self.octets = self.failed = 0
         self.failure = ""
-        self.says = TransferReporter("sending", as_json, lambda: TransferStatus(self.octets, 0, 0.0, 0), brief=brief)
+        self.says = TransferReporter("sending", as_json, self._measure, brief=brief, bar=wanted.interval is None)
 
     async def run(self, sender: FolderSender) -> None:
         """Send until cancelled, or until the folder or the state file can't be used any more."""
         try:
             async with self.session as session:
-                await sender.run(session)
+                with self.wanted.told(
+                    self.runner, session.host, session.measures, as_json=self.says.as_json
+                ) as self.says.statistics:
+                    await sender.run(session)
         except* OSError as errors:
             self.failure = "; ".join(str(error) for error in errors.exceptions)
+
+    def _measure(self) -> TransferStatus:
+        return TransferStatus(self.octets, 0, 0.0, self.session.counts().get("nacks_received", 0))
 
     def tell(self, told: Told) -> None:
         """Report what became of a file."""

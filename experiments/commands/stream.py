@@ -8,14 +8,15 @@ import typer
 
 from experiments.commands.help import Command, Group
 from experiments.commands.options import Group as GroupOption
-from experiments.commands.options import Iface, Json, KeyFile, NodeId, membership, norm_config, seconds
-from experiments.running.live import FINISHED, live
+from experiments.commands.options import Iface, Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
+from experiments.running.live import FINISHED, Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader, PipeWriter
 from experiments.session.boundaries import Boundary
 from experiments.session.membership import Membership
 from experiments.session.outgoing_stream import OutgoingStream
-from experiments.session.pipes import StreamsOutput, copy_input
 from experiments.session.session import Session
+from experiments.session.stream_copy import StreamsOutput, copy_input
 from protocols.errors import TransferError, UsageError
 from protocols.stream import Flush
 from topologies.units import format_duration, format_size, parse_size
@@ -64,6 +65,8 @@ def send(
     grtt: Annotated[str, typer.Option(help="Initial estimate of the group round-trip time.", metavar="TIME")] = "50ms",
     ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
     timeout: Timeout = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> int:
     """Send standard input as a stream, until its end.
@@ -76,8 +79,9 @@ def send(
     longest = seconds("--timeout", timeout)
     place = membership(config, group, iface, node, ttl=ttl, derive=int)
     sending = _Sending(place, by, _size("--buffer", buffer), push=push, flush=flush)
+    wanted = WantedStatistics.of(stats, metrics)
     with live() as runner:
-        ending = runner.play(sending.run(), longest)
+        ending = runner.play(_told(runner, sending, wanted, as_json), longest)
     ok = ending.word == FINISHED and not sending.failure
     word = "sent, reception not confirmed" if ok else sending.failure or ending.word
     out, nacks = sending.stream, sending.session.counts().get("nacks_received", 0)
@@ -96,16 +100,15 @@ class _Sending:
 
     async def run(self) -> None:
         reader = PipeReader(sys.stdin.fileno())
-        async with self.session as session:
-            self.stream = await session.open_stream(self._buffer, push=self._push, flush=self._flush)
-            try:
-                await copy_input(reader.read, self.stream, self._by)
-                await self.stream.close()
-                await session.sent()
-            except TransferError as error:
-                self.failure = str(error)
-            except OSError as error:
-                self.failure = f"standard input: {error.strerror}"
+        self.stream = await self.session.open_stream(self._buffer, push=self._push, flush=self._flush)
+        try:
+            await copy_input(reader.read, self.stream, self._by)
+            await self.stream.close()
+            await self.session.sent()
+        except TransferError as error:
+            self.failure = str(error)
+        except OSError as error:
+            self.failure = f"standard input: {error.strerror}"
 
 
 @stream_command.command(cls=Command)
@@ -118,6 +121,8 @@ def recv(
     by: By = "line",
     count: Annotated[int | None, typer.Option(help="End after this number of streams.", min=1, metavar="N")] = None,
     timeout: Timeout = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> int:
     """Write received streams to standard output, until --count, --timeout or Ctrl-C; the summary goes to standard error.
@@ -128,9 +133,10 @@ def recv(
     config = norm_config(key_file=str(key_file or ""))
     longest = seconds("--timeout", timeout)
     place = membership(config, group, iface, node)
-    receiving = _Receiving(place, by)
+    receiving = _Receiving(place, by, count)
+    wanted = WantedStatistics.of(stats, metrics)
     with live() as runner:
-        ending = runner.play(receiving.run(count), longest)
+        ending = runner.play(_told(runner, receiving, wanted, as_json), longest)
     found = receiving.output
     ok = not receiving.failure and not found.gaps and found.ended >= (count or 1)
     word = "received" if ok else f"{found.gaps} gaps" if found.gaps else ending.word
@@ -139,17 +145,24 @@ def recv(
 
 
 class _Receiving:
-    def __init__(self, place: Membership, by: Boundary) -> None:
+    def __init__(self, place: Membership, by: Boundary, count: int | None) -> None:
+        self._count = count
         self.session = Session(place, sends=False, memory=0, boundary=by)
         self.output = StreamsOutput(PipeWriter(sys.stdout.fileno()).write)
         self.failure = ""
 
-    async def run(self, count: int | None) -> None:
+    async def run(self) -> None:
         try:
-            async with self.session as session:
-                await self.output.run(session, count)
+            await self.output.run(self.session, self._count)
         except* OSError as errors:
             self.failure = f"standard output: {_first(errors).strerror}"
+
+
+async def _told(runner: Live, program: _Sending | _Receiving, wanted: WantedStatistics, as_json: bool) -> None:
+    """Run a program in its session; statistics go to standard error, since standard output may be the stream."""
+    async with program.session as session:
+        with wanted.told(runner, session.host, session.measures, as_json=as_json, out=sys.stderr):
+            await program.run()
 
 
 def _first(group: BaseExceptionGroup[OSError]) -> OSError:

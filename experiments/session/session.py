@@ -3,12 +3,11 @@
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from emu.host import UdpHost
 from experiments.running.authentication import node_codec
@@ -29,6 +28,7 @@ from protocols.events import Event, ObjectAborted
 from protocols.machine import Content, Group, Machine, Ports, Sender
 from protocols.node import NodeMachine
 from protocols.rng import Rng
+from protocols.statistics import Measure, Snapshot
 from protocols.stream import Flush, StreamReceiver, StreamSettings
 
 __all__ = ["MEMORY", "Session"]
@@ -60,7 +60,7 @@ class Session:
         told: Callable[[Event], None] | None = None,
     ) -> None:
         """`files_only`: the folder gets files, and memory other objects. `told` gets every event in place of `async for`."""
-        self._membership = membership
+        self.membership = membership
         self._sends, self._receives = sends, receives
         self._boundary: Boundary = boundary
         self._inbox = Inbox(folder, memory, boundary, told, files_only=files_only)
@@ -80,7 +80,7 @@ class Session:
 
     async def __aenter__(self) -> "Session":
         """Open the sockets and join the group. UsageError for an interface or a port that can't be used."""
-        place = self._membership
+        place = self.membership
         self._loop = GuardedLoop(asyncio.get_running_loop(), self._fail)
         codec = node_codec(place.protocol, place.config)()
         rng = Rng(secrets.randbits(64))
@@ -111,7 +111,7 @@ class Session:
 
     def _start(self) -> None:
         """Make the machines and run them."""
-        place, host = self._membership, self.host
+        place, host = self.membership, self.host
         self.node, group = place.node_on(host.address), Group(place.group)
         make_sender, make_receiver = place.protocol.makers()
 
@@ -214,16 +214,14 @@ class Session:
         """Return the counters of the machines (docs/protocols.md); none before the block begins."""
         return {} if self._machine is None else self._machine.counts()
 
-    def statistics(self) -> dict[str, Any]:
-        """Return counters of the machines and of the host, and what waits here."""
-        return {
-            **self.counts(),
-            **self.host.faults,
-            "objects_received": self._inbox.objects,
-            "bytes_received": self._inbox.octets,
-            "objects_lost": self._inbox.lost,
-            "events_dropped": self._inbox.dropped,
-        }
+    @property
+    def measures(self) -> Sequence[Measure]:
+        """What the protocol's own names in the statistics mean (docs/protocols.md has those that all share)."""
+        return self.membership.protocol.measures
+
+    def statistics(self) -> Snapshot:
+        """Return a snapshot of the host, with the machines, senders and objects in it; to be read within the block."""
+        return self.host.snapshot()
 
     # -- within ----------------------------------------------------------------------------------------------------
 

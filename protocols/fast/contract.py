@@ -87,8 +87,8 @@ class Coordinator(Protocol):
 class FastState:
     """The part of a machine's state that can be advanced from outside.
 
-    While `coordinator` is not None, `position`, `last_heard` and `duplicates` are out of date; `FastMachine.leave_lockstep`
-    updates them. Subclasses have the attributes as slots.
+    While `coordinator` is not None, `position`, `last_heard`, `duplicates` and `overheard` are out of date;
+    `FastMachine.leave_lockstep` updates them. Subclasses have the attributes as slots.
     """
 
     __slots__ = _NO_SLOTS
@@ -98,6 +98,8 @@ class FastState:
     """When the last message of the sender arrived, in seconds. Accessed as that of `Any`: mypyc reads no float of a trait."""
     duplicates: int
     """Content received that was of no use."""
+    overheard: int
+    """Feedback of others that was received in a group (`FastMachine.counts_overheard`)."""
     is_complete: bool
     """Whether nothing is missing of what was sent."""
     attentive: bool
@@ -117,12 +119,12 @@ class FastState:
 class OwnState(FastState):
     """The state of a machine that is never advanced with others."""
 
-    __slots__ = ("attentive", "coordinator", "duplicates", "is_complete", "last_heard", "position")
+    __slots__ = ("attentive", "coordinator", "duplicates", "is_complete", "last_heard", "overheard", "position")
 
     def __init__(self) -> None:
         self.position = object()
         self.last_heard = 0.0
-        self.duplicates = 0
+        self.duplicates = self.overheard = 0
         self.is_complete = True
         self.attentive = False
         self.coordinator = None
@@ -209,6 +211,12 @@ class FastMachine(Machine):
     def make_overhearers(group: Any) -> Any:
         """Return the `Overhearers` of a lockstep group of machines of this class; None: each is called at each feedback."""
         del group
+
+    @staticmethod
+    def counts_overheard(feedback: Message) -> bool:
+        """Return whether machines count this feedback of others. Then they do so themselves only while not in lockstep."""
+        del feedback
+        return False
 
     @staticmethod
     def overhear_batch(

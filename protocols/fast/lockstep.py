@@ -33,6 +33,7 @@ class LockstepGroup(SenderGroup):
     """
 
     __slots__ = (
+        "_counts_overheard",
         "_deferred",
         "_diverged",
         "_duplicates",
@@ -40,6 +41,7 @@ class LockstepGroup(SenderGroup):
         "_last_heard",
         "_machines",
         "_members",
+        "_overheard",
         "_overhearers",
         "_quiet",
         "_receive_batch",
@@ -53,8 +55,9 @@ class LockstepGroup(SenderGroup):
         self._members: list[FastMachine] = [each for each in machines if each is not None] if None in machines else machines
         kind = type(self._members[0])
         self._receive_batch: Callable[..., None] = kind.receive_batch
+        self._counts_overheard: Callable[[Message], bool] = kind.counts_overheard
         self._last_heard = 0.0
-        self._duplicates = 0
+        self._duplicates = self._overheard = 0
         self._diverged: list[FastMachine] = list(self._members)
         # In lockstep, but called when a message concerns them: incomplete machines by what they lack, and either by what else
         # they wait for or until when they are quiet; attentive ones. Machines that have left the group since are skipped.
@@ -214,6 +217,8 @@ class LockstepGroup(SenderGroup):
             self._overhear(message, source, to, now, self._at(lost_by))
             if had_diverged:
                 late.wake_in_lockstep()
+        else:
+            self._count_overheard(message, self._at(lost_by))
 
     def _deliver(self, message: Message, source: Address, to: Address, now: float, indices: Sequence[int]) -> None:
         """Deliver a message, given that the group is up to date and machines with deferred losses expect no other one."""
@@ -317,6 +322,7 @@ class LockstepGroup(SenderGroup):
             state: Any = machine.fast_state
             state.position, state.last_heard, duplicates = before
             state.duplicates += duplicates
+            state.overheard += self._overheard
             state.coordinator = None
         called += others
         if overhearers is not None and attentive:
@@ -325,9 +331,19 @@ class LockstepGroup(SenderGroup):
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
         """Deliver feedback: it advances no machine, and concerns diverged and attentive ones."""
+        self._count_overheard(message, lost_by)
         lost, position = dict.fromkeys(lost_by), self._position
         others = self._overhearers.overhear(message, source, to, now, self._diverged, lost, position, self._last_heard)
         self._list_again(others, now)
+
+    def _count_overheard(self, message: Message, lost_by: list[FastMachine]) -> None:
+        """Count feedback for the machines in lockstep, if it is counted; diverged ones count it themselves."""
+        if self._counts_overheard(message):
+            self._overheard += 1
+            for machine in lost_by:
+                state: Any = machine.fast_state
+                if state.coordinator is self:
+                    state.overheard -= 1
 
     def with_losses(self) -> Container[FastMachine]:
         """Return the machines with deferred losses."""
@@ -424,6 +440,7 @@ class LockstepGroup(SenderGroup):
         state.position = self._position
         state.last_heard = self._last_heard
         state.duplicates += self._duplicates
+        state.overheard += self._overheard
         state.coordinator = None
 
     def _leave_behind(self, lost_by: list[FastMachine]) -> None:
@@ -439,12 +456,14 @@ class LockstepGroup(SenderGroup):
         A machine whose link had a shorter queue may have come there before the group, and tells by `last_heard`.
         """
         position, duplicates, diverged, heard = self._position, self._duplicates, self._diverged, self._last_heard
+        overheard = self._overheard
         joined: list[FastMachine] = []
         for machine in machines:
             state: FastState = machine.fast_state
             if state.position is position and state.last_heard == heard:
                 state.coordinator = self
                 state.duplicates -= duplicates
+                state.overheard -= overheard
                 joined.append(machine)
             else:
                 diverged.append(machine)

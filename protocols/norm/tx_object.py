@@ -116,6 +116,15 @@ class TxObject:
         return self.block < self.partition.blocks or (self.info_due and not self.info_sent)
 
     @property
+    def octets_sent(self) -> int:
+        """The bytes of content sent for the first time."""
+        partition, block = self.partition, self.block
+        if block >= partition.blocks:
+            return partition.size
+        index = partition.first(block) + min(self.symbol, partition.length(block))
+        return min(index * partition.segment, partition.size)
+
+    @property
     def following(self) -> int:
         """The number of new source symbols of the cursor's block."""
         return self.partition.length(self.block) - self.symbol

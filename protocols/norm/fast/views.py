@@ -16,6 +16,7 @@ from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Nack
 from protocols.norm.stream_reception import StreamSenderState
+from protocols.statistics import Snapshot
 
 if TYPE_CHECKING:
     from protocols.norm.fast.receiver import FastNormReceiver
@@ -61,6 +62,11 @@ class NormFollower(FastMachine):
     def make_overhearers(group: OverhearingGroup) -> Overhearers:
         """Return the empty list of the attentive receivers of a group."""
         return NormOverhearers(group)
+
+    @staticmethod
+    def counts_overheard(feedback: Message) -> bool:
+        """Return whether it is a NACK."""
+        return isinstance(feedback, Nack)
 
     @staticmethod
     def overhear_batch(
@@ -119,6 +125,10 @@ class SenderView(NormFollower):
     def counts(self) -> dict[str, int]:
         """Return the counters of the receiver."""
         return self._receiver.counts()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the receiver."""
+        return self._receiver.snapshot(now)
 
 
 class SenderViews(DeadlineMap[StreamSenderState]):
