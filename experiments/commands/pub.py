@@ -9,11 +9,13 @@ from typing import Annotated
 import typer
 
 from experiments.commands.messaging_options import Application, MessagingProtocol, connection, parameters
-from experiments.commands.options import Group, Iface, Json, seconds
-from experiments.running.live import FINISHED, live
+from experiments.commands.options import Group, Iface, Json, Metrics, Stats, seconds
+from experiments.running.live import FINISHED, Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader
 from experiments.session.boundaries import MessageCutter
 from experiments.session.connection import DistributorConnection
+from protocols.distributor.statistics import MEASURES
 from protocols.errors import ConfigError, TransferError, UsageError
 from topologies.units import format_duration, parse_duration, parse_size
 
@@ -58,6 +60,8 @@ def pub(
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> int:
     """Publish updates, until the end of standard input or --count.
@@ -68,10 +72,11 @@ def pub(
         raise UsageError("--size: generated updates need a --subject")
     octets = None if size is None else _size("--size", size)
     longest, wait = seconds("--timeout", timeout), _duration("--stay", stay)
+    wanted = WantedStatistics.of(stats, metrics)
     chosen = parameters(protocol, segment=segment, holdback=holdback, rate=bandwidth)
     publishing = _Publishing(connection(protocol, chosen, group, iface, application, ttl), subject or [], count, rate, wait)
     with live() as runner:
-        ending = runner.play(publishing.run(octets), longest)
+        ending = runner.play(publishing.run(runner, wanted, octets), longest)
     ok = ending.word == FINISHED and not publishing.failure
     word = "sent, reception not confirmed" if ok else publishing.failure or ending.word
     publishing.conclude(as_json, ok, word, ending.seconds)
@@ -90,21 +95,25 @@ class _Publishing:
         self._published = self._octets = 0
         self.failure = ""
 
-    async def run(self, size: int | None) -> None:
+    async def run(self, runner: Live, wanted: WantedStatistics, size: int | None) -> None:
         """Publish everything, and answer requests for a while."""
         async with self._connection as opened:
-            await opened.announce()
-            try:
-                if size is None:
-                    await self._lines()
-                else:
-                    await self._generated(size)
-                await opened.flush()
-                await asyncio.sleep(self._stay if self._published else 0.0)
-            except TransferError as error:
-                self.failure = str(error)
-            except OSError as error:
-                self.failure = f"standard input: {error.strerror}"
+            with wanted.told(runner, opened.host, MEASURES, out=sys.stderr):
+                await self._run(opened, size)
+
+    async def _run(self, opened: DistributorConnection, size: int | None) -> None:
+        await opened.announce()
+        try:
+            if size is None:
+                await self._lines()
+            else:
+                await self._generated(size)
+            await opened.flush()
+            await asyncio.sleep(self._stay if self._published else 0.0)
+        except TransferError as error:
+            self.failure = str(error)
+        except OSError as error:
+            self.failure = f"standard input: {error.strerror}"
 
     def _is_over(self) -> bool:
         return self._most is not None and self._published >= self._most

@@ -2,17 +2,20 @@
 
 import asyncio
 import json
+import sys
 from typing import Annotated, Any
 
 import typer
 
 from experiments.commands.messaging_options import Application, MessagingProtocol, connection, parameters
-from experiments.commands.options import Group, Iface, Json, seconds
+from experiments.commands.options import Group, Iface, Json, Metrics, Stats, seconds
 from experiments.output.safe_text import printable
 from experiments.running.live import Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.session.connection import DistributorConnection
 from experiments.session.deliveries import DeliveryOverflowed, Incoming
 from protocols.distributor.events import ConnectionNagging, PublisherGone, PublisherHeard, QueueOverflowed, SegmentsLost
+from protocols.distributor.statistics import MEASURES
 from protocols.events import Event
 from topologies.units import format_duration
 
@@ -46,6 +49,8 @@ def sub(
     timeout: Annotated[
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> int:
     """Print updates as they come, each with its subject, until --count, --timeout or Ctrl-C.
@@ -53,10 +58,11 @@ def sub(
     Exit code 0: the wanted updates came, and nothing was lost or dropped; 1: not; 2: bad input; 130: interrupted.
     """
     longest = seconds("--timeout", timeout)
+    wanted = WantedStatistics.of(stats, metrics)
     opened = connection(protocol, parameters(protocol, segment=segment), group, iface, application)
     with live() as runner:
         receiving = _Receiving(runner, opened, subjects, count, quiet=quiet, as_json=as_json)
-        ending = runner.play(receiving.run(), longest)
+        ending = runner.play(receiving.run(wanted), longest)
     ok = receiving.received >= (count or 1) and not receiving.problems and not receiving.failure
     receiving.conclude(ok, ending.seconds)
     return 130 if ending.interrupted else int(not ok)
@@ -77,17 +83,21 @@ class _Receiving:
         self.problems = 0
         """Events that say that something was lost or dropped."""
 
-    async def run(self) -> None:
+    async def run(self, wanted: WantedStatistics) -> None:
         """Print until the wanted number has come."""
         async with self._connection as opened:
-            subscriptions = list(map(opened.subscribe, self._subjects))
-            try:
-                async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(self._events())
-                    for incoming in subscriptions:
-                        tasks.create_task(self._updates(incoming))
-            except* OSError as errors:
-                self.failure = f"standard output: {errors.exceptions[0]}"
+            with wanted.told(self._runner, opened.host, MEASURES, out=sys.stderr):
+                await self._receive(opened)
+
+    async def _receive(self, opened: DistributorConnection) -> None:
+        subscriptions = list(map(opened.subscribe, self._subjects))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._events())
+                for incoming in subscriptions:
+                    tasks.create_task(self._updates(incoming))
+        except* OSError as errors:
+            self.failure = f"standard output: {errors.exceptions[0]}"
 
     async def _updates(self, incoming: Incoming) -> None:
         while (updates := await incoming.together()) is not None:

@@ -3,6 +3,7 @@
 from protocols.distributor.config import DistributorConfig
 from protocols.distributor.messages import Configuration, Heartbeat
 from protocols.distributor.roles import MessagePublisher, MessageSubscriber
+from protocols.distributor.statistics import MEASURES
 from protocols.distributor.subjects import matches
 from protocols.distributor.wire import DistributorCodec
 from protocols.messaging import Guarantees, Subscription
@@ -22,6 +23,7 @@ PROTOCOL = ProtocolSpec(
     "distributor",
     DistributorConfig,
     DistributorCodec,
+    measures=MEASURES,
     periodic=(Heartbeat.kind, Configuration.kind),
     roles={"publisher": Role(MessagePublisher), "subscriber": Role(MessageSubscriber)},
     guarantees=Guarantees(promised=True, once=True, fifo=True, matches=_is_match),

@@ -17,6 +17,7 @@ from protocols.distributor.wire import FIRST_OVERHEAD, LARGEST_UPDATE, OVERHEAD,
 from protocols.errors import UsageError
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.messaging import PublisherIdle, PublisherUnblocked
+from protocols.statistics import Snapshot, buffers
 
 __all__ = ["DistributorPublisher"]
 
@@ -292,3 +293,9 @@ class DistributorPublisher(Machine):
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the bytes of the cache."""
         return {"cache": (self._cache.octets, self._config.cache)}
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the publisher: its counters, what waits, and its cache."""
+        values = {**self._counts, "segments_queued": len(self._outbox), "rate": self._config.limit}
+        known = {name: value for name, value in values.items() if value < inf}
+        return Snapshot("session", str(self._identity.sender_id), known, {"role": "publisher"}, buffers(self.held()))

@@ -1,6 +1,7 @@
 """What a subscriber knows of one publisher: the order of its segments, what is missing, and the large update under way."""
 
 from collections.abc import Callable, Iterator, Sequence
+from ipaddress import IPv4Address
 
 from protocols.distributor.config import DistributorConfig
 from protocols.distributor.messages import (
@@ -18,6 +19,7 @@ from protocols.distributor.requests import Range, Requests
 from protocols.distributor.serial import unwrap
 from protocols.distributor.wire import size_of
 from protocols.rng import Rng
+from protocols.statistics import Snapshot
 
 __all__ = ["Budget", "Reception"]
 
@@ -254,6 +256,13 @@ class Reception:
             "overflowed": self.overflowed,
             "requests_suppressed": self.requests.suppressed,
         }
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of this publisher as a subscriber knows it."""
+        values = {**self.counts(), "ranges_missing": len(self.requests), "silence": now - self.heard_at}
+        host, sender_id, start, _ = self.source
+        name = f"{IPv4Address(host)}/{sender_id}/{start & 0xFFFFFFFF:08x}"
+        return Snapshot("publisher", name, values, {"application": self.application[:64]})
 
     @property
     def due_at(self) -> float:

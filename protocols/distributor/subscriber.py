@@ -22,6 +22,7 @@ from protocols.distributor.wire import size_of
 from protocols.errors import UsageError
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.messaging import Subscribed, Subscription, SubscriptionEnded
+from protocols.statistics import Snapshot, buffers
 
 __all__ = ["DistributorSubscriber"]
 
@@ -319,3 +320,11 @@ class DistributorSubscriber(Machine):
             "receive queue": (self._budget.kept, self._budget.most),
             "publishers": (len(self._receptions), MOST_PUBLISHERS),
         }
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the subscriber, and of each publisher that it follows."""
+        publishers = [reception.snapshot(now) for reception in self._receptions.values()]
+        values = {**self.counts(), "subscriptions": len(self._subscriptions)}
+        states = {"role": "subscriber", "activity": "nagging" if self._is_nagging else "receiving"}
+        name = str(self._identity.sender_id)
+        return Snapshot("session", name, values, states, [*publishers, *buffers(self.held())])
