@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from emu.hold import Hold
@@ -88,6 +90,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         title=scenario.name,
         hold=hold,
         ttls=scenario.scopes,
+        statistics=scenario.statistics,
     )
     results = {
         name: join_lives([*node.earlier, node.result]) if node.result is not None else {"fault": node.error}
@@ -99,7 +102,13 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
     result = participants.result("emu", results, WorldCounters(None, *_traffic(emulation), metrics))
     if participants.ledger is not None:
         result.metrics["invariants"] = check_messages(participants.ledger)
-    return result
+    return result if scenario.statistics is None else replace(result, statistics=_statistics(emulation))
+
+
+def _statistics(emulation: Emulation) -> list[dict[str, Any]]:
+    """Return the statistics that all nodes kept, in the order of their times."""
+    rows = [{"time": row["time"], "host": name, **row} for name, node in emulation.nodes.items() for row in node.statistics]
+    return sorted(rows, key=itemgetter("time"))
 
 
 def _traffic(emulation: Emulation) -> tuple[Counter[str], Counter[str]]:
