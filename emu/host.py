@@ -18,7 +18,7 @@ from emu.disk import OpenDisk
 from emu.fair_queue import FairQueue
 from emu.host_disk import HostDisk
 from emu.loop import spend
-from emu.ports import UdpPort, UdpPorts, open_port
+from emu.ports import Devices, UdpPort, UdpPorts, open_port
 from emu.slow_reader import SlowReader
 from emu.tcp import Inputs, TcpConnections
 from emu.tcp_connection import TcpConnection
@@ -28,7 +28,7 @@ from protocols.connection import Connection
 from protocols.errors import LivelockError, UsageError, WireError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.layer import handed_through
-from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
+from protocols.machine import Address, Codec, Event, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
 from protocols.statistics import Snapshot
@@ -64,10 +64,9 @@ class UdpHost:
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
     that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive; groups are
-    joined on `devices`, without any on the one of the interface. `names` has the addresses of hosts, with their ports for
-    unicast, for programs that name hosts. `open_disk` opens the host's disk when its machine first uses it. `framing` makes
-    what cuts the stream of a connection into messages; `tcp` has the options of connections, None leaves them to the kernel.
-    `traffic` counts packets sent, `faults` what went wrong.
+    joined on `devices`. `names` has the addresses of hosts, with their ports for unicast, for programs that name hosts.
+    `open_disk` opens the host's disk when its machine first uses it. `framing` makes what cuts the stream of a connection into
+    messages; `tcp` has its options, None leaves them to the kernel. `traffic` counts packets sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
@@ -100,7 +99,7 @@ class UdpHost:
         loopback: bool = True,
         held: bool = False,
         joining: float = 0.0,
-        devices: Sequence[str] = (),
+        devices: Devices | None = None,
         names: Mapping[str, SocketAddress] | None = None,
         framing: Callable[[], Framing] = LengthPrefixed,
         tcp: TcpOptions | None = None,
@@ -120,9 +119,10 @@ class UdpHost:
             loop,
             (self.address, port),
             partial(open_port, ttl=ttl, loopback=loopback, buffers=buffers, burst=burst),
-            partial(open_receiver, address=self.address, buffers=buffers, devices=devices),
+            partial(open_receiver, address=self.address, buffers=buffers),
             self._on_readable,
             self._after_joining,
+            devices or Devices(),
         )
         self._first = self._ports.open(0, codec, held=held)
         self.unicast_address = self._first.where
@@ -288,17 +288,17 @@ class UdpHost:
             data = to.codec.encode(message)
             self.traffic.count(message, len(data))
             return self._tcp.send(to, data)
-        address: SocketAddress = socket_address_of(to.name) if type(to) is Group else to  # type: ignore[assignment]
+        address, device = self._ports.place_of(to)
         if isinstance(message, Run):
             assert at.run_codec is not None
             batch = at.run_codec.encode_run(message)
             self.traffic.count_run(message, sum(map(len, batch)))
             for data in batch:
-                at.queue.push(data, address)
+                at.queue.push(data, address, device)
         else:
             data = at.encode(message)
             self.traffic.count(message, len(data))
-            at.queue.push(data, address)
+            at.queue.push(data, address, device)
         return at.queue.blocked
 
     def hang_up(self, connection: Connection) -> None:

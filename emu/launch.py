@@ -283,6 +283,7 @@ class _IsolatedEmulation:
                     self.tcp,
                     joining=joining,
                     devices=network.group_devices(name),
+                    networks=network.networks(name),
                     names=plan.addresses,
                     open_disk=disk_opener(self.disk / name / "store.sqlite", name, model),
                     disk=self.disk / name,

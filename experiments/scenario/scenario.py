@@ -16,7 +16,7 @@ from experiments.scenario.emulation_options import EmulationChoice
 from experiments.scenario.fault_schedule import Fault
 from experiments.scenario.fault_schedule import check as check_fault
 from experiments.scenario.files import override, read_yaml
-from experiments.scenario.foreign_nodes import NodeChoice, check_nodes, check_roles
+from experiments.scenario.foreign_nodes import NodeChoice, check_networks, check_nodes, check_roles
 from experiments.scenario.json_schema import describe_kinds
 from experiments.scenario.margins import Margins
 from experiments.scenario.protocol_choice import ProtocolChoice
@@ -119,6 +119,7 @@ class Scenario(BaseModel):
         self._check_receivers(topology)
         check_nodes(self.nodes, self.protocol.name, self.protocol.config)
         self._check_roles()
+        check_networks(self.nodes, roles_of(self.protocol.spec), topology)
         return self
 
     def _check_roles(self) -> None:

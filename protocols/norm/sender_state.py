@@ -15,6 +15,8 @@ from protocols.events import (
 )
 from protocols.machine import Address
 from protocols.norm.backoff import NEVER
+from protocols.norm.congestion.receiver import ReceiverCongestion
+from protocols.norm.congestion.states import FeedbackState
 from protocols.norm.messages import (
     FLAG_REPAIR,
     FLAG_STREAM,
@@ -44,6 +46,7 @@ from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import fits
 from protocols.norm.session import Session, later
+from protocols.norm.wire.sizes import size_of
 from protocols.serial import ahead
 
 __all__ = ["SenderMessage", "SenderState"]
@@ -65,6 +68,7 @@ class SenderState(PendingObjects):
         "_base",
         "_idle_at",
         "_silent_periods",
+        "congestion",
         "first_sequence",
         "last_heard",
         "lost",
@@ -88,6 +92,8 @@ class SenderState(PendingObjects):
         """The address these messages come from; None for any (see `sender_host`)."""
         self.strangers = 0
         """Messages in the sender's name from other hosts that were ignored."""
+        self.congestion = self._new_congestion()
+        """The congestion on the way from the sender; None while feedback does not tell of it."""
         self._base = 0
         self._idle_at = inf
         self._silent_periods = 0
@@ -103,6 +109,9 @@ class SenderState(PendingObjects):
             self._silent_periods = 0
             self._idle_at = later(now, self.activity_period())
         sequence = self._count_losses(message.sequence)
+        if self.congestion is not None:
+            is_content = isinstance(message, Data)
+            self.congestion.arrived(message.sequence, size_of(message), self._profile, now, is_content=is_content)
         has_moved = False
         if isinstance(message, Data):
             has_moved = self._on_data(message, sequence, now)
@@ -125,13 +134,16 @@ class SenderState(PendingObjects):
         response = before = self.probe_response
         if response is not None and (message.response_sec or message.response_usec):
             response = self.probe_response = response.overheard()
+        is_silenced = False
+        if self.congestion is not None and message.cc is not None:
+            is_silenced = self.congestion.overhear(message.cc, self._profile)
         decision = NOTHING
         process = self.nack_process
         if process is not None and now < process.backoff_end and isinstance(message, Nack):
             decision = process.overhear(self.requested_repairs(message), self.boundary(), self.objects, now)
             if decision is SUPPRESS:
                 self.note_suppression(process)
-        return decision is SUPPRESS or response is not before
+        return decision is SUPPRESS or response is not before or is_silenced
 
     def is_addressed(self, message: Nack | Ack) -> bool:
         """Return whether feedback is for this instance of the sender."""
@@ -148,6 +160,8 @@ class SenderState(PendingObjects):
             self._expire(self.nack_process, now)
         if self.probe_response is not None and self.probe_response.due <= now:
             self._send_ack(self.probe_response, now)
+        if self.congestion is not None and self.congestion.due <= now:
+            self._send_ack(self.probe_response or NOTHING_HEARD, now)
         if self._idle_at <= now:
             self._check_activity(now)
 
@@ -158,6 +172,8 @@ class SenderState(PendingObjects):
             due = self.nack_process.due
         if self.probe_response is not None and self.probe_response.due < due:
             due = self.probe_response.due
+        if self.congestion is not None and self.congestion.due < due:
+            due = self.congestion.due
         return due
 
     def deadline(self) -> float:
@@ -293,6 +309,10 @@ class SenderState(PendingObjects):
         if not message.cc_sequence and not self.is_joined:
             self.first_sequence = message.sequence
         response = self.probe_response or NOTHING_HEARD
+        if self.congestion is not None:
+            self.probe_response = response.noted(message, now)
+            self.congestion.probed(message, self._profile, now)
+            return
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
 
     def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
@@ -438,9 +458,10 @@ class SenderState(PendingObjects):
         response = self.probe_response
         if response is not None:
             echo, self.probe_response = response.echo(now), response.answered(now, self._profile)
+        cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
         for requests in contents_for(wanted, self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
-            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests))
+            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests, cc))
 
     def as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
         """Return what is missing with blocks as they are numbered on the wire."""
@@ -452,7 +473,18 @@ class SenderState(PendingObjects):
         assert origin is not None
         self.probe_response = response.answered(now, self._profile)
         session.count("acks_sent")
-        session.say(Ack(session.node, 0, origin.source_id, origin.instance_id, ACK_CC, 0, *echo))
+        cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
+        session.say(Ack(session.node, 0, origin.source_id, origin.instance_id, ACK_CC, 0, *echo, cc=cc))
+
+    def feedback_state(self) -> FeedbackState | None:
+        """Return what congestion control knows of the way from the sender; None without it."""
+        return None if self.congestion is None else self.congestion.state(self._profile)
+
+    def _new_congestion(self) -> ReceiverCongestion | None:
+        session = self.session
+        if session.config.congestion == "none":
+            return None
+        return ReceiverCongestion(session.node, session.config, session.ports.rng)
 
     # -- the sender's timing and activity --------------------------------------------------------------------------
 
@@ -479,6 +511,7 @@ class SenderState(PendingObjects):
         self.session.ports.notify(SenderReset(node))
         self.first_sequence = 0
         self.nack_process = self.probe_response = None
+        self.congestion = self._new_congestion()
 
     def activity_period(self) -> float:
         """Return the seconds of an activity period."""
