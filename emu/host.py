@@ -17,7 +17,7 @@ from emu.addresses import SocketAddress, address_of, at_port, socket_address_of
 from emu.disk import OpenDisk
 from emu.fair_queue import FairQueue
 from emu.host_disk import HostDisk
-from emu.loop import spend
+from emu.loop import HostLoop, spend
 from emu.ports import Devices, UdpPort, make_ports
 from emu.slow_reader import SlowReader
 from emu.tcp import Inputs, TcpConnections
@@ -88,7 +88,7 @@ class UdpHost:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: HostLoop,
         codec: Codec,
         *,
         interface: str | None,
@@ -152,10 +152,9 @@ class UdpHost:
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them, and connections that were reset for it.
 
-        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed`
-        and `stale`; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a
-        source that sent more than its share while this host could not keep up; `slow_drops`: dropped because a slow application
-        had no room.
+        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed` and `stale`; `send_errors`:
+        refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a source that sent more than its
+        share while this host could not keep up; `slow_drops`: dropped because a slow application had no room.
         """
         return {
             **self._refused,
@@ -178,8 +177,7 @@ class UdpHost:
     def snapshot(self) -> Snapshot:
         """Return the statistics of the machine now, and of what the host sent and dropped."""
         parts = () if self._machine is None else (self._machine.snapshot(self.now),)
-        sent = {"packets_sent": sum(self.traffic.packets.values()), "bytes_sent": sum(self.traffic.octets.values())}
-        return Snapshot("host", self.address, {**sent, **self.faults}, {}, parts)
+        return Snapshot("host", self.address, {**self.traffic.totals(), **self.faults}, {}, parts)
 
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
@@ -344,8 +342,7 @@ class UdpHost:
 
     def _compute(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         """Call a function in this host's other thread, which begins with the first of them."""
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, "computing")
+        self._thread = self._thread or ThreadPoolExecutor(1, "computing")
         return self._thread.submit(function, *arguments)
 
     def _drain(self) -> None:

@@ -42,22 +42,22 @@ def place_of(group: str, interface: str | None, options: UdpOptions, *, receives
     target = group.rpartition(":")[0].strip("[]")
     ip = ip_of(target)
     if ip.is_unspecified or ip == _BROADCAST:
-        raise UsageError(f"--group: value {group!r} is not allowed; the address of a group or of a host, and a port")
+        raise UsageError(f"group: value {group!r} is not allowed; the address of a group or of a host, and a port")
     _check_sources(target, options.sources)
     address = address_of(interface, target)
     if is_multicast(target):
         if receives and is_source_specific(target) and not options.sources:
-            raise UsageError(f"--group: {target} is for source-specific multicast (RFC 4607); name the sender by --source")
+            raise UsageError(f"group: {target} is for source-specific multicast (RFC 4607); name the sender as source")
         return Place(group, address, where[1], options, is_unicast=False)
     if address.partition("%")[0] == where[0]:
-        raise UsageError(f"--group: {target} is this end's own address; in a session of two hosts each names the other")
+        raise UsageError(f"group: {target} is this end's own address; in a session of two hosts each names the other")
     return Place(group, address, where[1], replace(options, reuse=False), is_unicast=True)
 
 
 def _check_sources(target: str, sources: tuple[str, ...]) -> None:
     """Raise UsageError unless the sources are addresses of hosts that can send to the group."""
     if sources and not is_multicast(target):
-        raise UsageError(f"--source: {target} is no multicast group; a session of two hosts has one sender")
+        raise UsageError(f"source: {target} is no multicast group; a session of two hosts has one sender")
     version = ip_of(target).version
     for source in sources:
         try:
@@ -66,4 +66,4 @@ def _check_sources(target: str, sources: tuple[str, ...]) -> None:
                 continue
         except ValueError:
             pass
-        raise UsageError(f"--source: value {source!r} is not allowed; the IPv{version} address of a sender")
+        raise UsageError(f"source: value {source!r} is not allowed; the IPv{version} address of a sender")

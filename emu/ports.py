@@ -1,11 +1,11 @@
 """The ports of a real host: the sockets by which the datagrams of its machines leave and arrive, and the codecs of each."""
 
-import asyncio
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from emu.addresses import SocketAddress, at_port, is_multicast, socket_address, socket_address_of
+from emu.loop import HostLoop
 from emu.udp import SendQueue, open_receiver, open_transmitter
 from emu.udp_options import UdpOptions, allow_loopback
 from protocols.batches import RunCodec
@@ -86,7 +86,7 @@ def open_port(number: int, where: SocketAddress, *, address: str, options: UdpOp
 
 
 def make_ports(
-    loop: asyncio.AbstractEventLoop,
+    loop: HostLoop,
     address: str,
     port: int,
     tuned: tuple[UdpOptions, int, int],
@@ -111,7 +111,7 @@ class UdpPorts:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: HostLoop,
         where: SocketAddress,
         make: Callable[[int, SocketAddress], UdpPort],
         open_group: Callable[..., socket.socket] | None,

@@ -5,11 +5,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from emu.place import Place, place_of
 from emu.udp_options import UdpOptions
 from protocols.errors import UsageError
 
-__all__ = ["Df", "Group", "Iface", "Loopback", "Reuse", "Sources", "Tos", "Ttl", "TxPort", "receiving_place", "sending_place"]
+__all__ = ["Df", "Group", "Iface", "Loopback", "Reuse", "Sources", "Tos", "Ttl", "TxPort", "receiving", "transmitting"]
 
 Group: TypeAlias = Annotated[
     str,
@@ -63,20 +62,14 @@ Reuse: TypeAlias = Annotated[
 ]
 
 
-def sending_place(
-    group: str, iface: str | None, *, ttl: int | None, tos: str, df: bool | None, loopback: bool, tx_port: int
-) -> Place:
-    """Return where a sender's session takes place. Raises UsageError that names the option."""
-    options = _options(ttl, tos)
-    return place_of(group, iface, replace(options, df=df, loopback=loopback, tx_port=tx_port))
+def transmitting(*, ttl: int | None, tos: str, df: bool | None, loopback: bool, tx_port: int) -> UdpOptions:
+    """Return what a sender asks of the IP layer. Raises UsageError that names the option."""
+    return replace(_options(ttl, tos), df=df, loopback=loopback, tx_port=tx_port)
 
 
-def receiving_place(
-    group: str, iface: str | None, sources: list[str] | None, *, ttl: int | None, tos: str, reuse: bool
-) -> Place:
-    """Return where a receiver's session takes place. Raises UsageError that names the option."""
-    options = _options(ttl, tos)
-    return place_of(group, iface, replace(options, sources=tuple(sources or ()), reuse=reuse), receives=True)
+def receiving(sources: list[str] | None, *, ttl: int | None, tos: str, reuse: bool) -> UdpOptions:
+    """Return what a receiver asks of the IP layer. Raises UsageError that names the option."""
+    return replace(_options(ttl, tos), sources=tuple(sources or ()), reuse=reuse)
 
 
 def _options(ttl: int | None, tos: str) -> UdpOptions:

@@ -2,15 +2,20 @@
 
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from protocols.errors import ConfigError, UsageError
 
+if TYPE_CHECKING:
+    from experiments.session.membership import Membership
+
 __all__ = [
     "Brief",
     "Columns",
+    "Group",
+    "Iface",
     "Json",
     "KeyFile",
     "Master",
@@ -21,15 +26,18 @@ __all__ = [
     "Stats",
     "Wide",
     "Yes",
-    "check_node",
+    "membership",
     "norm_config",
     "seconds",
 ]
 
-HIGHEST_NODE = 0xFFFFFFFE
 LONGEST = 1e9
 """Seconds, 31 years."""
 
+Group: TypeAlias = Annotated[str, typer.Option("--group", help="Multicast address and port.", metavar="ADDR:PORT")]
+Iface: TypeAlias = Annotated[
+    str | None, typer.Option("--iface", help="Device or IPv4 address.  (default: the system's route)", metavar="IF")
+]
 NodeId: TypeAlias = Annotated[
     int | None, typer.Option("--node", help="32-bit node id.  (default: from the interface's address)", metavar="N")
 ]
@@ -73,12 +81,6 @@ Remote: TypeAlias = Annotated[
 ]
 
 
-def check_node(node: int | None) -> None:
-    """UsageError for a node id out of range: NORM reserves 0 (NORM_NODE_NONE) and 2**32 - 1 (NORM_NODE_ANY)."""
-    if node is not None and not 0 < node <= HIGHEST_NODE:
-        raise UsageError(f"--node: value {node!r} is not allowed; a whole number from 1 to {HIGHEST_NODE}")
-
-
 def seconds(option: str, value: float | None) -> float:
     """Return the seconds of an option that takes a number of them; infinity if it was not given."""
     if value is None:
@@ -98,3 +100,16 @@ def norm_config(**given: Any) -> Any:
     except ConfigError as error:
         key, _, why = str(error).removeprefix("protocol.").partition(": ")
         raise ConfigError(f"--{key.replace('_', '-')}: {why}") from error
+
+
+def membership(config: Any, group: str, iface: str | None, node: int | None, *, receives: bool, **more: Any) -> "Membership":
+    """Make the membership of a NORM node from options, and look where its session can be. UsageError names the option."""
+    from experiments.session.membership import Membership
+    from protocols.registry import protocol
+
+    try:
+        found = Membership(protocol("norm"), config, group, iface, node, **more)
+        found.place(receives=receives)
+    except UsageError as error:
+        raise UsageError(f"--{error}") from error
+    return found

@@ -1,21 +1,15 @@
-"""Run one program on a network interface, for `mcastlab send` and `mcastlab recv`."""
+"""Run a coroutine as a command does: on a loop with exact timers, until it ends, a signal comes or the time is over."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import Any
 
-from emu.addresses import ip_of
-from emu.host import UdpHost
-from emu.loop import Loop, new_loop
-from emu.place import Place
-from protocols.hosting import PortsHost
-from protocols.machine import Codec
-from protocols.rng import Rng, key_of
+from emu.loop import new_loop
 
-__all__ = ["FINISHED", "Ending", "Live", "Player", "live"]
+__all__ = ["FINISHED", "Ending", "Live", "live"]
 
 FINISHED, INTERRUPTED = "finished", "interrupted"
 """Words of an ending that the program itself decided, and of one by a signal."""
@@ -23,16 +17,6 @@ WAIT = 0.02
 """Seconds between two looks of `Live.wait`."""
 LAST = 0.5
 """Seconds for what is not done when a signal comes."""
-
-
-class Player(Protocol):
-    """The methods of a program that `Live.play` calls."""
-
-    def start(self, host: PortsHost) -> None:
-        """Make the machine and run it on the host."""
-
-    def finished(self) -> bool:
-        """Whether the program has finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +33,11 @@ class Ending:
 
 
 class Live:
-    """An event loop and a UDP host on an interface; `live` makes and closes both."""
+    """An event loop for one command; `live` makes and closes it."""
 
-    def __init__(self, loop: Loop, host: UdpHost) -> None:
-        self.loop = loop
-        self.host = host
+    def __init__(self) -> None:
+        self.loop = new_loop()
         self._word = ""
-
-    @property
-    def address_number(self) -> int:
-        """A 32-bit number from which node ids are derived: the host's IPv4 address, or a hash of its IPv6 address."""
-        ip = ip_of(self.host.address)
-        return int(ip) if ip.version == 4 else key_of(int.from_bytes(ip.packed)) % 0xFFFFFFFE + 1
 
     def stop(self, word: str = FINISHED) -> None:
         """End `play` with the reason `word`; the first call decides."""
@@ -77,20 +54,32 @@ class Live:
 
         again()
 
-    def play(self, program: Player, timeout: float = inf) -> Ending:
-        """Run the program until `stop`, SIGINT, SIGTERM, SIGHUP, or `timeout` seconds have passed."""
+    def play(self, main: Coroutine[Any, Any, None], timeout: float = inf) -> Ending:
+        """Run a coroutine until it ends, `stop`, SIGINT, SIGTERM, SIGHUP, or `timeout` seconds have passed.
+
+        One that has not ended then is cancelled. What it raises is raised.
+        """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # A program started by nohup(1) goes on when its terminal is closed.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 self.loop.add_signal_handler(number, self.stop, INTERRUPTED)
-        self.loop.call_soon(program.start, self.host)
-        self.loop.run(timeout)
-        self._word = self._word or "timeout"
-        return Ending(self._word, self.host.now)
+        begin, task = self.loop.time(), self.loop.create_task(main)
+        task.add_done_callback(lambda _: self.stop())
+        try:
+            self.loop.run(timeout)
+            self._word = self._word or "timeout"
+        finally:
+            seconds = self.loop.time() - begin
+            task.cancel()
+            while not task.done():
+                # A signal that comes now stops the loop, and does not end the cleaning up.
+                self.loop.run()
+        if not task.cancelled():
+            task.result()
+        return Ending(self._word, seconds)
 
     def wait(self, done: Callable[[], bool], seconds: float = inf) -> None:
         """After `play`, wait until `done()`, but no longer than `seconds`, nor than a moment after a signal."""
-        self.host.stop()
 
         def look() -> None:
             if done():
@@ -106,14 +95,10 @@ class Live:
 
 
 @contextmanager
-def live(codec: Codec, place: Place, key: int) -> Iterator[Live]:
-    """Open a UDP host where a session takes place; `key` is that of its random stream. Raises UsageError."""
-    loop = new_loop()
+def live() -> Iterator[Live]:
+    """Make an event loop for a command, and close it at the end."""
+    found = Live()
     try:
-        host = UdpHost(loop, codec, interface=place.address, port=place.port, options=place.options, rng=Rng(key))
-        try:
-            yield Live(loop, host)
-        finally:
-            host.close()
+        yield found
     finally:
-        loop.close()
+        found.loop.close()

@@ -130,15 +130,15 @@ def test_a_session_of_two_hosts_has_its_port_for_itself_and_unicast_feedback() -
 @pytest.mark.parametrize(
     ("group", "options", "why"),
     [
-        ("0.0.0.0:6003", {}, "--group: value '0.0.0.0:6003' is not allowed; the address of a group or of a host, and a port"),
-        ("255.255.255.255:1", {}, "--group: value '255.255.255.255:1' is not allowed; the address of a group or of a host"),
-        ("[::]:6003", {}, r"--group: value '\[::\]:6003' is not allowed"),
-        ("127.0.0.1:6003", {}, "--group: 127.0.0.1 is this end's own address; in a session of two hosts each names the other"),
-        ("232.1.2.3:6003", {}, "--group: 232.1.2.3 is for source-specific multicast .RFC 4607.; name the sender by --source"),
-        ("239.1.2.3:6003", {"sources": ("nobody",)}, "--source: value 'nobody' is not allowed; the IPv4 address of a sender"),
-        ("239.1.2.3:6003", {"sources": ("239.1.1.1",)}, "--source: value '239.1.1.1' is not allowed"),
-        ("239.1.2.3:6003", {"sources": ("fd00::1",)}, "--source: value 'fd00::1' is not allowed; the IPv4 address of a sender"),
-        ("127.0.0.2:6003", {"sources": ("127.0.0.2",)}, "--source: 127.0.0.2 is no multicast group; a session of two hosts"),
+        ("0.0.0.0:6003", {}, "group: value '0.0.0.0:6003' is not allowed; the address of a group or of a host, and a port"),
+        ("255.255.255.255:1", {}, "group: value '255.255.255.255:1' is not allowed; the address of a group or of a host"),
+        ("[::]:6003", {}, r"group: value '\[::\]:6003' is not allowed"),
+        ("127.0.0.1:6003", {}, "group: 127.0.0.1 is this end's own address; in a session of two hosts each names the other"),
+        ("232.1.2.3:6003", {}, "group: 232.1.2.3 is for source-specific multicast .RFC 4607.; name the sender as source"),
+        ("239.1.2.3:6003", {"sources": ("nobody",)}, "source: value 'nobody' is not allowed; the IPv4 address of a sender"),
+        ("239.1.2.3:6003", {"sources": ("239.1.1.1",)}, "source: value '239.1.1.1' is not allowed"),
+        ("239.1.2.3:6003", {"sources": ("fd00::1",)}, "source: value 'fd00::1' is not allowed; the IPv4 address of a sender"),
+        ("127.0.0.2:6003", {"sources": ("127.0.0.2",)}, "source: 127.0.0.2 is no multicast group; a session of two hosts"),
     ],
 )
 def test_a_place_that_can_not_be_is_refused_with_what_is_allowed(group: str, options: dict[str, Any], why: str) -> None:
