@@ -77,7 +77,7 @@ CASES = (
     ),
     Case(
         "late receiver of all objects",
-        ours=("--stay 7 --set robust=300", "--set join=all"),
+        ours=("--stay 7 --set robust=300 rate=500kbit", "--set join=all"),
         nrl=("--stay 7 --robust 300", "--sync all"),
         late=1.5,
     ),

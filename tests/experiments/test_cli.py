@@ -102,7 +102,7 @@ def test_of_many_receivers_the_worst_are_printed_and_all_are_written(
             "--tos: value '256' is not allowed; a number from",
         ),
         (["recv", "--group", "239.0.0.1:6003", "--dir", ".", "--iface", "lo", "--source", "me"], "--source: value 'me' is not"),
-        (["recv", "--group", "232.0.0.1:6003", "--dir", ".", "--iface", "lo"], "--group: 232.0.0.1 is for source-specific multicast"),
+        (["recv", "--group", "232.0.0.1:6003", "--dir", ".", "--iface", "lo"], "--group: 232.0.0.1 is for source-specific"),
         (["send", "{scenario}", "--group", "239.0.0.1:6003", "--iface", "nope0"], "iface: 'nope0' is no device"),
         (["send", "{scenario}", "--group", "239.0.0.1:6003", "--rate", "fast"], "--rate: value 'fast' is not allowed; a rate"),
         (["send", "{scenario}", "--group", "239.0.0.1:6003", "--auto-parity", "17"], "--auto-parity: value 17 is not allowed"),
