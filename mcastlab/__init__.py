@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from experiments.contract.fake_host import FakeHost
     from experiments.running.content import Accounted, Extent, Generated, MemorySink
     from experiments.running.result import Row
+    from experiments.session.connection import DistributorConnection
+    from experiments.session.deliveries import CallbackFailed, DeliveryOverflowed, Incoming, Update, Updates
     from experiments.session.events import ContentReceived, Delivery, ObjectRefused, StreamOpened
     from experiments.session.incoming_stream import IncomingStream
     from experiments.session.outgoing_stream import OutgoingStream
     from experiments.session.session import Session
     from experiments.session.transmission import Transmission
     from experiments.sweep.run.driver import SweepSummary
+    from mcastlab._connections import distributor
     from mcastlab._result import Result
     from mcastlab._runs import compare, run, twin
     from mcastlab._scenarios import Scenario, cases, load, scenarios, topology
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from mcastlab._sweeps import analyse, open_sweep, sweep
     from protocols.arq.config import AConfig, N1Config, N2Config
     from protocols.delivery import deliver
+    from protocols.distributor.config import DistributorConfig
+    from protocols.distributor.events import ConnectionNagging, PublisherGone, PublisherHeard, QueueOverflowed, SegmentsLost
     from protocols.errors import (
         ConfigError,
         LivelockError,
@@ -89,16 +94,20 @@ if TYPE_CHECKING:
 __version__ = version("mcastlab")
 
 __all__ = [
-    "__version__",
     "AConfig",
     "Accounted",
     "Address",
+    "CallbackFailed",
     "Codec",
     "Comparison",
     "ConfigError",
+    "ConnectionNagging",
     "Content",
     "ContentReceived",
     "Delivery",
+    "DeliveryOverflowed",
+    "DistributorConfig",
+    "DistributorConnection",
     "Event",
     "Extent",
     "FORMULAS",
@@ -108,6 +117,7 @@ __all__ = [
     "Group",
     "Guarantees",
     "Host",
+    "Incoming",
     "IncomingStream",
     "InfoReceived",
     "LivelockError",
@@ -137,12 +147,16 @@ __all__ = [
     "ProtocolSpec",
     "Publication",
     "Publisher",
+    "PublisherGone",
+    "PublisherHeard",
+    "QueueOverflowed",
     "Result",
     "Rng",
     "Role",
     "RoleContext",
     "Row",
     "Scenario",
+    "SegmentsLost",
     "Sender",
     "SenderHeard",
     "SenderReset",
@@ -162,13 +176,17 @@ __all__ = [
     "Transmission",
     "TwinVerdict",
     "UnsupportedError",
+    "Update",
+    "Updates",
     "UsageError",
     "WireError",
+    "__version__",
     "analyse",
     "cases",
     "check",
     "compare",
     "deliver",
+    "distributor",
     "load",
     "open_sweep",
     "protocol",
@@ -210,6 +228,11 @@ _HOMES = {
         "UsageError",
         "WireError",
     ),
+    "experiments.session.connection": ("DistributorConnection",),
+    "experiments.session.deliveries": ("CallbackFailed", "DeliveryOverflowed", "Incoming", "Update", "Updates"),
+    "mcastlab._connections": ("distributor",),
+    "protocols.distributor.config": ("DistributorConfig",),
+    "protocols.distributor.events": ("ConnectionNagging", "PublisherGone", "PublisherHeard", "QueueOverflowed", "SegmentsLost"),
     "protocols.events": (
         "Event",
         "FlushCompleted",

@@ -134,7 +134,11 @@ def _part_words(part: Snapshot, measures: Mapping[str, Measure]) -> str:
     told = [word for name, word in part.states.items() if name != "kind" and word != "idle"]
     size, done = part.values.get("size"), part.values.get("bytes_received", part.values.get("bytes_sent"))
     told += [f"{done / size:.0%}"] if size and done is not None else []
-    told += [f"{name} {value_text(part.values[name], measure_of(name, measures))}" for name in ("loss", "rtt", "rate") if part.values.get(name)]
+    told += [
+        f"{name} {value_text(part.values[name], measure_of(name, measures))}"
+        for name in ("loss", "rtt", "rate")
+        if part.values.get(name)
+    ]
     return " ".join(word for word in (part.part, part.name, *told) if word)
 
 
