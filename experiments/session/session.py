@@ -3,7 +3,7 @@
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from experiments.session.membership import Membership
 from experiments.session.outbox import Outbox
 from experiments.session.outgoing_stream import OutgoingStream
 from experiments.session.transmission import Transmission
+from protocols.acknowledgement import AckRequest
 from protocols.errors import TransferError, UsageError
 from protocols.events import Event, ObjectAborted
 from protocols.machine import Content, Group, Machine, Ports, Sender
@@ -123,7 +124,7 @@ class Session:
 
         machine: Machine
         if self._sends and self._receives:
-            machine = both = NodeMachine(host, sender, receiver)
+            machine = both = NodeMachine(host, self.node, sender, receiver)
             self._prepare(both.sender, both.receiver)
         elif self._sends:
             machine = alone = sender(host)
@@ -172,15 +173,22 @@ class Session:
         """Queue an object at once, however many wait. UsageError when the protocol can't carry it."""
         return self._sending().submit(content, name)
 
-    async def sent(self, *what: Transmission | OutgoingStream) -> list[Delivery]:
+    async def sent(self, *what: Transmission | OutgoingStream, by: Iterable[int] | AckRequest | None = None) -> list[Delivery]:
         """Wait until nothing more is sent for these objects and closed streams (default: all): all requests are served.
 
-        TransferError when one of them can't be sent: a file changed, or the session failed.
+        With `by`, node ids or an `AckRequest`, these objects and streams have to be confirmed by receivers; of an open stream,
+        what was written so far. It ends when all have confirmed or were asked in vain; `missing` of a `Delivery` are those.
+
+        TransferError when an object can't be sent (a file changed), or the session failed. UsageError with `by` if nothing is
+        named, or the protocol has no acknowledgements.
         """
         outbox = self._sending()
+        if by is None:
+            return [await outbox.delivered(item) for item in what] if what else await outbox.all_delivered()
         if not what:
-            return await outbox.all_delivered()
-        return [await outbox.delivered(item) for item in what]
+            raise UsageError("sent: what is to be confirmed has to be named")
+        request = by if isinstance(by, AckRequest) else AckRequest(tuple(by))
+        return await outbox.confirmed(what, request)
 
     async def open_stream(
         self, buffer: int = 1 << 20, *, info: bytes = b"", push: bool = False, flush: Flush = "passive"
