@@ -1,6 +1,6 @@
 """What a session sends: objects from their submission until nothing more is sent for them, and streams."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from experiments.session.boundaries import Boundary
@@ -43,6 +43,7 @@ class Outbox:
         """By object id what can still be sent or repaired."""
         self._pending: dict[Transmission, None] = {}
         self._failed: list[Transmission] = []
+        self._releases: dict[int, Callable[[], None]] = {}
         self._questions: list[_Question] = []
         self._streams: dict[int, OutgoingStream] = {}
         self._unsent = 0
@@ -51,8 +52,11 @@ class Outbox:
         """Whether receivers were told of all objects that failed."""
         self.changes = Changes()
 
-    def submit(self, content: Content, name: str) -> Transmission:
-        """Queue an object, without waiting. UsageError when the protocol can't carry it."""
+    def submit(self, content: Content, name: str, release: Callable[[], None] | None = None) -> Transmission:
+        """Queue an object, without waiting; `release()` is called when its source is not read any more.
+
+        UsageError when the protocol can't carry it.
+        """
         early: list[Event] = []
         self._early = early
         try:
@@ -61,6 +65,8 @@ class Outbox:
             self._early = None
         self._unsent += 1
         item = self._begin(Transmission(object_id, name, content.source.size))
+        if release is not None:
+            self._releases[object_id] = release
         for event in early:
             self.on_event(event)
         return item
@@ -130,8 +136,10 @@ class Outbox:
             stream.end(graceful)
 
     def fail(self, error: Exception) -> None:
-        """Have all who wait get an error."""
+        """Have all who wait get an error, and release all sources."""
         self.changes.fail(error)
+        for object_id in list(self._releases):
+            self._release(object_id)
         for stream in self._streams.values():
             stream.fail(error)
 
@@ -148,11 +156,13 @@ class Outbox:
             self._tell_stream(event.object_id, event)
         elif isinstance(event, ObjectPurged):
             self._settle(event.object_id, "done")
+            self._release(event.object_id)
             self._under_way.pop(event.object_id, None)
             self._streams.pop(event.object_id, None)
         elif isinstance(event, ObjectAborted) and event.sender == self._node:
             self._tell_stream(event.object_id, event)
             self._settle(event.object_id, "failed", event.reason.removeprefix("source: "))
+            self._release(event.object_id)
             self._streams.pop(event.object_id, None)
         elif isinstance(event, FlushCompleted):
             self._is_announced = True
@@ -185,6 +195,11 @@ class Outbox:
             self._questions.remove(question)
             question.answer = Delivery(event.object_id, event.acknowledged, event.missing)
             self.changes.changed()
+
+    def _release(self, object_id: int) -> None:
+        release = self._releases.pop(object_id, None)
+        if release is not None:
+            release()
 
     def _begin(self, item: Transmission) -> Transmission:
         self._under_way[item.object_id] = item
