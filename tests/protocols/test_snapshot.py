@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from protocols.registry import PROTOCOLS, protocol
-from protocols.statistics import MEASURES, PARTS, Measure, Rates, Snapshot, buffers, measure_of, measures_by_name, walk
+from protocols.snapshot import MEASURES, PARTS, Measure, Rates, Snapshot, buffers, measure_of, measures_by_name, walk
 
 
 def session(sent: float, lost: float = 0, name: str = "17") -> Snapshot:
