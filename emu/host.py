@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from emu.disk import OpenDisk
 from emu.fair_queue import FairQueue
 from emu.host_disk import HostDisk
-from emu.loop import spend
+from emu.loop import HostLoop, spend
 from emu.ports import Devices, UdpPort, UdpPorts, open_port
 from emu.slow_reader import SlowReader
 from emu.tcp import Inputs, TcpConnections
@@ -87,7 +87,7 @@ class UdpHost:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: HostLoop,
         codec: Codec,
         *,
         interface: str | None,

@@ -61,6 +61,9 @@ class ProtocolSpec:
     It is imported only when `makers` is asked for it. None: there is none.
     """
 
+    periodic: tuple[str, ...] = ()
+    """Kinds of the messages that its machines send as long as they run, such as heartbeats."""
+
     connected: bool = False
     """Whether its machines use connections."""
     framing: Callable[[], Framing] = LengthPrefixed

@@ -2,11 +2,14 @@
 
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from protocols.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from experiments.session.membership import Membership
 
 __all__ = [
     "Brief",
@@ -23,12 +26,11 @@ __all__ = [
     "Stats",
     "Wide",
     "Yes",
-    "check_node",
+    "membership",
     "norm_config",
     "seconds",
 ]
 
-HIGHEST_NODE = 0xFFFFFFFE
 LONGEST = 1e9
 """Seconds, 31 years."""
 
@@ -79,12 +81,6 @@ Remote: TypeAlias = Annotated[
 ]
 
 
-def check_node(node: int | None) -> None:
-    """UsageError for a node id out of range: NORM reserves 0 (NORM_NODE_NONE) and 2**32 - 1 (NORM_NODE_ANY)."""
-    if node is not None and not 0 < node <= HIGHEST_NODE:
-        raise UsageError(f"--node: value {node!r} is not allowed; a whole number from 1 to {HIGHEST_NODE}")
-
-
 def seconds(option: str, value: float | None) -> float:
     """Return the seconds of an option that takes a number of them; infinity if it was not given."""
     if value is None:
@@ -104,3 +100,14 @@ def norm_config(**given: Any) -> Any:
     except ConfigError as error:
         key, _, why = str(error).removeprefix("protocol.").partition(": ")
         raise ConfigError(f"--{key.replace('_', '-')}: {why}") from error
+
+
+def membership(config: Any, group: str, iface: str | None, node: int | None, **more: Any) -> "Membership":
+    """Make the membership of a NORM node from options. UsageError names the option."""
+    from experiments.session.membership import Membership
+    from protocols.registry import protocol
+
+    try:
+        return Membership(protocol("norm"), config, group, iface, node, **more)
+    except UsageError as error:
+        raise UsageError(f"--{error}") from error

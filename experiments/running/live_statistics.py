@@ -1,4 +1,4 @@
-"""Statistics of a program on a real network while it runs: shown at an interval, and served to Prometheus."""
+"""Statistics of a command on a real network while it runs: shown at an interval, and served to Prometheus."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
+from emu.host import UdpHost
 from experiments.output.prometheus import Endpoint, endpoint_of, serving
 from experiments.output.statistics_view import StatisticsView
 from experiments.running.live import Live
@@ -36,16 +37,16 @@ class WantedStatistics:
 
     @contextmanager
     def told(
-        self, session: Live, own: Iterable[Measure] = (), *, as_json: bool = False, out: TextIO | None = None
+        self, runner: Live, host: UdpHost, own: Iterable[Measure] = (), *, as_json: bool = False, out: TextIO | None = None
     ) -> Iterator[StatisticsView | None]:
-        """Show and serve the statistics of the session's host while it plays, and show the last; yield what shows them, if any.
+        """Show and serve the statistics of a host in the block, and show the last; yield what shows them, if any.
 
         They go to `out`; None: as JSON to standard output, else to standard error.
         """
         measures = measures_by_name(own)
         with ExitStack() as stack:
             if self.endpoint is not None:
-                stack.enter_context(serving(self.endpoint, lambda: _ask(session), measures))
+                stack.enter_context(serving(self.endpoint, lambda: _ask(runner, host), measures))
             if self.interval is None:
                 yield None
                 return
@@ -53,11 +54,13 @@ class WantedStatistics:
             stack.callback(view.close)
 
             def show() -> None:
-                view.show(session.host.now, session.host.snapshot())
+                view.show(host.now, host.snapshot())
 
-            session.every(self.interval, show)
-            yield view
-            show()
+            runner.every(self.interval, show)
+            try:
+                yield view
+            finally:
+                show()
 
 
 def _interval(text: str) -> float:
@@ -70,16 +73,16 @@ def _interval(text: str) -> float:
     return interval
 
 
-def _ask(session: Live) -> Snapshot | None:
+def _ask(runner: Live, host: UdpHost) -> Snapshot | None:
     """Return a snapshot that the event loop makes, since machines know one thread; None when the loop does not run."""
     answer: Future[Snapshot] = Future()
 
     def make() -> None:
         if answer.set_running_or_notify_cancel():
-            answer.set_result(session.host.snapshot())
+            answer.set_result(host.snapshot())
 
     try:
-        session.loop.call_soon_threadsafe(make)
+        runner.loop.call_soon_threadsafe(make)
         return answer.result(PATIENCE)
     except (RuntimeError, TimeoutError):
         answer.cancel()

@@ -81,7 +81,7 @@ class NormSender(SenderContent):
         self.congestion: CongestionControl | None = None
         """Sets the rate; None while it is fixed."""
         if config.congestion != "none":
-            self.congestion = CongestionControl(ports, config, self._grtt.advertised)
+            self.congestion = CongestionControl(ports, config, self._grtt.measured)
             self._rate = self.congestion.rate
         self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
         # Who has heard no probe can't guess a clock that begins at a random time.
@@ -465,7 +465,7 @@ class NormSender(SenderContent):
         interval = self._grtt.next_interval()
         nodes: tuple[CcNode, ...] = ()
         if self.congestion is not None:
-            self.congestion.probed(self._grtt.advertised, now)
+            self.congestion.probed(self._grtt.measured, now)
             self._adopt_rate(self.congestion.rate)
             nodes = self.congestion.nodes
             if self._repairs or self._unsent:

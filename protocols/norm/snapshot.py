@@ -5,9 +5,9 @@ from typing import Final
 from protocols.norm.congestion.states import ControlState, FeedbackState
 from protocols.norm.messages import FLAG_FILE
 from protocols.norm.position import TransmitPosition
-from protocols.norm.range_set import RangeSet
 from protocols.norm.rx_object import RxObject
 from protocols.norm.tx_object import TxObject
+from protocols.range_set import RangeSet
 from protocols.snapshot import Measure, Snapshot
 
 __all__ = ["MEASURES", "control", "feedback", "object_received", "object_sent"]

@@ -12,8 +12,8 @@ from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_FILE, FLAG_INFO, Fti
 from protocols.norm.parity import BLOCKS_AHEAD, ParityStore
 from protocols.norm.partition import BLOCK_COUNTS
-from protocols.norm.range_set import RangeSet
 from protocols.norm.repair_requests import RequestedRepairs
+from protocols.range_set import RangeSet
 
 __all__ = ["TxObject", "check_content"]
 

@@ -31,7 +31,7 @@ MOST_LISTED: Final = 5
 MOST_PLRS: Final = 1
 """Potential limiting receivers, each of which answers every probe."""
 PLR_RANGE: Final = 2.0
-"""A potential limiting receiver has at most so many times the rate of the CLR."""
+"""A potential limiting receiver has seen losses, and has at most so many times the rate of the CLR."""
 SIMILAR: Final = 1.1
 """Of rates that differ less, the longer round-trip time decides who is the CLR."""
 RTT_KEPT: Final = 0.9
@@ -177,7 +177,10 @@ class CongestionControl:
         return octets / self.rate * (1.0 + VARIATION * (2.0 * self._ports.rng.uniform() - 1.0))
 
     def probed(self, grtt: float, now: float) -> None:
-        """Look for receivers that have fallen silent; called before each probe, with the advertised GRTT in seconds."""
+        """Look for receivers that have fallen silent; called before each probe, with the measured GRTT (seconds).
+
+        The advertised one is at least the packet interval, so a floor that depended on it would sink without end.
+        """
         self._grtt = grtt
         self._probes += 1
         for receiver in list(self._listed.values()):
@@ -273,7 +276,8 @@ class CongestionControl:
         clr = self._clr
         if clr is None:
             return []
-        near = [each for each in self._listed.values() if each is not clr and each.rate <= PLR_RANGE * clr.rate]
+        others = [each for each in self._listed.values() if each is not clr and not each.is_starting]
+        near = [each for each in others if each.rate <= PLR_RANGE * clr.rate]
         return sorted(near, key=lambda receiver: (receiver.rate, receiver.node))[:MOST_PLRS]
 
     def _flags_of(self, receiver: ListedReceiver, plrs: list[ListedReceiver]) -> int:

@@ -1,5 +1,6 @@
 """Statistics of `mcastlab send`, `recv` and `stream` while they run, over the loopback device."""
 
+import asyncio
 import json
 import os
 import socket
@@ -15,8 +16,8 @@ import pytest
 from experiments.cli import invoke
 from experiments.running.live import live as open_live
 from experiments.running.live_statistics import WantedStatistics
-from experiments.running.program import Node, ReceiverProgram
-from protocols.machine import Group
+from experiments.session.membership import Membership
+from experiments.session.session import Session
 from protocols.registry import protocol
 from tests.support.transfers import COMMAND, QUICK, Processes, events, new_group, until
 
@@ -140,22 +141,22 @@ def test_a_port_in_use_is_one_line_and_exit_code_2(tmp_path: Path, capsys: pytes
 
 def test_a_request_while_the_loop_does_not_run_gets_an_empty_answer() -> None:
     port, norm = free_port(), protocol("norm")
-    with open_live(norm.codec(), new_group(), "127.0.0.1", 1, 1) as session:
-        program = ReceiverProgram(Node(norm, norm.config(), 1, Group("239.1.1.1:1")), lambda offer: None)
-        answers: list[bytes] = []
+    session = Session(Membership(norm, norm.config(), new_group(), "127.0.0.1"), sends=False)
+    answers: list[bytes] = []
 
-        def ask() -> None:
-            with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-                answers.append(answer.read())
+    def ask() -> None:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            answers.append(answer.read())
 
-        with WantedStatistics.of(None, str(port)).told(session, norm.measures):
-            thread = Thread(target=ask)
-            thread.start()
-            thread.join()
-            session.loop.call_later(0.5, session.stop)
-            later = Thread(target=ask)
-            session.loop.call_soon(later.start)
-            session.play(program)
-            later.join()
+    async def main() -> None:
+        async with session:
+            with WantedStatistics.of(None, str(port)).told(runner, session.host, norm.measures):
+                thread = Thread(target=ask)
+                thread.start()
+                thread.join()
+                await asyncio.to_thread(ask)
+
+    with open_live() as runner:
+        runner.play(main())
     assert answers[0] == b""
     assert b"mcastlab_session_data_received_total" in answers[1]

@@ -122,23 +122,24 @@ def test_of_similar_rates_the_longer_round_trip_time_decides() -> None:
 
 def test_a_receiver_with_a_similar_rate_is_a_potential_limiting_one() -> None:
     scene = Scene()
-    scene.start(7, 100e3)
-    scene.start(8, 190e3)
-    scene.start(9, 900e3)
+    scene.lose(7, 0.02)
+    scene.lose(8, 0.015)
+    scene.lose(9, 0.001)
+    scene.start(10, 100e3)
     flags = {node.node_id: node.flags & (FLAG_CLR | FLAG_PLR) for node in scene.control.nodes}
-    assert flags == {7: FLAG_CLR, 8: FLAG_PLR, 9: 0}
+    assert flags == {7: FLAG_CLR, 8: FLAG_PLR, 9: 0, 10: 0}
     assert all(node.flags & FLAG_RTT for node in scene.control.nodes)
 
 
 def test_at_most_five_receivers_are_listed_and_the_limiting_ones_stay() -> None:
     scene = Scene()
-    scene.start(1, 100e3)
-    scene.start(2, 150e3)
+    scene.lose(1, 0.02)
+    scene.lose(2, 0.015)
     for node in range(3, 40):
         scene.probe()
         scene.start(node, 1e6 + node)
-        scene.start(1, 100e3)
-        scene.start(2, 150e3)
+        scene.lose(1, 0.02)
+        scene.lose(2, 0.015)
     nodes = [node.node_id for node in scene.control.nodes]
     assert len(nodes) == MOST_LISTED
     assert nodes[:2] == [1, 2]
