@@ -31,7 +31,7 @@ from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.storage import Change
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic

@@ -29,7 +29,7 @@ from protocols.events import Event, ObjectAborted
 from protocols.machine import Content, Group, Machine, Ports, Sender
 from protocols.node import NodeMachine
 from protocols.rng import Rng
-from protocols.statistics import Measure, Snapshot
+from protocols.snapshot import Measure, Snapshot
 from protocols.stream import Flush, StreamReceiver, StreamSettings
 
 __all__ = ["MEMORY", "Session"]
