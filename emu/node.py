@@ -26,6 +26,8 @@ from emu.foreign_program import ForeignContext, ForeignProgram
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace
+from emu.ports import Devices
+from emu.statistics_log import StatisticsLog
 from protocols.errors import McastlabError
 from protocols.framing import Framing
 from protocols.hosting import PortsHost
@@ -83,6 +85,10 @@ class NodeConfig:
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
     devices: Sequence[str] = ()
     """Devices on which it joins groups; none: the one of its address."""
+    networks: Mapping[str, str] = field(default_factory=dict)
+    """The devices of its networks by their names, if it has several."""
+    statistics: float | None = None
+    """Interval in seconds at which the statistics of its machine are kept; None: they are not."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The addresses of all hosts, for programs that name one."""
 
@@ -135,7 +141,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         loopback=False,
         held=True,
         joining=node.joining,
-        devices=node.devices,
+        devices=Devices(node.devices, node.networks),
         open_disk=node.open_disk,
         names={name: (address, node.port) for name, address in node.names.items()},
         framing=node.framing,
@@ -150,12 +156,15 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         }
         connection = _LauncherConnection(loop, control, node.epoch, program.finished, orders)
         before = _cpu()
+        log = StatisticsLog(host, node.statistics)
         if node.decision is not None:
-            host.trace = _stopping(node.decision, lambda: _send(control, _report(host, program, before) | {"decided": True}))
+            told = {"decided": True, "statistics": log.rows}
+            host.trace = _stopping(node.decision, lambda: _send(control, _report(host, program, before) | told))
         program.start(host)
+        log.begin()
         _send(control, {"ready": True})
         loop.run()
-        return _report(host, program, before) | {"killed": connection.killed}
+        return _report(host, program, before) | {"killed": connection.killed, "statistics": log.end()}
     finally:
         host.close()
 

@@ -12,6 +12,7 @@ from experiments.validation import (
     coding,
     congestion,
     connections,
+    distributor,
     ethernet,
     implosion,
     layered,
@@ -36,6 +37,7 @@ MODULES: tuple[ModuleType, ...] = (
     channels,
     queues,
     connections,
+    distributor,
 )
 """Modules that measure families; add a new module here."""
 

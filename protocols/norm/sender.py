@@ -17,10 +17,12 @@ from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, DataRun, Nack, Nor
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.sender_content import SenderContent
+from protocols.norm.statistics import object_sent
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream
 from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
 from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
+from protocols.statistics import Snapshot, buffers
 
 __all__ = ["NormSender"]
 
@@ -59,6 +61,7 @@ class NormSender(SenderContent):
         "_nacks_received",
         "_objects_sent",
         "_overhead",
+        "_parity_sent",
         "_probe_at",
         "_probe_next",
         "_probed",
@@ -93,7 +96,7 @@ class NormSender(SenderContent):
         self._cc_sequence = 0
         self._squelched: TxStream | None = None
         self._data_sent = self._repairs_sent = self._objects_sent = self._flushes_sent = self._probes_sent = 0
-        self._squelches_sent = self._nacks_received = self._acks_received = 0
+        self._squelches_sent = self._nacks_received = self._acks_received = self._parity_sent = 0
 
     # -- inputs ----------------------------------------------------------------------------------------------------
 
@@ -165,6 +168,24 @@ class NormSender(SenderContent):
         if to != (origin.source_id, origin.instance_id) or len(data) > self._config.segment + NACK_OVERHEAD:
             return False
         return self._limit is None or not is_nack(data) or self._limit.has_nacks(source, now, self._grtt.advertised)
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of the objects in the window."""
+        window, items = self._window, self._window.objects.values()
+        values = {
+            **self.counts(),
+            "parity_sent": self._parity_sent,
+            "bytes_sent": window.octets_gone + sum([item.octets_sent for item in items]),
+            "rate": self._config.rate,
+            "grtt": self._grtt.advertised,
+            "grtt_measured": self._grtt.measured,
+        }
+        flushing = "flushing" if self._flushes and self._flush_at < inf else "idle"
+        activity = "repairing" if self._repairs else "sending" if self._unsent else flushing
+        objects = [object_sent(item, item.object_id in self._streams) for item in items]
+        waiting = Snapshot("queue", "objects", {"held": len(window.backlog)})
+        states = {"role": "sender", "activity": activity}
+        return Snapshot("session", self._group.name, values, states, (*objects, waiting, *buffers(self.held())))
 
     @property
     def grtt(self) -> float:
@@ -338,6 +359,7 @@ class NormSender(SenderContent):
             step = item.repair_step()
             if step is None:
                 return self._make_new(item)
+            self._parity_sent += step[1] >= item.partition.length(step[0])
             more = item.repairs_following(*step, self._most_due(item) - 1) if self._most > 1 else 0
             message = (
                 self._factory.run(item, *step, 1 + more, FLAG_REPAIR) if more else self._factory.data(item, *step, FLAG_REPAIR)
