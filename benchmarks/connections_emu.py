@@ -59,7 +59,7 @@ class _Source(Machine):
         raise AssertionError("nothing is sent this way")
 
     def wake(self, now: float) -> None:
-        """There is nothing to do."""
+        """Do nothing: no deadline is set."""
 
     def opened(self, connection: Connection, now: float) -> None:
         self.drained(connection, now)
@@ -96,7 +96,7 @@ class _Drain(Machine):
         assert message.number == self.received
 
     def wake(self, now: float) -> None:
-        """There is nothing to do."""
+        """Do nothing: no deadline is set."""
 
     def opened(self, connection: Connection, now: float) -> None:
         self.began = time.process_time()

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from mmap import mmap
 from typing import Any
@@ -70,6 +70,25 @@ def _group(options: argparse.Namespace) -> Group:
     return Group(f"{options.addr}:{options.port}")
 
 
+def _congestion(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameters of congestion control, which sets the rate within the bounds."""
+    if options.congestion == "none":
+        return {}
+    return {"congestion": options.congestion, "rate_min": options.rate_min / 8, "rate_max": options.rate_max / 8}
+
+
+def _report(host: UdpHost, interval: float, state: Callable[[], Any]) -> None:
+    """Print the state of congestion control at intervals of so many seconds; None: there is none yet."""
+
+    def report() -> None:
+        found = state()
+        if found is not None:
+            _emit("CONGESTION", **found._asdict())
+        host.later(host.now + interval, report)
+
+    report()
+
+
 def _send(options: argparse.Namespace) -> int:
     config = NORM.config(
         rate=options.rate / 8,
@@ -84,6 +103,7 @@ def _send(options: argparse.Namespace) -> int:
         backoff=options.backoff,
         gsize=options.gsize,
         robust=options.robust,
+        **_congestion(options),
     )
     contents = [content(options.seed, index, size) for index, size in enumerate(options.sizes)]
     loop = new_loop()
@@ -103,6 +123,8 @@ def _send(options: argparse.Namespace) -> int:
         _emit("TX_OBJECT", index=index, size=len(data), sha256=hashlib.sha256(data).hexdigest())
     before = time.process_time()
     host.run(sender, on_event)
+    if options.congestion != "none":
+        _report(host, options.report, lambda: sender.congestion.state)
     if options.kind == "stream":
         streams.append(_StreamSource(host, sender, contents[0], options))
     for index, data in enumerate(contents if not streams else []):
@@ -212,12 +234,14 @@ class _Reception:
 def _receive(options: argparse.Namespace) -> int:
     loop = new_loop()
     host = _host(loop, options)
-    config = NORM.config(buffer=options.buffer)
+    config = NORM.config(buffer=options.buffer, **_congestion(options))
     log = _Reception(loop, options.expect)
     receiver = NORM.make_receiver(host, config, options.node, _group(options))
     assert isinstance(receiver, StreamReceiver)
     receiver.accept_streams(log.accept_stream)
     host.run(receiver, log.on_event, log.accept)
+    if options.congestion != "none":
+        _report(host, options.report, lambda: next((sender.feedback_state() for sender in receiver.senders()), None))
     _emit("START", role="recv")
     loop.run(options.timeout)
     used, octets = time.process_time() - log.before, sum(sink.size for *_, sink in log.received)
@@ -247,6 +271,10 @@ def _parser() -> argparse.ArgumentParser:
         add("--node", type=int, default=node)
         add("--iface")
         add("--timeout", type=float, default=60.0)
+        add("--congestion", default="none")
+        add("--rate-min", type=float, default=0.0)
+        add("--rate-max", type=float, default=8e12)
+        add("--report", type=float, default=0.25, help="seconds between reports of congestion control")
         (_sender_options if role == "send" else _receiver_options)(add)
     return parser
 

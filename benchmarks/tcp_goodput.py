@@ -132,7 +132,7 @@ class _Machine(Machine):
         self.received += 1
 
     def wake(self, now: float) -> None:
-        """There is nothing to do."""
+        """Do nothing: no deadline is set."""
 
     def counts(self) -> dict[str, int]:
         return {"received": self.received}

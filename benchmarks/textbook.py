@@ -88,6 +88,7 @@ class TextbookHost:
         self.events: list[Event] = []
         self.groups: list[Group] = []
         self.armed = inf
+        self.is_stopped = False
         self.on_event: Callable[[Event], None]
         self.accept: Callable[[Offer], Sink | None] = lambda offer: None
 
@@ -116,6 +117,8 @@ class TextbookHost:
     def receive(self, item: Item) -> None:
         """Deliver a packet of another host to the machine."""
         to = item.packet.to
+        if self.is_stopped:
+            return
         if to in self.groups or self.port_of(to) is not None:
             self.network.deliveries += 1
             self.call(self.machine.receive, item.packet.message, item.source, to)
@@ -141,8 +144,10 @@ class TextbookHost:
         self.network.env.process(self.act(when, action))
 
     def stop(self) -> None:
-        """Stop receiving: no case of the benchmark needs it."""
-        raise NotImplementedError
+        """Receive nothing from now on, and never wake the machine again."""
+        self.groups.clear()
+        self.armed = inf
+        self.is_stopped = True
 
     def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
         """Use a port; nothing is encoded here."""

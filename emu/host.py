@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from emu.disk import OpenDisk
 from emu.fair_queue import FairQueue
 from emu.host_disk import HostDisk
-from emu.loop import spend
+from emu.loop import HostLoop, spend
 from emu.ports import Devices, UdpPort, UdpPorts, open_port
 from emu.slow_reader import SlowReader
 from emu.tcp import Inputs, TcpConnections
@@ -31,6 +31,7 @@ from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
+from protocols.statistics import Snapshot
 from protocols.storage import Change
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
@@ -86,7 +87,7 @@ class UdpHost:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: HostLoop,
         codec: Codec,
         *,
         interface: str | None,
@@ -134,12 +135,8 @@ class UdpHost:
         if not held:
             self._tcp.begin()
         self.join, self.leave, self.port_of = self._ports.join, self._ports.leave, self._ports.port_of
-        self.listen, self.connect, self.hold, self.release = (
-            self._tcp.listen,
-            self._tcp.connect,
-            self._tcp.hold,
-            self._tcp.release,
-        )
+        self.listen, self.connect = self._tcp.listen, self._tcp.connect
+        self.hold, self.release = self._tcp.hold, self._tcp.release
         self._events: deque[Event] = deque()
         self.worked = 0.0
         """Seconds of work that the machine stated."""
@@ -162,10 +159,9 @@ class UdpHost:
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them, and connections that were reset for it.
 
-        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed`
-        and `stale`; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a
-        source that sent more than its share while this host could not keep up; `slow_drops`: dropped because a slow application
-        had no room.
+        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed` and `stale`; `send_errors`:
+        refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a source that sent more than its
+        share while this host could not keep up; `slow_drops`: dropped because a slow application had no room.
         """
         return {
             **self._refused,
@@ -184,6 +180,11 @@ class UdpHost:
         """Return counters for progress reports: packets and bytes sent so far, and those of the machine."""
         counts = {} if self._machine is None else self._machine.counts()
         return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
+
+    def snapshot(self) -> Snapshot:
+        """Return the statistics of the machine now, and of what the host sent and dropped."""
+        parts = () if self._machine is None else (self._machine.snapshot(self.now),)
+        return Snapshot("host", self.address, {**self.traffic.totals(), **self.faults}, {}, parts)
 
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
@@ -348,8 +349,7 @@ class UdpHost:
 
     def _compute(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         """Call a function in this host's other thread, which begins with the first of them."""
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, "computing")
+        self._thread = self._thread or ThreadPoolExecutor(1, "computing")
         return self._thread.submit(function, *arguments)
 
     def _drain(self) -> None:

@@ -28,6 +28,7 @@ from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace
 from emu.ports import Devices
+from emu.statistics_log import StatisticsLog
 from protocols.errors import McastlabError
 from protocols.framing import Framing
 from protocols.hosting import PortsHost
@@ -90,6 +91,8 @@ class NodeConfig:
     """Devices on which it joins groups; none: the one of its address."""
     networks: Mapping[str, str] = field(default_factory=dict)
     """The devices of its networks by their names, if it has several."""
+    statistics: float | None = None
+    """Interval in seconds at which the statistics of its machine are kept; None: they are not."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The addresses of all hosts, for programs that name one."""
 
@@ -157,25 +160,28 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         }
         _LauncherConnection(loop, control, node.epoch, program.finished, orders)
         before = _cpu()
+        log = StatisticsLog(host, node.statistics)
         if node.decision is not None:
             host.trace = _stopping(node.decision, lambda: _send(control, {"decided": True}))
-        signal.signal(CRASH, lambda number, frame: _die(control, lambda: _report(host, program), before))
+        signal.signal(CRASH, lambda number, frame: _die(control, lambda: _report(host, program, log.rows), before))
         program.start(host)
+        log.begin()
         _send(control, {"ready": True})
         loop.run()
         signal.signal(CRASH, signal.SIG_IGN)
-        return _report(host, program) | _used(before)
+        return _report(host, program, log.end()) | _used(before)
     finally:
         host.close()
 
 
-def _report(host: UdpHost, program: Program) -> dict[str, Any]:
-    """Return what a process did."""
+def _report(host: UdpHost, program: Program, statistics: Sequence[Any]) -> dict[str, Any]:
+    """Return what a process did, with its `statistics`."""
     return {
         "result": program.result(),
         "traffic": {"packets": host.traffic.packets, "octets": host.traffic.octets},
         "faults": host.faults,
         "worked": host.worked,
+        "statistics": statistics,
     }
 
 

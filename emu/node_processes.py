@@ -34,7 +34,8 @@ class NodeReport:
 
     `result` is that of its program, `earlier` those before crashes, `packets` and `octets` were sent by kind of message,
     `faults` are those of `UdpHost.faults`, `cpu` is in seconds, `worked` the seconds of work its machine stated, `memory` the
-    largest resident set in bytes. Without a result `error` says how the node died.
+    largest resident set in bytes, `statistics` has rows with time and statistics. Without a result `error` says how the node
+    died.
     """
 
     result: dict[str, Any] | None = None
@@ -45,6 +46,7 @@ class NodeReport:
     cpu: float = 0.0
     worked: float = 0.0
     memory: int = 0
+    statistics: list[dict[str, Any]] = field(default_factory=list)
     error: str | None = None
 
     def add(self, message: dict[str, Any]) -> None:
@@ -55,6 +57,7 @@ class NodeReport:
         self.cpu += message.get("cpu", 0.0)
         self.worked += message.get("worked", 0.0)
         self.memory = max(self.memory, message.get("memory", 0))
+        self.statistics += message.get("statistics", [])
         traffic = message.get("traffic", {})
         for mine, more in (
             (self.faults, message.get("faults", {})),

@@ -1,11 +1,11 @@
 """The ports of a real host: the sockets by which the datagrams of its machines leave and arrive, and the codecs of each."""
 
-import asyncio
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from ipaddress import IPv4Address
 
+from emu.loop import HostLoop
 from emu.udp import SendQueue, SocketAddress, open_receiver, open_transmitter, socket_address_of
 from protocols.batches import RunCodec
 from protocols.errors import UsageError
@@ -94,7 +94,7 @@ class UdpPorts:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: HostLoop,
         where: SocketAddress,
         make: Callable[[int, SocketAddress], UdpPort],
         open_group: Callable[..., socket.socket],

@@ -39,6 +39,8 @@ COMMANDS = {
     "send": ("send:send", "Send files to a multicast group by NORM."),
     "recv": ("recv:recv", "Receive files from a multicast group by NORM."),
     "stream": ("stream:stream_command", "Send standard input to the standard output of all receivers, by NORM."),
+    "pub": ("pub:pub", "Publish lines of standard input, or generated updates, to a multicast group."),
+    "sub": ("sub:sub", "Print the updates of a multicast group that match subjects."),
     "new": ("new:new", "Write template files."),
     "contract": ("contract:contract", "Check a protocol against the rules of the contract."),
     "schema": ("schema:schema", "Print the JSON Schema of scenario or sweep files, for editors."),

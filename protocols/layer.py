@@ -6,6 +6,7 @@ the layer, which may use it, change it, or pass it on to the application.
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import TypeAlias, TypeVar
@@ -15,6 +16,7 @@ from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sink
 from protocols.rng import Rng
+from protocols.statistics import Snapshot
 from protocols.storage import Change, Record
 
 __all__ = ["EventLayer", "InnerPorts", "Layer", "handed_through"]
@@ -254,6 +256,11 @@ class Layer(Machine):
                 total[name] = before[0] + kept, before[1] + limit
         return total
 
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the inner machines, each as a part with its number as its name."""
+        inner = [machine.snapshot(now) for machine in self.machines()]
+        return Snapshot("session", parts=[replace(each, name=each.name or str(place)) for place, each in enumerate(inner)])
+
     # What subclasses use
 
     def machines(self) -> list[Machine]:
@@ -360,6 +367,11 @@ class EventLayer(Machine):
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the state that the inner machine keeps."""
         return self.inner.held()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the inner machine, with the counters of this one."""
+        snapshot = self.inner.snapshot(now)
+        return replace(snapshot, values={**snapshot.values, **self.counts()})
 
 
 def handed_through(machine: Machine, on_event: OnEvent, accept: Accept | None) -> tuple[Machine, OnEvent, Accept | None]:

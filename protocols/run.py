@@ -1,5 +1,6 @@
 """Runs: several messages that a host sends or receives in one batch of packets."""
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -22,10 +23,10 @@ class Run(Message):
     """Kind of its messages."""
 
     @property
+    @abstractmethod
     def packets(self) -> int:
         """The number of messages."""
-        raise NotImplementedError
 
+    @abstractmethod
     def messages(self) -> Iterator[Message]:
         """Make the messages."""
-        raise NotImplementedError

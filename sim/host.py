@@ -13,6 +13,7 @@ from protocols.events import Event
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng, extend
+from protocols.statistics import Snapshot
 from protocols.storage import Change
 from sim.addresses import address_at, name_and_port
 from sim.disk import Disk
@@ -109,6 +110,10 @@ class SimHost(KernelHost):
         """Call `verb(*args, now)`; the application first receives the events it has not received yet."""
         self.drain()
         return self._input(verb, *args)
+
+    def snapshot(self) -> Snapshot:
+        """Return the statistics of the machine now; nothing changes."""
+        return Snapshot("host", self.name, parts=(self.machine.snapshot(self.now),))
 
     def stop(self) -> None:
         """End the machine: it leaves its groups, and receives and sends nothing any more."""

@@ -1,9 +1,11 @@
-"""`mcastlab doctor`: list what this machine can emulate, and which extras are installed."""
+"""`mcastlab doctor`: list what this machine can emulate, and which extras are installed; or judge a scenario before it runs."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,16 +14,60 @@ from experiments.commands.options import Brief, Columns, Json, Wide
 from experiments.output.budget import Column, Table
 from experiments.output.extras import EXTRAS, Extra
 from experiments.output.printer import Printer, View
+from protocols.errors import ConfigError, UsageError
+from topologies.units import parse_size
+
+if TYPE_CHECKING:
+    from experiments.doctor.examination import Examination
+    from experiments.doctor.finding import Finding
 
 __all__ = ["doctor"]
 
+_IMPLIED = (
+    Column("sender", rank=0),
+    Column("receivers", rank=0),
+    Column("bytes", rank=1),
+    Column("round trip", "ms", rank=1, digits=3),
+    Column("loss", "%", rank=1, digits=3),
+    Column("sending", "s", rank=0, digits=3),
+    Column("repair", "s", rank=0, digits=3),
+    Column("kept", "s", rank=2, digits=3),
+)
 
-def doctor(*, wide: Wide = False, columns: Columns = "", brief: Brief = False, as_json: Json = False) -> int:
+
+def doctor(
+    *,
+    scenario: Annotated[
+        Path | None,
+        typer.Argument(metavar="[SCENARIO]", help="Scenario to judge, a file or the name of a ready one.", show_default=False),
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Replace a value of the scenario; may be repeated.", metavar="KEY.PATH=VALUE"),
+    ] = None,
+    stream_buffer: Annotated[
+        str | None,
+        typer.Option(help="Judge a stream with a buffer of this size, too.", metavar="SIZE", show_default=False),
+    ] = None,
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
+    as_json: Json = False,
+) -> int:
     """List what this machine can emulate and which extras are installed, with the commands that install what is missing.
 
-    Exit code 0: emulation works; 3: something that it requires is missing. Extras have no influence.
+    With a scenario: say what its parameters imply, without running it, and what to set in their place.
+
+    Exit code 0: emulation works; 3: something that it requires is missing. Extras have no influence. Of a scenario 0: nothing
+    to object; 1: content will be late or lost; 2: bad input.
     """
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
+    if scenario is not None:
+        view.check(column.name for column in _IMPLIED)
+        return _examine(view, scenario, sets or [], stream_buffer, as_json)
+    for name, value in (("--set", sets), ("--stream-buffer", stream_buffer)):
+        if value:
+            raise UsageError(f"{name}: is not allowed without a scenario")
     view.check(("here", "what", "extra", "for"))
     found = list_capabilities()
     if as_json:
@@ -34,6 +80,55 @@ def doctor(*, wide: Wide = False, columns: Columns = "", brief: Brief = False, a
         _show(Printer(view), found)
         _show_extras(Printer(view))
     return 0 if _works(found) else 3
+
+
+def _examine(view: View, path: Path, sets: list[str], stream: str | None, as_json: bool) -> int:
+    """Judge a scenario, or each of its cases."""
+    from experiments.doctor.examination import examine
+    from experiments.scenario.cases import load_cases
+
+    octets = None if stream is None else _octets(stream)
+    found = {name: examine(case, octets) for name, case in load_cases(path, sets).items()}
+    if as_json:
+        plain = {name: examination.plain() for name, examination in found.items()}
+        typer.echo(json.dumps(plain.get("", {"cases": plain})))
+    for name, examination in {} if as_json else found.items():
+        title = f"{examination.scenario}, {name}" if name else examination.scenario
+        _show_examination(Printer(view), examination, title, shlex.quote(str(path)))
+    return 0 if all(examination.is_sound for examination in found.values()) else 1
+
+
+def _octets(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ConfigError as error:
+        raise UsageError(f"--stream-buffer: {error}") from error
+
+
+def _show_examination(printer: Printer, examination: "Examination", title: str, path: str) -> None:
+    findings = examination.findings
+    if printer.view.brief:
+        printer.verbatim(f"{title}: {', '.join(finding.rule for finding in findings) or 'nothing to object'}")
+        return
+    rows = [
+        [row.sender, row.receivers, row.bytes, row.round_trip * 1000, row.loss * 100, row.sending, row.repair, row.kept]
+        for row in examination.implied
+    ]
+    if rows:
+        printer.table(Table(_IMPLIED, rows, title))
+    for finding in findings:
+        printer.line()
+        _show_finding(printer, finding, path)
+    if not findings:
+        printer.line("nothing to object")
+
+
+def _show_finding(printer: Printer, finding: "Finding", path: str) -> None:
+    printer.line(f"{finding.severity.upper()} {finding.rule}: {finding.key} is {finding.value}; {finding.implies}", indent=2)
+    printer.line(f"  advice: {finding.advice}", indent=2)
+    told = [f"--set {shlex.quote(f'{key}={value}')}" for key, value in finding.changes.items() if not key.startswith("--")]
+    if told:
+        printer.verbatim(f"  mcastlab run {path} {' '.join(told)}")
 
 
 def _works(found: Sequence[Capability]) -> bool:

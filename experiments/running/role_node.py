@@ -55,7 +55,7 @@ class RoleProgram:
         self._restarts = times - 1
 
     def crash(self) -> None:
-        """Handle a crash of the host; there is nothing to do."""
+        """Do nothing: the next `start` makes another machine."""
 
     def finished(self) -> bool:
         """Return False: it serves as long as the run goes on."""

@@ -5,6 +5,7 @@ of each of them, which is the machine in the `SenderGroup` of that sender. A rec
 view. What concerns the receiver as a whole (its deadline, its end, its counters) concerns all its views.
 """
 
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,26 +29,26 @@ class FollowingMachine(FastMachine):
     __slots__ = ()
 
     @staticmethod
+    @abstractmethod
     def sender_of(message: Message) -> Hashable:
         """Return what names the sender that a message comes from, or that feedback is for.
 
         None: the message has no effect on machines of this class.
         """
-        raise NotImplementedError(message)
 
     @property
     def follows_several(self) -> bool:
         """Whether the machine is not its own view."""
         return False
 
+    @abstractmethod
     def view_of(self, sender: Hashable) -> FastMachine:
         """Return the view of a sender, always the same object; the machine follows several from now on."""
-        raise NotImplementedError(sender)
 
     @staticmethod
+    @abstractmethod
     def make_sender_group(views: list[Any]) -> SenderGroup:
         """Return a group of machines as receivers of one sender; None in the list stands for a member that is none."""
-        raise NotImplementedError(views)
 
 
 class SenderGroups(MachineGroup):

@@ -3,30 +3,26 @@
 Order of transmission: repairs before new content, the lowest object, block and symbol first.
 """
 
-from collections import deque
-from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import Final
 
-from protocols.batches import Background
-from protocols.errors import UsageError
-from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
-from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
+from protocols.events import FlushCompleted, ObjectSent
+from protocols.machine import Address, Group, Message, Packet, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.grtt import RTT_FLOOR, GrttEstimator
+from protocols.norm.congestion.controller import CongestionControl
+from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.limits import RepairLimit
-from protocols.norm.message_factory import MessageFactory
-from protocols.norm.messages import FLAG_REPAIR, Ack, DataRun, Nack, NormMessage, Origin, Request, Squelch
-from protocols.norm.quantise import gsize_code, rate_code
+from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, DataRun, Nack, NormMessage, Request, Squelch
+from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.tx_object import TxObject, check_content
-from protocols.norm.tx_stream import TxStream, check_stream
-from protocols.norm.window import IDS, Window
+from protocols.norm.sender_content import SenderContent
+from protocols.norm.statistics import object_sent
+from protocols.norm.tx_object import TxObject
+from protocols.norm.tx_stream import TxStream
 from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
 from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
-from protocols.serial import before
-from protocols.stream import Flush, StreamSettings, StreamVacant
+from protocols.statistics import Snapshot, buffers
 
 __all__ = ["NormSender"]
 
@@ -42,81 +38,65 @@ LATEST_CLOCK: Final = 1 << 50
 """Microseconds that a random clock may be ahead at time 0; its seconds have 32 bits on the wire."""
 
 
-class NormSender(Sender):
+class NormSender(SenderContent):
     """Sends objects to a group. `node` is its 32-bit id, `instance` changes with every restart.
 
-    The methods `_make_factory`, `_make_object`, `_catch_up`, `_invalidate` and `_settle_feedback` are hooks for subclasses.
+    The methods `_catch_up`, `_invalidate` and `_settle_feedback` are hooks for subclasses, and those of `SenderContent`.
     """
 
     __slots__ = (
         "_acks_received",
         "_aggregate_at",
-        "_background",
         "_busy",
         "_cc_sequence",
         "_clear",
         "_clock_offset",
-        "_config",
         "_data_sent",
-        "_factory",
-        "_failed",
-        "_flush_at",
-        "_flushes",
         "_flushes_sent",
         "_full",
         "_group",
-        "_grtt",
         "_holdoff",
         "_limit",
         "_most",
         "_nacks_received",
-        "_next_id",
         "_objects_sent",
         "_overhead",
+        "_parity_sent",
         "_probe_at",
         "_probe_next",
         "_probed",
         "_probes_sent",
-        "_repairs",
+        "_rate",
         "_repairs_sent",
-        "_squelch",
         "_squelched",
         "_squelches_sent",
-        "_streams",
-        "_unsent",
-        "_window",
+        "congestion",
     )
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> None:
-        super().__init__(ports)
-        self._config = config
+        super().__init__(ports, config, node, instance)
         self._group = group
         self._overhead = AUTH_SIZE if config.key_file else 0
-        self._grtt = GrttEstimator(config)
-        self._factory = self._make_factory(Origin(node, instance, self._grtt.code, config.backoff, gsize_code(config.gsize)))
-        self._window = Window(config)
-        self._unsent: deque[TxObject] = deque()
-        self._repairs: list[TxObject] = []
-        # The streams in the window or its backlog.
-        self._streams: dict[int, TxStream] = {}
-        self._next_id = 0
+        self._rate = config.rate
+        self.congestion: CongestionControl | None = None
+        """Sets the rate; None while it is fixed."""
+        if config.congestion != "none":
+            self.congestion = CongestionControl(ports, config, self._grtt.measured)
+            self._rate = self.congestion.rate
         self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
         # Who has heard no probe can't guess a clock that begins at a random time.
         self._clock_offset = CLOCK_OFFSET if self._limit is None else CLOCK_OFFSET + round(ports.rng.uniform() * LATEST_CLOCK)
         self._clear = 0.0
         self._most = 1
-        self._background: Background | None = None
         self._busy = self._full = False
-        self._aggregate_at = self._flush_at = self._probe_at = inf
+        self._aggregate_at = self._probe_at = inf
         self._holdoff = -inf
-        self._flushes, self._probed = 0, -1
+        self._probed = -1
         self._probe_next = inf
         self._cc_sequence = 0
-        self._squelch: set[int] | None = None
         self._squelched: TxStream | None = None
-        self._failed = False
         self._data_sent = self._repairs_sent = self._objects_sent = self._flushes_sent = self._probes_sent = 0
-        self._squelches_sent = self._nacks_received = self._acks_received = 0
+        self._squelches_sent = self._nacks_received = self._acks_received = self._parity_sent = 0
 
     # -- inputs ----------------------------------------------------------------------------------------------------
 
@@ -128,90 +108,16 @@ class NormSender(Sender):
             self._probe_at = now
         self._schedule()
 
-    def submit(self, content: Content, now: float) -> int:
-        """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
-        check_content(content, self._config)
-        return self._queue(self._make_object(self._next_id, content), now)
-
-    def _queue(self, item: TxObject, now: float) -> int:
-        """Give an object the next id; it is sent when the window has room for it."""
-        self._next_id = (self._next_id + 1) % IDS
-        item.background = self._background
-        self._window.backlog.append(item)
-        self._admit(now)
-        self._schedule()
-        return item.object_id
-
-    def open_stream(self, settings: StreamSettings, now: float) -> int:
-        """Begin a stream. UsageError when NORM can't carry it."""
-        check_stream(settings, self._config)
-        item = TxStream(self._next_id, settings, self._config, self._factory.origin.source_id)
-        self._streams[item.object_id] = item
-        return self._queue(item, now)
-
-    def write_stream(self, object_id: int, data: bytes, starts: Sequence[int], now: float) -> int:
-        """Take bytes of a stream; return how many. Raises UsageError if it is not open, as all that follow."""
-        item = self._stream(object_id)
-        taken = item.write(data, starts, now, self._rest)
-        self._continue(item)
-        return taken
-
-    def flush_stream(self, object_id: int, mode: Flush, now: float) -> None:
-        """Send what does not fill a segment; "active": and FLUSH behind it."""
-        item = self._stream(object_id)
-        if mode != "none":
-            item.flush()
-        if mode == "active":
-            item.mark_flush()
-            self._flushes, self._flush_at = 0, inf
-        self._continue(item)
-
-    def close_stream(self, object_id: int, graceful: bool, now: float) -> None:
-        """End a stream behind its last byte, or drop it: then receivers that miss something get a SQUELCH."""
-        item = self._stream(object_id)
-        if not graceful and object_id in self._window.objects:
-            self._drop(item)
-        elif not graceful:
-            self._window.backlog.remove(self._streams.pop(object_id))
-        elif item.close(now, self._rest):
-            self._flushes, self._flush_at = 0, inf
-        else:
-            item.is_waiting = True
-        self._continue(item)
-
-    def _stream(self, object_id: int) -> TxStream:
-        item = self._streams.get(object_id)
-        if item is None or not item.is_open or item.is_closing:
-            raise UsageError(f"object {object_id} is not an open stream")
-        return item
-
-    def _continue(self, item: TxStream) -> None:
-        """Send what a stream has to send."""
-        if item.unsent and item.object_id in self._window.objects and item not in self._unsent:
-            later = [place for place, other in enumerate(self._unsent) if before(item.object_id, other.object_id)]
-            self._unsent.insert(later[0] if later else len(self._unsent), item)
-        self._schedule()
-
-    def _offer_room(self, now: float) -> bool:
-        """Tell applications that wait for room in a stream that there is some, or end it; return whether one has ended."""
-        has_ended = False
-        for item in self._streams.values():
-            if item.is_waiting and item.vacant_at(self._rest) <= now:
-                item.is_waiting = False
-                if not item.is_closing:
-                    self.ports.notify(StreamVacant(item.object_id))
-                elif item.close(now, self._rest):
-                    self._flushes, self._flush_at, has_ended = 0, inf, True
-                    self._continue(item)
-        return has_ended
-
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process feedback for this sender and instance; a sender ignores everything else."""
         if isinstance(message, (Nack, Ack)):
             origin = self._factory.origin
             if message.sender_id != origin.source_id or message.instance_id != origin.instance_id:
                 return
-            self._on_response(message, now)
+            sample = self._on_response(message, now)
+            if self.congestion is not None and message.cc is not None:
+                self.congestion.heard(message.source_id, message.cc, sample, now, is_nack=isinstance(message, Nack))
+                self._adopt_rate(self.congestion.rate)
             if isinstance(message, Nack):
                 self._on_nack(message, source, now)
             else:
@@ -243,10 +149,6 @@ class NormSender(Sender):
         """Send up to `most` source symbols of a block as one run."""
         self._most = most
 
-    def compute_in(self, background: Background) -> None:
-        """Encode parity in another thread before it is sent."""
-        self._background = background
-
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
         names = [f"{name}_sent" for name in SENT] + [f"{name}_received" for name in HEARD]
@@ -267,10 +169,23 @@ class NormSender(Sender):
             return False
         return self._limit is None or not is_nack(data) or self._limit.has_nacks(source, now, self._grtt.advertised)
 
-    def held(self) -> dict[str, tuple[int, int]]:
-        """Return the objects kept for repair, and the most blocks kept of a stream."""
-        blocks = max([(stream.held, stream.capacity) for stream in self._streams.values()], default=(0, 0))
-        return {"objects in the window": (len(self._window.objects), self._config.cache_max), "stream blocks": blocks}
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of the objects in the window."""
+        window, items = self._window, self._window.objects.values()
+        values = {
+            **self.counts(),
+            "parity_sent": self._parity_sent,
+            "bytes_sent": window.octets_gone + sum([item.octets_sent for item in items]),
+            "rate": self._config.rate,
+            "grtt": self._grtt.advertised,
+            "grtt_measured": self._grtt.measured,
+        }
+        flushing = "flushing" if self._flushes and self._flush_at < inf else "idle"
+        activity = "repairing" if self._repairs else "sending" if self._unsent else flushing
+        objects = [object_sent(item, item.object_id in self._streams) for item in items]
+        waiting = Snapshot("queue", "objects", {"held": len(window.backlog)})
+        states = {"role": "sender", "activity": activity}
+        return Snapshot("session", self._group.name, values, states, (*objects, waiting, *buffers(self.held())))
 
     @property
     def grtt(self) -> float:
@@ -296,13 +211,24 @@ class NormSender(Sender):
         """Return the clock of probes in microseconds."""
         return round(now * 1e6) + self._clock_offset
 
-    def _on_response(self, message: Nack | Ack, now: float) -> None:
-        if message.response_sec or message.response_usec:
-            sample = (self._clock(now) - message.response_sec * 1_000_000 - message.response_usec) / 1e6
-            # Nothing else was probed than the time since the start.
-            if -RTT_FLOOR < sample < now + RTT_FLOOR and self._grtt.respond(sample):
-                self._invalidate()
-                self._factory.advertise(self._grtt.code)
+    def _on_response(self, message: Nack | Ack, now: float) -> float | None:
+        """Take the answer to a probe; return the round-trip time of that receiver in seconds, None if it shows none."""
+        if not (message.response_sec or message.response_usec):
+            return None
+        sample = (self._clock(now) - message.response_sec * 1_000_000 - message.response_usec) / 1e6
+        # Nothing else was probed than the time since the start.
+        if not -RTT_FLOOR < sample < now + RTT_FLOOR:
+            return None
+        if self._grtt.respond(sample):
+            self._invalidate()
+            self._factory.advertise(self._grtt.code)
+        return max(sample, 1e-6)
+
+    def _adopt_rate(self, rate: float) -> None:
+        """Send at another rate from now on, bytes per second."""
+        self._rate = rate
+        if self._grtt.follow(rate):
+            self._factory.advertise(self._grtt.code)
 
     def _on_nack(self, nack: Nack, source: Address, now: float) -> None:
         """Aggregate the requests, or serve those beyond the transmit point during the hold-off (RFC 5740 5.4)."""
@@ -367,21 +293,6 @@ class NormSender(Sender):
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
-    @property
-    def _rest(self) -> float:
-        """Seconds for which what was sent or requested is kept for repairs."""
-        return self._config.flow * (self._config.backoff + 1) * self._grtt.advertised
-
-    def _admit(self, now: float) -> None:
-        for purged, admitted in self._window.admit(now, self._rest):
-            if purged is not None:
-                self._streams.pop(purged.object_id, None)
-                self.ports.notify(ObjectPurged(purged.object_id))
-            elif admitted is not None:
-                if admitted.unsent:
-                    self._unsent.append(admitted)
-                self._flushes, self._flush_at = 0, inf
-
     def _transmit(self, now: float) -> None:
         """Send until the rate is used up, nothing is due or the network is full."""
         # A sender that had nothing to send does not send faster afterwards.
@@ -405,7 +316,7 @@ class NormSender(Sender):
     def _send(self, message: NormMessage | DataRun, size: int) -> None:
         """Send a message of `size` bytes; the next is due when the rate allows it."""
         self._full = bool(self.ports.send(Packet(message, size, self._group)))
-        self._clear += size / self._config.rate
+        self._clear += size / self._rate if self.congestion is None else self.congestion.sent(message, size)
 
     def _next(self, now: float) -> NormMessage | DataRun | None:
         """Make what comes next: a squelch, content or a flush; None for nothing."""
@@ -448,6 +359,7 @@ class NormSender(Sender):
             step = item.repair_step()
             if step is None:
                 return self._make_new(item)
+            self._parity_sent += step[1] >= item.partition.length(step[0])
             more = item.repairs_following(*step, self._most_due(item) - 1) if self._most > 1 else 0
             message = (
                 self._factory.run(item, *step, 1 + more, FLAG_REPAIR) if more else self._factory.data(item, *step, FLAG_REPAIR)
@@ -485,26 +397,8 @@ class NormSender(Sender):
         """Return how many symbols of an object may go in one run: as many as are due. One where shares of the rate count."""
         if item.counted or (self._limit is not None and self._repairs and self._unsent):
             return 1
-        due = (item.active_at - self._clear) * self._config.rate / (header_size(item.fti) + item.partition.segment)
+        due = (item.active_at - self._clear) * self._rate / (header_size(item.fti) + item.partition.segment)
         return min(self._most, 1 + int(due), self._factory.most)
-
-    def _fail(self, item: TxObject, reason: str) -> None:
-        """Drop an object whose source can't be read; receivers that request it get a SQUELCH.
-
-        Nothing behind the last object would make them request it, so that one is squelched unrequested.
-        """
-        self._drop(item)
-        self.ports.notify(ObjectAborted(self._factory.origin.source_id, item.object_id, f"source: {reason}"))
-
-    def _drop(self, item: TxObject) -> None:
-        """Remove an object from the window."""
-        if next(reversed(self._window.objects)) == item.object_id:
-            self._squelch = {item.object_id} | (self._squelch or set())
-        self._failed = True
-        self._window.drop(item.object_id)
-        self._streams.pop(item.object_id, None)
-        self._unsent = deque(other for other in self._unsent if other is not item)
-        self._repairs = [other for other in self._repairs if other is not item]
 
     def _next_flush(self, now: float) -> NormMessage | None:
         """Make a FLUSH, of which `robust` are sent when nothing is pending (RFC 5740 4.2.3.1).
@@ -530,25 +424,6 @@ class NormSender(Sender):
         self._flush_at = now + (max(2, self._config.backoff + 2) if last else 2) * self._grtt.advertised
         ends = self._ends()
         return self._factory.flush(ends[self._flushes % len(ends)]) if ends else self._make_squelch()
-
-    def _has_end(self) -> bool:
-        """Return whether an end of transmission is to be announced, or was."""
-        if self._streams and not self._failed:
-            return bool(self._ends())
-        return bool(self._window.objects or self._flushes or self._failed)
-
-    def _ends(self) -> list[TxObject]:
-        """Return the objects that FLUSH names in turn: the last one, and streams that wait for it."""
-        if not self._streams:
-            return [*self._window.objects.values()][-1:]
-        last = [item for item in self._window.objects.values() if not item.is_open][-1:]
-        return [*last, *(stream for stream in self._streams.values() if stream.is_open and stream.wants_flush)]
-
-    def _make_factory(self, origin: Origin) -> MessageFactory:
-        return MessageFactory(self._config, origin)
-
-    def _make_object(self, object_id: int, content: Content) -> TxObject:
-        return TxObject(object_id, content, self._config, self._factory.origin.source_id)
 
     def _make_squelch(self) -> Squelch:
         gone, self._squelch = self._squelch or (), None
@@ -586,9 +461,17 @@ class NormSender(Sender):
             return self._next(now)
         if self._grtt.probed(now):
             self._factory.advertise(self._grtt.code)
-        self._probe_at = self._probe_next = now + self._grtt.next_interval()
-        rate = rate_code(self._config.rate) if self._config.probing == "active" else None
-        message = self._factory.probe(self._cc_sequence, self._clock(now), rate)
+        interval = self._grtt.next_interval()
+        nodes: tuple[CcNode, ...] = ()
+        if self.congestion is not None:
+            self.congestion.probed(self._grtt.measured, now)
+            self._adopt_rate(self.congestion.rate)
+            nodes = self.congestion.nodes
+            if self._repairs or self._unsent:
+                interval = self.congestion.interval()
+        self._probe_at = self._probe_next = now + interval
+        rate = rate_code(self._rate) if self._config.probing == "active" else None
+        message = self._factory.probe(self._cc_sequence, self._clock(now), rate, nodes)
         self._cc_sequence = (self._cc_sequence + 1) & 0xFFFF
         self._probes_sent += 1
         self._probed = self._factory.ordinal

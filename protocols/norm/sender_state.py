@@ -1,39 +1,31 @@
 """All a receiver knows of one sender, and what each message of the sender changes (RFC 5740 5.3).
 
 `SenderState.receive` is the one place where a sender's message is handled; it leads to one method per message (`_on_data`,
-`_on_info`, `_on_flush`, `_on_squelch`, `_on_probe`). What they have in common comes behind them: joining, objects, NACKs, the
-answer to probes, the activity check.
+`_on_info`, `_on_flush`, `_on_squelch`, `_on_probe`). What they have in common comes behind them: joining, NACKs, the answer to
+probes, the activity check. What becomes of the objects is in the base class.
 """
 
-from functools import lru_cache
 from math import inf
 from typing import ClassVar, Final, TypeAlias
 
 from protocols.events import (
     InfoReceived,
-    ObjectAborted,
-    ObjectOpened,
-    ObjectReceived,
-    ObjectsAborted,
     SenderReset,
     SenderSilent,
 )
-from protocols.machine import Address, Offer
+from protocols.machine import Address
 from protocols.norm.backoff import NEVER
-from protocols.norm.maps import SmallDict
+from protocols.norm.congestion.receiver import ReceiverCongestion
+from protocols.norm.congestion.states import FeedbackState
 from protocols.norm.messages import (
-    FLAG_FILE,
-    FLAG_INFO,
     FLAG_REPAIR,
     FLAG_STREAM,
     Ack,
     Command,
     Data,
     Flush,
-    Fti,
     Info,
     Nack,
-    Origin,
     Probe,
     Squelch,
 )
@@ -48,12 +40,13 @@ from protocols.norm.nack_process import (
     is_missing_before,
     nack_size,
 )
-from protocols.norm.position import START, Point, TransmitPosition
+from protocols.norm.pending_objects import PendingObjects
+from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.rx_object import RxObject, fits
-from protocols.norm.sender_profile import unknown_sender
+from protocols.norm.rx_object import fits
 from protocols.norm.session import Session, later
+from protocols.norm.wire.sizes import size_of
 from protocols.serial import ahead
 
 __all__ = ["SenderMessage", "SenderState"]
@@ -68,36 +61,18 @@ NEW_SENDER: Final = 64
 SenderMessage: TypeAlias = Data | Info | Command
 
 
-# Equal for thousands of receivers of a simulation: a lookup costs a tenth of a construction, and they share one object.
-_opened: Final = lru_cache(maxsize=256)(ObjectOpened)
-_received: Final = lru_cache(maxsize=256)(ObjectReceived)
-_offer: Final = lru_cache(maxsize=256)(Offer)
-
-
-class SenderState:
-    """One sender as one receiver sees it.
-
-    `position` is where the sender is, as far as known: behind the last new symbol received. `objects` holds what is incomplete
-    of everything before it, None for an object of which nothing is known. An object that is not in `objects` is complete,
-    unwanted or given up.
-    """
+class SenderState(PendingObjects):
+    """One sender as one receiver sees it: its objects, and what there is to be sent to it."""
 
     __slots__ = (
         "_base",
         "_idle_at",
-        "_profile",
         "_silent_periods",
-        "duplicates",
+        "congestion",
         "first_sequence",
-        "is_complete",
         "last_heard",
         "lost",
-        "nack_process",
-        "objects",
-        "origin",
-        "position",
         "probe_response",
-        "session",
         "source",
         "strangers",
     )
@@ -105,27 +80,21 @@ class SenderState:
     process_type: ClassVar[type[NackProcess]] = NackProcess
 
     def __init__(self, session: Session) -> None:
-        self.session = session
-        self.origin: Origin | None = None
-        """Node, instance and advertised timing of the sender; None before its first message."""
-        self.position: TransmitPosition = START
-        self.objects: SmallDict[RxObject | None] = SmallDict()
-        self.is_complete = True
-        """Whether nothing is missing of what was sent."""
-        self.nack_process: NackProcess | None = None
+        super().__init__(session)
         self.probe_response: ProbeResponse | None = None
         self.last_heard = NEVER
         """When the last message of the sender arrived, seconds."""
         self.first_sequence: int | None = 0
         """The sequence number of the sender's first message, as far as known; None once the receiver has joined."""
-        self.lost = self.duplicates = 0
-        """Messages of the sender that did not arrive; content that was of no use."""
+        self.lost = 0
+        """Messages of the sender that did not arrive."""
         self.source: Address | None = None
         """The address these messages come from; None for any (see `sender_host`)."""
         self.strangers = 0
         """Messages in the sender's name from other hosts that were ignored."""
+        self.congestion = self._new_congestion()
+        """The congestion on the way from the sender; None while feedback does not tell of it."""
         self._base = 0
-        self._profile = unknown_sender()
         self._idle_at = inf
         self._silent_periods = 0
 
@@ -140,6 +109,9 @@ class SenderState:
             self._silent_periods = 0
             self._idle_at = later(now, self.activity_period())
         sequence = self._count_losses(message.sequence)
+        if self.congestion is not None:
+            is_content = isinstance(message, Data)
+            self.congestion.arrived(message.sequence, size_of(message), self._profile, now, is_content=is_content)
         has_moved = False
         if isinstance(message, Data):
             has_moved = self._on_data(message, sequence, now)
@@ -162,13 +134,16 @@ class SenderState:
         response = before = self.probe_response
         if response is not None and (message.response_sec or message.response_usec):
             response = self.probe_response = response.overheard()
+        is_silenced = False
+        if self.congestion is not None and message.cc is not None:
+            is_silenced = self.congestion.overhear(message.cc, self._profile, now)
         decision = NOTHING
         process = self.nack_process
         if process is not None and now < process.backoff_end and isinstance(message, Nack):
             decision = process.overhear(self.requested_repairs(message), self.boundary(), self.objects, now)
             if decision is SUPPRESS:
                 self.note_suppression(process)
-        return decision is SUPPRESS or response is not before
+        return decision is SUPPRESS or response is not before or is_silenced
 
     def is_addressed(self, message: Nack | Ack) -> bool:
         """Return whether feedback is for this instance of the sender."""
@@ -185,6 +160,8 @@ class SenderState:
             self._expire(self.nack_process, now)
         if self.probe_response is not None and self.probe_response.due <= now:
             self._send_ack(self.probe_response, now)
+        if self.congestion is not None and self.congestion.due <= now:
+            self._send_ack(self.probe_response or NOTHING_HEARD, now)
         if self._idle_at <= now:
             self._check_activity(now)
 
@@ -195,18 +172,14 @@ class SenderState:
             due = self.nack_process.due
         if self.probe_response is not None and self.probe_response.due < due:
             due = self.probe_response.due
+        if self.congestion is not None and self.congestion.due < due:
+            due = self.congestion.due
         return due
 
     def deadline(self) -> float:
         """Return when `wake` is wanted."""
         due = self.feedback_due()
         return due if due < self._idle_at else self._idle_at
-
-    @property
-    def node(self) -> int:
-        """The sender's node id; it must have sent a message."""
-        assert self.origin is not None
-        return self.origin.source_id
 
     @property
     def is_established(self) -> bool:
@@ -217,11 +190,6 @@ class SenderState:
     def is_active(self) -> bool:
         """Whether a message arrived and the sender is not silent since."""
         return self._idle_at < inf
-
-    def abandon(self, object_id: int, reason: str) -> None:
-        """Give up an object, unless it has ended already."""
-        if object_id in self.objects:
-            self._give_up([object_id], reason)
 
     def forget(self) -> None:
         """Give up the sender's objects and keep its counters; the state is not used any more."""
@@ -341,6 +309,10 @@ class SenderState:
         if not message.cc_sequence and not self.is_joined:
             self.first_sequence = message.sequence
         response = self.probe_response or NOTHING_HEARD
+        if self.congestion is not None:
+            self.probe_response = response.noted(message, now)
+            self.congestion.probed(message, self._profile, now)
+            return
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
 
     def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
@@ -412,146 +384,6 @@ class SenderState:
         del message
         object_id, block, symbol = next_new
         self.position = TransmitPosition(object_id, block, symbol, sequence, tx_point or next_new)
-
-    def _set_next_new(self, object_id: int, block: int = 0, symbol: int = 0) -> None:
-        """Set the next new symbol while a message is being handled."""
-        self.position = TransmitPosition(object_id, block, symbol, self.position.sequence, (object_id, block, symbol))
-
-    def _advance_to(self, object_id: int) -> bool:
-        """Begin this object if it is a new one; return whether it is the last the sender began."""
-        order = ahead(object_id, self.position.object_id)
-        if order > 0:
-            self._begin_objects(object_id)
-        return order >= 0
-
-    def _begin_objects(self, object_id: int) -> None:
-        """Begin the objects through this one: everything before it was sent, and what did not arrive is missing."""
-        position = self.position
-        item = self.objects.get(position.object_id)
-        if item is not None and not item.is_stream and position.block < item.fti.partition.blocks:
-            item.skip(position.block, position.symbol, item.fti.partition.blocks, 0)
-        first = (position.object_id + 1) & 0xFFFF
-        count = ahead(object_id, first)
-        window = self.session.config.window
-        if count + len(self.objects) >= window:
-            self._give_up([key for key in self.objects if (object_id - key) & 0xFFFF >= window], "outside the window")
-            skipped = max(count - window + 1, 0)
-            first, count = (first + skipped) & 0xFFFF, count - skipped
-        for step in range(count + 1):
-            self.objects[(first + step) & 0xFFFF] = None
-        self.is_complete = False
-        self._set_next_new(object_id)
-
-    # -- objects ---------------------------------------------------------------------------------------------------
-
-    def _object_of(self, message: Data | Info) -> RxObject | None:
-        """Return the object of a message if it is incomplete; its first message opens it."""
-        key, fti = message.object_id, message.fti
-        item = self.objects.get(key)
-        if item is not None or key not in self.objects or fti is None:
-            return item
-        self._profile = self._profile.with_coding(self._profile.fec_id, fti.segment, self._profile.parity)
-        return self._open(key, fti, bool(message.flags & FLAG_FILE), bool(message.flags & FLAG_INFO))
-
-    def _open_empty(self, key: int, fec_id: int) -> None:
-        """Open an object without content: its NORM_INFO is all there is to come. It counts as a file."""
-        if self.objects[key] is None:
-            self._open(key, Fti(fec_id, 0, self._profile.segment, 1, 0), True, True)
-
-    def _open(self, key: int, fti: Fti, is_file: bool, has_info: bool) -> RxObject | None:
-        """Offer an object to the application; None when it is not wanted."""
-        assert self.origin is not None
-        ports, node = self.session.ports, self.origin.source_id
-        ports.notify(_opened(node, key, fti.object_size))
-        sink = ports.accept(_offer(node, key, fti.object_size, is_file))
-        if sink is None:
-            del self.objects[key]
-            self._update_completeness()
-            return None
-        item = self.objects[key] = RxObject(key, fti, sink, has_info)
-        partition, position = fti.partition, self.position
-        if key != position.object_id or position.block >= partition.blocks:
-            item.skip(0, 0, partition.blocks, 0)
-        else:
-            item.skip(0, 0, position.block, position.symbol)
-        self._update_completeness()
-        self._profile = self._profile.with_coding(fti.fec_id, self._profile.segment, fti.usable)
-        return item
-
-    def store(self, item: RxObject | None, message: Data, length: int, is_new: bool) -> None:
-        """Store a symbol of an object, or count it as a duplicate; `length` is the number of the block's source symbols."""
-        if item is None:
-            self.duplicates += not is_new
-            return
-        block, symbol = message.block, message.symbol
-        try:
-            if symbol >= length:
-                is_useful = item.fill_parity(block, symbol - length, message.payload, self.session.config.buffer)
-            elif is_new:
-                item.write(block, symbol, message.payload)
-                is_useful = True
-            else:
-                is_useful = item.fill(block, symbol, message.payload)
-        except OSError as error:
-            self._give_up([item.object_id], f"sink: {error}")
-            return
-        if not is_useful:
-            self.duplicates += 1
-        elif not is_new or self.position.block >= item.fti.partition.blocks:
-            self.finish(item)
-
-    def finish(self, item: RxObject) -> None:
-        """Hand an object over if nothing is missing and nothing is to come."""
-        if not item.has_no_gaps:
-            return
-        position, key = self.position, item.object_id
-        if position.object_id != key or position.block >= item.fti.partition.blocks:
-            try:
-                item.sink.commit(item.info or b"")
-            except OSError as error:
-                self._give_up([key], f"sink: {error}")
-                return
-            assert self.origin is not None
-            del self.objects[key]
-            self.session.objects_received += 1
-            self.session.ports.notify(_received(self.origin.source_id, key, item.fti.object_size, item.info or b""))
-        elif self.objects.more is None:
-            # The only incomplete object, the usual case.
-            self.is_complete, self.nack_process = True, None
-            return
-        self._update_completeness()
-
-    def _update_completeness(self) -> None:
-        """Find out whether anything is missing of what was sent; if not, end the NACK process."""
-        for item in self.objects.values():
-            if item is None or not item.has_no_gaps:
-                self.is_complete = False
-                return
-        self.is_complete = True
-        self.nack_process = None
-
-    def _give_up(self, keys: list[int], reason: str) -> None:
-        """Abort objects that will not be complete; consecutive ones of which nothing is known are told by one event."""
-        first, count = 0, 0
-        for key in keys:
-            item = self.objects.pop(key)
-            if item is None and count and key == (first + count) & 0xFFFF:
-                count += 1
-                continue
-            self._tell_aborted(first, count, reason)
-            first, count = key, int(item is None)
-            if item is not None:
-                self._tell_aborted(key, 1, item.abort(reason))
-        self._tell_aborted(first, count, reason)
-        self._update_completeness()
-
-    def _tell_aborted(self, first: int, count: int, reason: str) -> None:
-        """Notify the application of so many aborted objects, from id `first` on; an event each would cost too much."""
-        if count:
-            node = self.node
-            event = ObjectAborted(node, first, reason) if count == 1 else ObjectsAborted(node, first, count, reason)
-            self.session.count("objects_aborted", count)
-            self.session.ports.notify(event)
 
     # -- NACKs -----------------------------------------------------------------------------------------------------
 
@@ -626,9 +458,10 @@ class SenderState:
         response = self.probe_response
         if response is not None:
             echo, self.probe_response = response.echo(now), response.answered(now, self._profile)
+        cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
         for requests in contents_for(wanted, self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
-            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests))
+            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests, cc))
 
     def as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
         """Return what is missing with blocks as they are numbered on the wire."""
@@ -640,7 +473,18 @@ class SenderState:
         assert origin is not None
         self.probe_response = response.answered(now, self._profile)
         session.count("acks_sent")
-        session.say(Ack(session.node, 0, origin.source_id, origin.instance_id, ACK_CC, 0, *echo))
+        cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
+        session.say(Ack(session.node, 0, origin.source_id, origin.instance_id, ACK_CC, 0, *echo, cc=cc))
+
+    def feedback_state(self) -> FeedbackState | None:
+        """Return what congestion control knows of the way from the sender; None without it."""
+        return None if self.congestion is None else self.congestion.state(self._profile)
+
+    def _new_congestion(self) -> ReceiverCongestion | None:
+        session = self.session
+        if session.config.congestion == "none":
+            return None
+        return ReceiverCongestion(session.node, session.config, session.ports.rng)
 
     # -- the sender's timing and activity --------------------------------------------------------------------------
 
@@ -667,6 +511,7 @@ class SenderState:
         self.session.ports.notify(SenderReset(node))
         self.first_sequence = 0
         self.nack_process = self.probe_response = None
+        self.congestion = self._new_congestion()
 
     def activity_period(self) -> float:
         """Return the seconds of an activity period."""

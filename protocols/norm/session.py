@@ -5,6 +5,8 @@ from functools import lru_cache
 from protocols.machine import Group, Packet, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Nack
+from protocols.norm.position import TransmitPosition
+from protocols.norm.rx_object import RxObject
 from protocols.norm.wire.sizes import AUTH_SIZE, size_of
 from protocols.stream import StreamAcceptor
 
@@ -20,7 +22,18 @@ def later(now: float, period: float) -> float:
 class Session:
     """One node's membership in a session: ports, parameters and counters. `node` is its 32-bit id."""
 
-    __slots__ = ("_counts", "config", "group", "nacks_suppressed", "node", "objects_received", "ports", "stream_acceptor")
+    __slots__ = (
+        "_counts",
+        "config",
+        "group",
+        "nacks_heard",
+        "nacks_suppressed",
+        "node",
+        "objects_received",
+        "octets_received",
+        "ports",
+        "stream_acceptor",
+    )
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         self.ports = ports
@@ -29,7 +42,9 @@ class Session:
         self.group = group
         self.stream_acceptor: StreamAcceptor | None = None
         """Returns the sinks of streams; None while they are ignored."""
-        self.nacks_suppressed = self.objects_received = 0
+        self.nacks_suppressed = self.objects_received = self.nacks_heard = 0
+        self.octets_received = 0
+        """Bytes received of objects that have ended, complete or not."""
         # The counters few receivers of a large group need.
         self._counts: dict[str, int] | None = None
 
@@ -42,6 +57,13 @@ class Session:
     def counted(self, name: str) -> int:
         """Return the counter `name`."""
         return 0 if self._counts is None else self._counts.get(name, 0)
+
+    def note_end(self, item: RxObject, position: TransmitPosition | None) -> None:
+        """Count an object that has ended: it was given up while its sender was at `position`, or is complete (None)."""
+        self.objects_received += position is None
+        self.octets_received += item.octets_at(position)
+        if item.parity_used:
+            self.count("parity_used", item.parity_used)
 
     def say(self, message: Nack | Ack) -> None:
         """Send feedback to the group."""

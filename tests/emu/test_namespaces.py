@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -92,19 +93,6 @@ def start_busy() -> tuple["subprocess.Popen[str]", str]:
     return process, namespace
 
 
-def holders(namespace: str, seen: set[str]) -> list[str]:
-    """Return processes in this network namespace, or in one that did not exist before."""
-    found = []
-    for name in os.listdir("/proc"):
-        try:
-            here = os.readlink(f"/proc/{name}/ns/net") if name.isdigit() else ""
-        except OSError:
-            continue
-        if here == namespace or (here and here not in seen):
-            found.append(name)
-    return found
-
-
 def namespaces() -> set[str]:
     """Return the network namespaces of all processes."""
     found = set()
@@ -123,14 +111,24 @@ def test_whatever_ends_the_caller_leaves_no_process_namespace_or_link(number: si
     children = descendants(process.pid)
     # At least guard, process 1, worker, and a shell for each of three hosts and the switch.
     assert len(children) >= 7
-    process.send_signal(number)
-    process.wait(10)
-    deadline = time.monotonic() + 10
-    while alive(children) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert alive(children) == []
-    assert namespace not in namespaces()
+    # While the namespace is open here, no other gets its number.
+    with held_open(namespace, children):
+        process.send_signal(number)
+        process.wait(10)
+        deadline = time.monotonic() + 10
+        while alive(children) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert alive(children) == []
+        assert namespace not in namespaces()
     assert sorted(os.listdir("/sys/class/net")) == links
+
+
+def held_open(namespace: str, pids: list[int]) -> BinaryIO:
+    """Open the network namespace of this name, in which one of the processes is."""
+    for pid in pids:
+        if os.readlink(f"/proc/{pid}/ns/net") == namespace:
+            return open(f"/proc/{pid}/ns/net", "rb")
+    raise LookupError(namespace)
 
 
 def descendants(pid: int) -> list[int]:

@@ -5,14 +5,18 @@ import os
 import shutil
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
 from emu.namespaces import run_isolated
 from emu.requirements import KERNEL, check_kernel, check_tools
-from experiments.sweep.run.spark_session import check_java, check_pyspark
+from experiments.sweep.run.spark_session import JAVA_PACKAGE, check_java, check_pyspark
 from protocols.errors import UnsupportedError
 from tests.support.browser import find_chromium
 
-__all__ = ["missing"]
+__all__ = ["ACTIVEMQ", "missing"]
+
+ACTIVEMQ = Path("/usr/share/java")
+"""Folder of the Java archives of ActiveMQ and what it needs."""
 
 _APT = "sudo apt-get install -y --no-install-recommends"
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -29,6 +33,7 @@ def missing(name: str) -> str | None:
         "linux.uml": _user_mode_linux,
         "spark": _spark,
         "docs": _docs,
+        "activemq": _activemq,
     }[name]()
 
 
@@ -64,6 +69,17 @@ def _spark() -> str | None:
     except UnsupportedError as error:
         return str(error)
     return None
+
+
+def _activemq() -> str | None:
+    packages = {
+        "libactivemq-java": ACTIVEMQ.joinpath("activemq-client.jar").exists(),
+        JAVA_PACKAGE: shutil.which("java") is not None,
+    }
+    lacking = [package for package, is_there in packages.items() if not is_there]
+    if lacking:
+        return f"needs ActiveMQ: {_APT} {' '.join(lacking)}"
+    return None if find_spec("py4j") else "needs py4j: pip install 'mcastlab[spark]'"
 
 
 def _docs() -> str | None:

@@ -17,7 +17,7 @@ from protocols.errors import UnsupportedError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_java", "check_pyspark", "cores_of", "own_session", "session", "stop"]
+__all__ = ["JAVA_PACKAGE", "check_java", "check_pyspark", "cores_of", "own_session", "session", "stop"]
 
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 MASTERS = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")

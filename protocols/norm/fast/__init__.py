@@ -1,8 +1,28 @@
 """NORM machines that a host can advance many at a time, and whose results are those of the plain ones."""
 
+from protocols.machine import Group, Ports
+from protocols.norm.config import NormConfig
 from protocols.norm.fast.receiver import FastNormReceiver
 from protocols.norm.fast.sender import FastNormSender
+from protocols.norm.run_reception import NormBatchReceiver
+from protocols.norm.sender import NormSender
 
-__all__ = ["FastNormReceiver", "FastNormSender", "make_receiver", "make_sender"]
+__all__ = ["FastNormReceiver", "FastNormSender", "is_plain", "make_receiver", "make_sender"]
 
-make_sender, make_receiver = FastNormSender, FastNormReceiver
+
+def is_plain(config: NormConfig) -> bool:
+    """Return whether the plain machines run in the fast engine, too.
+
+    With congestion control every receiver measures by itself, and the rate of a sender is not known ahead.
+    """
+    return config.congestion != "none"
+
+
+def make_sender(ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> NormSender:
+    """Make a sender for the fast engine."""
+    return (NormSender if is_plain(config) else FastNormSender)(ports, config, node, group, instance)
+
+
+def make_receiver(ports: Ports, config: NormConfig, node: int, group: Group) -> NormBatchReceiver:
+    """Make a receiver for the fast engine."""
+    return (NormBatchReceiver if is_plain(config) else FastNormReceiver)(ports, config, node, group)

@@ -8,7 +8,7 @@ from protocols.norm.config import NormConfig
 from protocols.norm.fast.messages import FastData, FastFlush, FastInfo, FastProbe, FastSquelch
 from protocols.norm.fast.tx_object import FastTxObject
 from protocols.norm.message_factory import MessageFactory
-from protocols.norm.messages import Data, Flush, Info, Origin, Probe, Squelch
+from protocols.norm.messages import CcNode, Data, Flush, Info, Origin, Probe, Squelch
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.tx_object import TxObject
 
@@ -115,9 +115,9 @@ class FastMessageFactory(MessageFactory):
         self._link_command(message)
         return message
 
-    def probe(self, sequence: int, clock: int, rate: int | None) -> Probe:
+    def probe(self, sequence: int, clock: int, rate: int | None, nodes: tuple[CcNode, ...] = ()) -> Probe:
         """Make a CMD(CC) and link it."""
-        message = super().probe(sequence, clock, rate)
+        message = super().probe(sequence, clock, rate, nodes)
         self._link_command(message)
         return message
 

@@ -52,6 +52,7 @@ COMMANDS: dict[str, tuple[int, tuple[str, ...]]] = {
     "inspect": (0, ("inspect", CAPTURE)),
     "inspect-packet": (0, ("inspect", CAPTURE, "--packet", "20")),
     "doctor": (3, ("doctor",)),
+    "doctor-scenario": (1, ("doctor", "no-parity", "--set", "protocol.rate=64kbit")),
     "scenarios": (0, ("scenarios",)),
     "validate": (0, ("validate", "--effort", "0.05", "--family", "implosion_drop", "--jobs", "1")),
     "topo": (0, ("topo", "lan-file", "--svg", "lan.svg", "--core", "lan.xml")),

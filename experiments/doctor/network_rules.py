@@ -1,0 +1,138 @@
+"""Rules of every protocol that sends files or messages at a rate: time, rate, MTU, scope and load."""
+
+from collections.abc import Iterator
+from math import ceil, inf
+from typing import Any
+
+from experiments.doctor.finding import COST, PROBLEM, Finding
+from experiments.doctor.session_facts import HEADER, SessionFacts
+from experiments.scenario.scenario import Scenario
+from topologies.units import format_duration, format_rate, format_size
+
+__all__ = ["NETWORK_RULES", "load_above_rate", "published_by", "quoted", "rate_of", "rounded_up", "sending_time"]
+
+_SPARE = 0.9
+"""Share of the narrowest link that a sender should use at the most."""
+_DIGITS = 2
+_IP_UDP = 28
+"""Bytes of the headers of IPv4 and UDP."""
+_MANY_ROUTERS = 64
+"""A TTL that is enough for every network that is built here."""
+
+
+def rate_of(scenario: Scenario) -> float:
+    """Return the rate of the protocol in bytes of UDP payload per second; inf where it has none."""
+    return float(getattr(scenario.protocol.config, "rate", inf))
+
+
+def rounded_up(value: float) -> float:
+    """Return the value rounded up to two significant digits."""
+    power = 10 ** (len(str(int(value))) - _DIGITS) if value >= 1 else 10.0**-6
+    return ceil(value / power * (1 - 1e-9)) * power
+
+
+def quoted(seconds: float) -> str:
+    """Format seconds with three digits for people: 1274.4 is "21 min"."""
+    if seconds == inf:
+        return "for ever"
+    if seconds >= 120:
+        return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+
+
+def sending_time(scenario: Scenario, facts: SessionFacts) -> float:
+    """Return the seconds that it takes to send everything once at the rate of the protocol."""
+    return facts.octets * (1 + HEADER / scenario.segment) / rate_of(scenario)
+
+
+def _rate_below_duration(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:
+    rate, begin = rate_of(scenario), min(work.at for work in facts.works)
+    needed = sending_time(scenario, facts)
+    left = scenario.duration - begin
+    if rate == inf or needed < left:
+        return
+    implies = (
+        f"{format_rate(rate)} means {quoted(needed)} for {format_size(facts.octets)}, and the run ends after {quoted(left)}"
+    )
+    faster = rounded_up(1.5 * rate * needed / left * 8) / 8 if left > 0 else inf
+    if faster <= _SPARE * facts.rate:
+        advice, changes = f"send at {format_rate(faster)}", {"protocol.rate": format_rate(faster)}
+    else:
+        longer = format_duration(rounded_up(begin + 1.5 * needed))
+        advice, changes = f"give the run {longer}", {"duration": longer}
+    yield Finding("rate-below-duration", PROBLEM, "protocol.rate", format_rate(rate), implies, advice, changes)
+
+
+def _rate_above_link(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:
+    rate = rate_of(scenario)
+    if rate == inf or rate <= facts.rate:
+        return
+    lost = 1 - facts.rate / rate
+    implies = (
+        f"link {facts.narrowest} carries {format_rate(round(facts.rate))} of it: its queue grows, "
+        f"and {lost:.0%} of the packets are dropped when it is full"
+    )
+    slower = format_rate(int(_SPARE * facts.rate * 8 / 1000) * 1000 / 8)
+    changes = {"protocol.rate": slower}
+    yield Finding("rate-above-link", COST, "protocol.rate", format_rate(rate), implies, f"send at {slower}", changes)
+
+
+def _segment_above_mtu(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:
+    size = scenario.segment + HEADER + _IP_UDP
+    if facts.mtu is None or size <= facts.mtu or not hasattr(scenario.protocol.config, "segment"):
+        return
+    frames = ceil(size / facts.mtu)
+    loss = 1 - (1 - facts.loss) ** frames
+    fragments = f"each packet is {frames} fragments at an MTU of {facts.mtu}"
+    implies = f"{fragments}; one lost loses all: {loss:.1%} in place of {facts.loss:.1%}"
+    fits = (facts.mtu - HEADER - _IP_UDP) // 8 * 8
+    changes = {"protocol.segment": str(fits)}
+    advice = f"a segment of {fits} bytes"
+    yield Finding("segment-above-mtu", COST, "protocol.segment", str(scenario.segment), implies, advice, changes)
+
+
+def _ttl_below_path(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:
+    if not facts.out_of_scope or facts.ttl is None:
+        return
+    some = ", ".join(facts.out_of_scope[:3]) + (", ..." if len(facts.out_of_scope) > 3 else "")
+    named = any(work.members for work in facts.works)
+    what = "get nothing" if named else "are not part of the session"
+    implies = f"{len(facts.out_of_scope)} hosts ({some}) are behind more routers than that, and {what}"
+    numbers = [n for n, work in enumerate(scenario.workload) if work in facts.works]
+    keys = ["workload.ttl"] if len(scenario.workload) == 1 else [f"workload.{n}.ttl" for n in numbers]
+    changes = dict.fromkeys(keys, str(_MANY_ROUTERS))
+    advice = f"a TTL of {_MANY_ROUTERS}"
+    yield Finding("ttl-below-path", PROBLEM if named else COST, keys[0], str(facts.ttl), implies, advice, changes)
+
+
+def published_by(scenario: Scenario) -> tuple[str, float, float]:
+    """Return the host that publishes most, as far as the workload limits it: its name, messages and bytes per second.
+
+    The bytes are those of UDP payload; zeros if nobody publishes at a limited rate.
+    """
+    topology = scenario.build_topology()
+    offered: dict[str, tuple[float, float]] = {}
+    for work in scenario.publications:
+        each = (work.rate or (1 / work.think if work.think else 0.0)) * work.clients
+        size = work.mean_size + ceil(work.mean_size / scenario.segment) * 2 * HEADER
+        if each < inf:
+            for host in [host for name in work.hosts for host in topology.hosts_of(name)]:
+                messages, octets = offered.get(host, (0.0, 0.0))
+                offered[host] = messages + each, octets + each * size
+    host, (messages, octets) = max(offered.items(), key=lambda item: item[1][1], default=("", (0.0, 0.0)))
+    return host, messages, octets
+
+
+def load_above_rate(scenario: Scenario) -> Iterator[Finding]:
+    """Judge publications: applications publish more than the protocol sends."""
+    rate = rate_of(scenario)
+    host, _, octets = published_by(scenario)
+    if octets <= rate:
+        return
+    implies = f"{host} publishes {format_rate(round(octets))}: messages wait, and the publisher is blocked again and again"
+    faster = format_rate(rounded_up(1.5 * octets * 8) / 8)
+    changes = {"protocol.rate": faster}
+    yield Finding("load-above-rate", PROBLEM, "protocol.rate", format_rate(rate), implies, f"send at {faster}", changes)
+
+
+NETWORK_RULES: Any = (_rate_below_duration, _rate_above_link, _segment_above_mtu, _ttl_below_path)

@@ -1,0 +1,198 @@
+"""The objects of one sender that are pending at one receiver: begun, opened, stored, finished and given up (RFC 5740 5.3)."""
+
+from functools import lru_cache
+from typing import Final
+
+from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, ObjectsAborted
+from protocols.machine import Offer
+from protocols.norm.maps import SmallDict
+from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Data, Fti, Info, Origin
+from protocols.norm.nack_process import NackProcess
+from protocols.norm.position import START, TransmitPosition
+from protocols.norm.rx_object import RxObject
+from protocols.norm.sender_profile import unknown_sender
+from protocols.norm.session import Session
+from protocols.serial import ahead
+
+__all__ = ["PendingObjects"]
+
+
+# Equal for thousands of receivers of a simulation: a lookup costs a tenth of a construction, and they share one object.
+_opened: Final = lru_cache(maxsize=256)(ObjectOpened)
+_received: Final = lru_cache(maxsize=256)(ObjectReceived)
+_offer: Final = lru_cache(maxsize=256)(Offer)
+
+
+class PendingObjects:
+    """What one receiver has of the objects of one sender.
+
+    `position` is where the sender is, as far as known: behind the last new symbol received. `objects` holds what is incomplete
+    of everything before it, None for an object of which nothing is known. An object that is not in `objects` is complete,
+    unwanted or given up.
+    """
+
+    __slots__ = ("_profile", "duplicates", "is_complete", "nack_process", "objects", "origin", "position", "session")
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.origin: Origin | None = None
+        """Node, instance and advertised timing of the sender; None before its first message."""
+        self.position: TransmitPosition = START
+        self.objects: SmallDict[RxObject | None] = SmallDict()
+        self.is_complete = True
+        """Whether nothing is missing of what was sent."""
+        self.nack_process: NackProcess | None = None
+        """Requests what is missing; None when nothing is."""
+        self.duplicates = 0
+        """Content that was of no use."""
+        self._profile = unknown_sender()
+
+    @property
+    def node(self) -> int:
+        """The sender's node id; it must have sent a message."""
+        assert self.origin is not None
+        return self.origin.source_id
+
+    def abandon(self, object_id: int, reason: str) -> None:
+        """Give up an object, unless it has ended already."""
+        if object_id in self.objects:
+            self._give_up([object_id], reason)
+
+    def _advance_to(self, object_id: int) -> bool:
+        """Begin this object if it is a new one; return whether it is the last the sender began."""
+        order = ahead(object_id, self.position.object_id)
+        if order > 0:
+            self._begin_objects(object_id)
+        return order >= 0
+
+    def _begin_objects(self, object_id: int) -> None:
+        """Begin the objects through this one: everything before it was sent, and what did not arrive is missing."""
+        position = self.position
+        item = self.objects.get(position.object_id)
+        if item is not None and not item.is_stream and position.block < item.fti.partition.blocks:
+            item.skip(position.block, position.symbol, item.fti.partition.blocks, 0)
+        first = (position.object_id + 1) & 0xFFFF
+        count = ahead(object_id, first)
+        window = self.session.config.window
+        if count + len(self.objects) >= window:
+            self._give_up([key for key in self.objects if (object_id - key) & 0xFFFF >= window], "outside the window")
+            skipped = max(count - window + 1, 0)
+            first, count = (first + skipped) & 0xFFFF, count - skipped
+        for step in range(count + 1):
+            self.objects[(first + step) & 0xFFFF] = None
+        self.is_complete = False
+        self._set_next_new(object_id)
+
+    def _set_next_new(self, object_id: int, block: int = 0, symbol: int = 0) -> None:
+        """Set the next new symbol while a message is being handled."""
+        self.position = TransmitPosition(object_id, block, symbol, self.position.sequence, (object_id, block, symbol))
+
+    def _object_of(self, message: Data | Info) -> RxObject | None:
+        """Return the object of a message if it is incomplete; its first message opens it."""
+        key, fti = message.object_id, message.fti
+        item = self.objects.get(key)
+        if item is not None or key not in self.objects or fti is None:
+            return item
+        self._profile = self._profile.with_coding(self._profile.fec_id, fti.segment, self._profile.parity)
+        return self._open(key, fti, bool(message.flags & FLAG_FILE), bool(message.flags & FLAG_INFO))
+
+    def _open_empty(self, key: int, fec_id: int) -> None:
+        """Open an object without content: its NORM_INFO is all there is to come. It counts as a file."""
+        if self.objects[key] is None:
+            self._open(key, Fti(fec_id, 0, self._profile.segment, 1, 0), True, True)
+
+    def _open(self, key: int, fti: Fti, is_file: bool, has_info: bool) -> RxObject | None:
+        """Offer an object to the application; None when it is not wanted."""
+        assert self.origin is not None
+        ports, node = self.session.ports, self.origin.source_id
+        ports.notify(_opened(node, key, fti.object_size))
+        sink = ports.accept(_offer(node, key, fti.object_size, is_file))
+        if sink is None:
+            del self.objects[key]
+            self._update_completeness()
+            return None
+        item = self.objects[key] = RxObject(key, fti, sink, has_info)
+        partition, position = fti.partition, self.position
+        if key != position.object_id or position.block >= partition.blocks:
+            item.skip(0, 0, partition.blocks, 0)
+        else:
+            item.skip(0, 0, position.block, position.symbol)
+        self._update_completeness()
+        self._profile = self._profile.with_coding(fti.fec_id, self._profile.segment, fti.usable)
+        return item
+
+    def store(self, item: RxObject | None, message: Data, length: int, is_new: bool) -> None:
+        """Store a symbol of an object, or count it as a duplicate; `length` is the number of the block's source symbols."""
+        if item is None:
+            self.duplicates += not is_new
+            return
+        block, symbol = message.block, message.symbol
+        try:
+            if symbol >= length:
+                is_useful = item.fill_parity(block, symbol - length, message.payload, self.session.config.buffer)
+            elif is_new:
+                item.write(block, symbol, message.payload)
+                is_useful = True
+            else:
+                is_useful = item.fill(block, symbol, message.payload)
+        except OSError as error:
+            self._give_up([item.object_id], f"sink: {error}")
+            return
+        if not is_useful:
+            self.duplicates += 1
+        elif not is_new or self.position.block >= item.fti.partition.blocks:
+            self.finish(item)
+
+    def finish(self, item: RxObject) -> None:
+        """Hand an object over if nothing is missing and nothing is to come."""
+        if not item.has_no_gaps:
+            return
+        position, key = self.position, item.object_id
+        if position.object_id != key or position.block >= item.fti.partition.blocks:
+            try:
+                item.sink.commit(item.info or b"")
+            except OSError as error:
+                self._give_up([key], f"sink: {error}")
+                return
+            assert self.origin is not None
+            del self.objects[key]
+            self.session.note_end(item, None)
+            self.session.ports.notify(_received(self.origin.source_id, key, item.fti.object_size, item.info or b""))
+        elif self.objects.more is None:
+            # The only incomplete object, the usual case.
+            self.is_complete, self.nack_process = True, None
+            return
+        self._update_completeness()
+
+    def _update_completeness(self) -> None:
+        """Find out whether anything is missing of what was sent; if not, end the NACK process."""
+        for item in self.objects.values():
+            if item is None or not item.has_no_gaps:
+                self.is_complete = False
+                return
+        self.is_complete = True
+        self.nack_process = None
+
+    def _give_up(self, keys: list[int], reason: str) -> None:
+        """Abort objects that will not be complete; consecutive ones of which nothing is known are told by one event."""
+        first, count = 0, 0
+        for key in keys:
+            item = self.objects.pop(key)
+            if item is None and count and key == (first + count) & 0xFFFF:
+                count += 1
+                continue
+            self._tell_aborted(first, count, reason)
+            first, count = key, int(item is None)
+            if item is not None:
+                self.session.note_end(item, self.position)
+                self._tell_aborted(key, 1, item.abort(reason))
+        self._tell_aborted(first, count, reason)
+        self._update_completeness()
+
+    def _tell_aborted(self, first: int, count: int, reason: str) -> None:
+        """Notify the application of so many aborted objects, from id `first` on; an event each would cost too much."""
+        if count:
+            node = self.node
+            event = ObjectAborted(node, first, reason) if count == 1 else ObjectsAborted(node, first, count, reason)
+            self.session.count("objects_aborted", count)
+            self.session.ports.notify(event)

@@ -1,0 +1,206 @@
+"""The content of a NORM sender: objects and streams that are submitted, enter the window, end or fail (RFC 5740 5.1)."""
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from math import inf
+
+from protocols.batches import Background
+from protocols.errors import UsageError
+from protocols.events import ObjectAborted, ObjectPurged
+from protocols.machine import Content, Ports, Sender
+from protocols.norm.config import NormConfig
+from protocols.norm.grtt import GrttEstimator
+from protocols.norm.message_factory import MessageFactory
+from protocols.norm.messages import Origin
+from protocols.norm.quantise import gsize_code
+from protocols.norm.tx_object import TxObject, check_content
+from protocols.norm.tx_stream import TxStream, check_stream
+from protocols.norm.window import IDS, Window
+from protocols.serial import before
+from protocols.stream import Flush, StreamSettings, StreamVacant
+
+__all__ = ["SenderContent"]
+
+
+class SenderContent(Sender):
+    """What a sender has to send: `_unsent` objects and `_repairs`, those in the window or waiting for room in it.
+
+    The methods `_make_factory` and `_make_object` are hooks for subclasses.
+    """
+
+    __slots__ = (
+        "_background",
+        "_config",
+        "_factory",
+        "_failed",
+        "_flush_at",
+        "_flushes",
+        "_grtt",
+        "_next_id",
+        "_repairs",
+        "_squelch",
+        "_streams",
+        "_unsent",
+        "_window",
+    )
+
+    def __init__(self, ports: Ports, config: NormConfig, node: int, instance: int) -> None:
+        super().__init__(ports)
+        self._config = config
+        self._grtt = GrttEstimator(config)
+        self._factory = self._make_factory(Origin(node, instance, self._grtt.code, config.backoff, gsize_code(config.gsize)))
+        self._window = Window(config)
+        self._unsent: deque[TxObject] = deque()
+        self._repairs: list[TxObject] = []
+        # The streams in the window or its backlog.
+        self._streams: dict[int, TxStream] = {}
+        self._next_id = 0
+        self._background: Background | None = None
+        # How many FLUSH were sent since the last content, and when the next one is due; inf for none or not yet known.
+        self._flushes, self._flush_at = 0, inf
+        # The objects that a SQUELCH is to list; None while none is to be sent.
+        self._squelch: set[int] | None = None
+        self._failed = False
+
+    @abstractmethod
+    def _schedule(self) -> None:
+        """Set the deadline after a change of what there is to send."""
+
+    def submit(self, content: Content, now: float) -> int:
+        """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
+        check_content(content, self._config)
+        return self._queue(self._make_object(self._next_id, content), now)
+
+    def _queue(self, item: TxObject, now: float) -> int:
+        """Give an object the next id; it is sent when the window has room for it."""
+        self._next_id = (self._next_id + 1) % IDS
+        item.background = self._background
+        self._window.backlog.append(item)
+        self._admit(now)
+        self._schedule()
+        return item.object_id
+
+    def open_stream(self, settings: StreamSettings, now: float) -> int:
+        """Begin a stream. UsageError when NORM can't carry it."""
+        check_stream(settings, self._config)
+        item = TxStream(self._next_id, settings, self._config, self._factory.origin.source_id)
+        self._streams[item.object_id] = item
+        return self._queue(item, now)
+
+    def write_stream(self, object_id: int, data: bytes, starts: Sequence[int], now: float) -> int:
+        """Take bytes of a stream; return how many. Raises UsageError if it is not open, as all that follow."""
+        item = self._stream(object_id)
+        taken = item.write(data, starts, now, self._rest)
+        self._continue(item)
+        return taken
+
+    def flush_stream(self, object_id: int, mode: Flush, now: float) -> None:
+        """Send what does not fill a segment; "active": and FLUSH behind it."""
+        item = self._stream(object_id)
+        if mode != "none":
+            item.flush()
+        if mode == "active":
+            item.mark_flush()
+            self._flushes, self._flush_at = 0, inf
+        self._continue(item)
+
+    def close_stream(self, object_id: int, graceful: bool, now: float) -> None:
+        """End a stream behind its last byte, or drop it: then receivers that miss something get a SQUELCH."""
+        item = self._stream(object_id)
+        if not graceful and object_id in self._window.objects:
+            self._drop(item)
+        elif not graceful:
+            self._window.backlog.remove(self._streams.pop(object_id))
+        elif item.close(now, self._rest):
+            self._flushes, self._flush_at = 0, inf
+        else:
+            item.is_waiting = True
+        self._continue(item)
+
+    def _stream(self, object_id: int) -> TxStream:
+        item = self._streams.get(object_id)
+        if item is None or not item.is_open or item.is_closing:
+            raise UsageError(f"object {object_id} is not an open stream")
+        return item
+
+    def _continue(self, item: TxStream) -> None:
+        """Send what a stream has to send."""
+        if item.unsent and item.object_id in self._window.objects and item not in self._unsent:
+            later = [place for place, other in enumerate(self._unsent) if before(item.object_id, other.object_id)]
+            self._unsent.insert(later[0] if later else len(self._unsent), item)
+        self._schedule()
+
+    def _offer_room(self, now: float) -> bool:
+        """Tell applications that wait for room in a stream that there is some, or end it; return whether one has ended."""
+        has_ended = False
+        for item in self._streams.values():
+            if item.is_waiting and item.vacant_at(self._rest) <= now:
+                item.is_waiting = False
+                if not item.is_closing:
+                    self.ports.notify(StreamVacant(item.object_id))
+                elif item.close(now, self._rest):
+                    self._flushes, self._flush_at, has_ended = 0, inf, True
+                    self._continue(item)
+        return has_ended
+
+    def compute_in(self, background: Background) -> None:
+        """Encode parity in another thread before it is sent."""
+        self._background = background
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return the objects kept for repair, and the most blocks kept of a stream."""
+        blocks = max([(stream.held, stream.capacity) for stream in self._streams.values()], default=(0, 0))
+        return {"objects in the window": (len(self._window.objects), self._config.cache_max), "stream blocks": blocks}
+
+    @property
+    def _rest(self) -> float:
+        """Seconds for which what was sent or requested is kept for repairs."""
+        return self._config.flow * (self._config.backoff + 1) * self._grtt.advertised
+
+    def _admit(self, now: float) -> None:
+        for purged, admitted in self._window.admit(now, self._rest):
+            if purged is not None:
+                self._streams.pop(purged.object_id, None)
+                self.ports.notify(ObjectPurged(purged.object_id))
+            elif admitted is not None:
+                if admitted.unsent:
+                    self._unsent.append(admitted)
+                self._flushes, self._flush_at = 0, inf
+
+    def _fail(self, item: TxObject, reason: str) -> None:
+        """Drop an object whose source can't be read; receivers that request it get a SQUELCH.
+
+        Nothing behind the last object would make them request it, so that one is squelched unrequested.
+        """
+        self._drop(item)
+        self.ports.notify(ObjectAborted(self._factory.origin.source_id, item.object_id, f"source: {reason}"))
+
+    def _drop(self, item: TxObject) -> None:
+        """Remove an object from the window."""
+        if next(reversed(self._window.objects)) == item.object_id:
+            self._squelch = {item.object_id} | (self._squelch or set())
+        self._failed = True
+        self._window.drop(item.object_id)
+        self._streams.pop(item.object_id, None)
+        self._unsent = deque(other for other in self._unsent if other is not item)
+        self._repairs = [other for other in self._repairs if other is not item]
+
+    def _has_end(self) -> bool:
+        """Return whether an end of transmission is to be announced, or was."""
+        if self._streams and not self._failed:
+            return bool(self._ends())
+        return bool(self._window.objects or self._flushes or self._failed)
+
+    def _ends(self) -> list[TxObject]:
+        """Return the objects that FLUSH names in turn: the last one, and streams that wait for it."""
+        if not self._streams:
+            return [*self._window.objects.values()][-1:]
+        last = [item for item in self._window.objects.values() if not item.is_open][-1:]
+        return [*last, *(stream for stream in self._streams.values() if stream.is_open and stream.wants_flush)]
+
+    def _make_factory(self, origin: Origin) -> MessageFactory:
+        return MessageFactory(self._config, origin)
+
+    def _make_object(self, object_id: int, content: Content) -> TxObject:
+        return TxObject(object_id, content, self._config, self._factory.origin.source_id)

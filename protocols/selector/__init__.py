@@ -1,0 +1,41 @@
+"""Selectors of JMS 1.1 (3.8.1): conditions on header fields and properties, by which a subscriber chooses messages.
+
+The folder stands alone: brokers and subscribers of any protocol use it. It needs the extra `messaging`.
+
+A comparison of values that are not alike is false, one with null unknown, and a selector that is unknown selects nothing.
+Numbers are those of Java: whole ones have 64 bits and wrap around, a division of them is cut towards zero, and with a fraction
+they are fractions. Where JMS is silent: whole numbers divided by zero, and arithmetic with what is no number, are unknown, as
+is IN of what is no text; texts and truth values have no order.
+"""
+
+from functools import lru_cache
+
+from protocols.selector.evaluate import Fields, compiled
+from protocols.selector.parser import SelectorError, parse
+
+__all__ = ["Fields", "Selector", "SelectorError", "selector"]
+
+
+class Selector:
+    """A selector that is ready for use."""
+
+    __slots__ = ("_evaluate", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._evaluate = compiled(parse(text)) if text.strip() else None
+
+    @property
+    def canonical(self) -> str:
+        """A selector of equal meaning with every parenthesis and in one way of writing; empty for the empty one."""
+        return "" if self._evaluate is None else str(parse(self.text))
+
+    def selects(self, fields: Fields) -> bool:
+        """Return whether it is true of a message with these header fields and properties. The empty selector always is."""
+        return self._evaluate is None or self._evaluate(fields) is True
+
+
+@lru_cache(maxsize=4096)
+def selector(text: str) -> Selector:
+    """Return the selector with this text. SelectorError for a text that is none."""
+    return Selector(text)

@@ -1,0 +1,1 @@
+"""Tests of the rules that judge a scenario before it runs."""

@@ -1,0 +1,111 @@
+"""Every rule of the doctor applies where its scenario bites, and its advice heals it, measured in the simulator."""
+
+import re
+from math import inf
+from typing import Any
+
+import pytest
+
+from experiments.doctor.examination import FORMAT, examine
+from experiments.doctor.finding import Finding
+from experiments.doctor.norm_rules import stream_buffer
+from experiments.doctor.session_facts import sessions_of
+from experiments.scenario.ready import ready_scenarios
+from experiments.scenario.scenario import load, parse
+from protocols.errors import UsageError
+from protocols.norm import NormConfig
+from protocols.stream import StreamSettings
+from tests.experiments.doctor.rule_cases import CASES, RuleCase
+from tests.sim.stream_sessions import StreamSession
+from tests.tidy.tree import ROOT
+from topologies.units import parse_size
+
+
+def _finding(rule: str, data: dict[str, Any]) -> Finding | None:
+    found = {finding.rule: finding for finding in examine(parse(data, rule)).findings}
+    return found.get(rule)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+def test_the_advice_of_a_rule_heals_a_scenario_in_which_it_bites(case: RuleCase) -> None:
+    data = case.data()
+    finding = _finding(case.rule, data)
+    assert finding is not None
+    assert finding.changes
+    healed = case.data(finding.changes)
+    assert _finding(case.rule, healed) is None
+    before, after = case.measured(data), case.measured(healed)
+    assert case.holds(before, after), f"{before} with {finding.value}, {after} with {dict(finding.changes)}"
+
+
+def test_every_rule_has_a_case() -> None:
+    """The names of rules are read from the sources, so a rule without a case is found."""
+    text = "".join(path.read_text() for path in (ROOT / "experiments" / "doctor").glob("*_rules.py"))
+    names = set(re.findall(r'(?:Finding|_finding)\(\s*"([a-z-]+)"', text))
+    assert names == {case.rule for case in CASES} | {"stream-buffer"}
+
+
+def _stream_time(topology: dict[str, Any], settings: dict[str, Any], buffer: int) -> float:
+    """Return when 99 % of a stream of 1 MB, written as fast as it takes it, are with all receivers."""
+    scenario = parse(_stream_scenario(topology, settings), "stream")
+    assert isinstance(scenario.protocol.config, NormConfig)
+    session = StreamSession(scenario.build_topology(), scenario.protocol.config, StreamSettings(buffer))
+    total = 1_000_000
+    for part in range(100):
+        session.write_at(0.001 * part, bytes(total // 100), "none")
+    for tenth in range(1, 600):
+        session.network.run(until=tenth / 10)
+        if sum(sink.size >= 0.99 * total for sink in session.sinks.values()) == len(session.receivers):
+            return tenth / 10
+    return inf
+
+
+def _stream_scenario(topology: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    protocol = {"name": "norm", **settings}
+    return {"name": "stream", "topology": topology, "protocol": protocol, "workload": {"size": "1MB"}, "duration": "60s"}
+
+
+def test_a_stream_with_a_buffer_below_rate_times_ten_grtt_stalls() -> None:
+    topology = {"kind": "star", "receivers": 2, "link": {"rate": "100Mbit", "delay": "20ms"}}
+    settings = {"rate": "10Mbit", "grtt": "100ms"}
+    scenario = parse(_stream_scenario(topology, settings), "stream")
+    facts, config = sessions_of(scenario)[0], scenario.protocol.config
+    (finding,) = stream_buffer(config, facts, 100_000)
+    assert "10 GRTT" in finding.implies
+    better = parse_size(finding.changes["--stream-buffer"])
+    assert not list(stream_buffer(config, facts, better))
+    assert _stream_time(topology, settings, 100_000) > 4 * _stream_time(topology, settings, better)
+
+
+def test_the_example_of_users_is_told_in_their_words() -> None:
+    data = {
+        "name": "slow",
+        "topology": {"kind": "star", "receivers": 2},
+        "protocol": {"name": "norm", "rate": "64kbit"},
+        "workload": {"size": "10MB"},
+    }
+    finding = _finding("rate-below-duration", data)
+    assert finding is not None
+    assert finding.implies == "64kbit means 21.4 min for 10MB, and the run ends after 60 s"
+
+
+def test_a_sound_scenario_has_no_findings() -> None:
+    data = {
+        "name": "sound",
+        "topology": {"kind": "star", "receivers": 8, "link": {"rate": "100Mbit", "delay": "5ms", "down": {"loss": "1%"}}},
+        "protocol": {"name": "norm", "rate": "10Mbit", "grtt": "20ms"},
+        "workload": {"size": "1MB"},
+    }
+    assert not examine(parse(data, "sound")).findings
+
+
+@pytest.mark.parametrize("name", ready_scenarios())
+def test_every_ready_scenario_can_be_examined(name: str) -> None:
+    examination = examine(load(name))
+    assert examination.plain()["format"] == FORMAT
+
+
+def test_a_stream_of_a_protocol_without_streams_is_refused() -> None:
+    scenario = load("nack-unicast")
+    with pytest.raises(UsageError, match="protocol n1 has no streams"):
+        examine(scenario, 1000)
