@@ -137,6 +137,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
     host = UdpHost(
         loop,
         node.codec(),
+        make_codec=node.codec,
         interface=node.address,
         port=node.port,
         rng=Rng(node.stream_key),
