@@ -2,8 +2,8 @@
 
     python -m benchmarks.event_loops [--size 60MB] [--rate 300Mbit] [--repeat 3] [--json]
 
-anyio and trio have to be installed. Sender and receiver are processes on the loopback device, and each transfer is complete. The
-least processor time of the receiver counts.
+anyio and trio have to be installed. Sender and receiver are processes on the loopback device, and each transfer is complete.
+The least processor time of the receiver counts.
 """
 
 import argparse

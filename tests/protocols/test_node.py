@@ -13,7 +13,7 @@ from protocols.events import ObjectReceived
 from protocols.machine import Content, Group, Machine, Ports, Sender
 from protocols.node import NodeMachine
 from protocols.registry import file_protocols, protocol
-from protocols.statistics import walk
+from protocols.snapshot import walk
 
 GROUP = Group("all")
 NAMES = ("a", "b", "c")
