@@ -76,7 +76,7 @@ class UdpPort:
         self.run_codec = codec if isinstance(codec, RunCodec) else None
 
 
-def open_port(number: int, where: SocketAddress, *, address: str, options: UdpOptions, buffers: int, burst: int) -> UdpPort:
+def _open_port(number: int, where: SocketAddress, *, address: str, options: UdpOptions, buffers: int, burst: int) -> UdpPort:
     """Open a port that others reach at `where`, a socket address of `address`. UsageError if that is impossible.
 
     `buffers` is the bytes of each socket's buffers, `burst` the most packets in one system call.
@@ -94,9 +94,9 @@ def make_ports(
     on_readable: Callable[[socket.socket, Address], None],
     after_joining: Callable[[Callable[[], None]], None],
 ) -> "UdpPorts":
-    """Make the ports of a host at an address, from UDP port `port` on; `tuned` are the last three parameters of `open_port`."""
+    """Make the ports of a host at an address, from UDP port `port` on; `tuned` are options, buffers and burst of it."""
     options, buffers, burst = tuned
-    make = partial(open_port, address=address, options=options, buffers=buffers, burst=burst)
+    make = partial(_open_port, address=address, options=options, buffers=buffers, burst=burst)
     join = None if options.tx_only else partial(open_receiver, address=address, buffers=buffers, options=options)
     return UdpPorts(loop, socket_address(address, port), make, join, on_readable, after_joining, devices)
 

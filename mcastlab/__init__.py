@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from protocols.rng import Rng
     from protocols.roles import Role, RoleContext
     from protocols.settings import Setting, check, setting
+    from protocols.snapshot import Measure, Rates, Snapshot
     from protocols.spec import ProtocolSpec
     from protocols.srm.config import SrmConfig
     from sim.host import SimHost
@@ -124,6 +125,7 @@ __all__ = [
     "LivelockError",
     "Machine",
     "McastlabError",
+    "Measure",
     "MemorySink",
     "Message",
     "MessageReceived",
@@ -151,6 +153,7 @@ __all__ = [
     "PublisherGone",
     "PublisherHeard",
     "QueueOverflowed",
+    "Rates",
     "Result",
     "Rng",
     "Role",
@@ -166,6 +169,7 @@ __all__ = [
     "Setting",
     "SimHost",
     "Sink",
+    "Snapshot",
     "Source",
     "SrmConfig",
     "StreamOpened",
@@ -271,6 +275,7 @@ _HOMES = {
     "protocols.rng": ("Rng",),
     "protocols.roles": ("Role", "RoleContext"),
     "protocols.settings": ("Setting", "check", "setting"),
+    "protocols.snapshot": ("Measure", "Rates", "Snapshot"),
     "protocols.spec": ("ProtocolSpec",),
     "protocols.srm.config": ("SrmConfig",),
     "sim.host": ("SimHost",),

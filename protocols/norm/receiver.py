@@ -2,16 +2,13 @@
 
 from collections.abc import Collection
 
-from protocols.errors import UsageError
-from protocols.events import NodeClash, SenderHeard
-from protocols.machine import Address, Group, Machine, Message, Ports
+from protocols.events import SenderHeard
+from protocols.machine import Address, Group, Message, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.limits import CLASHES, NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit, host_of
-from protocols.norm.maps import DeadlineMap
+from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
-from protocols.norm.nack_modes import BOUNDARIES, MODES
+from protocols.norm.receiver_control import ReceiverControl
 from protocols.norm.sender_host import note_host
-from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
 
 __all__ = ["NormReceiver"]
@@ -20,21 +17,18 @@ TRIES = 8
 """Senders tried to find one that can be forgotten."""
 
 
-class NormReceiver(Machine):
+class NormReceiver(ReceiverControl):
     """Receives every object of every sender of a group. `node` is its 32-bit id.
 
     Of more senders than the configuration allows, those are forgotten that are new, silent or not joined; without any of them,
     further senders are ignored.
     """
 
-    __slots__ = ("_clashes", "_newcomers", "_senders", "session")
+    __slots__ = ("_newcomers",)
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
-        super().__init__(ports)
-        self.session = Session(ports, config, node, group)
-        self._senders: DeadlineMap[StreamSenderState] = DeadlineMap()
+        super().__init__(ports, config, node, group)
         self._newcomers = SourceLimit(NEW_SENDERS)
-        self._clashes: tuple[Address, ...] = ()
 
     def start(self, now: float) -> None:
         """Join the group."""
@@ -43,13 +37,9 @@ class NormReceiver(Machine):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process a message of a sender, or the feedback of another receiver."""
         if isinstance(message, (Nack, Ack)):
-            if message.source_id == self.session.node:
-                self._clash(source)
+            self._is_own(message.source_id, source)
             self.overhear(message, now)
-        elif isinstance(message, (Data, Info, Command)):
-            if message.origin.source_id == self.session.node:
-                self._clash(source)
-                return
+        elif isinstance(message, (Data, Info, Command)) and not self._is_own(message.origin.source_id, source):
             sender = self._sender(message.origin.source_id, source, now)
             if sender is None:
                 self.session.count("ignored")
@@ -77,41 +67,6 @@ class NormReceiver(Machine):
         if sender is not None:
             sender.abandon(object_id, reason)
             self.settle(sender)
-
-    def set_nacking(self, mode: str, sender: int | None, object_id: int | None, now: float) -> None:
-        """Request all that is missing ("normal"), only NORM_INFO ("info"), or nothing ("none"); call through `Host.call`.
-
-        Of one object; without `object_id` of all objects of a sender that have no mode of their own; without `sender` of the
-        senders heard from now on. Raises UsageError for a sender that was not heard, and for an unknown mode.
-        """
-        _check_mode("nacking", mode, MODES)
-        if sender is None:
-            self.session.nacking = mode
-            return
-        state = self._heard(sender)
-        state.set_mode(mode, object_id, now)
-        self.settle(state)
-
-    def set_repair_boundary(self, boundary: str, sender: int | None, now: float) -> None:
-        """Look for a sender's losses behind each "block" or each "object"; without `sender` for those heard from now on."""
-        _check_mode("repair boundary", boundary, BOUNDARIES)
-        if sender is None:
-            self.session.boundary = boundary
-            return
-        state = self._heard(sender)
-        state.set_boundary(boundary, now)
-        self.settle(state)
-
-    def forget_sender(self, node: int, now: float) -> bool:
-        """Give up a sender's objects and forget it; return False if it was not heard. It is new with its next message."""
-        del now
-        state = self._senders.get(node)
-        if state is None:
-            return False
-        del self._senders[node]
-        state.forget()
-        self._due(self._senders.deadline())
-        return True
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages received and sent."""
@@ -146,20 +101,6 @@ class NormReceiver(Machine):
         self._senders.note(sender.node, sender.deadline())
         self._due(self._senders.deadline())
 
-    def _heard(self, node: int) -> StreamSenderState:
-        """Return the state of the sender `node`. Raises UsageError if no message of it was received."""
-        state = self._known(node)
-        if state is None:
-            raise UsageError(f"sender {node} has not been heard")
-        return state
-
-    def _clash(self, source: Address) -> None:
-        """Report a host that uses this node's id, once."""
-        host = host_of(source)
-        if len(self._clashes) < CLASHES and host not in self._clashes:
-            self._clashes = (*self._clashes, host)
-            self.ports.notify(NodeClash(self.session.node, str(host)))
-
     def _known(self, node: int) -> StreamSenderState | None:
         """Return the state of the sender `node`; None if no message of it was received."""
         return self._senders.get(node)
@@ -184,8 +125,3 @@ class NormReceiver(Machine):
                 state.forget()
                 return True
         return False
-
-
-def _check_mode(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise UsageError(f"{name}: {value!r} is not allowed; one of {', '.join(allowed)}")

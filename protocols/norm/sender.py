@@ -17,12 +17,12 @@ from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, Command, Data, Dat
 from protocols.norm.object_control import ObjectControl
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.statistics import object_sent
+from protocols.norm.snapshot import control, object_sent
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream
 from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
 from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["NormSender"]
 
@@ -179,7 +179,7 @@ class NormSender(ObjectControl):
             **self.counts(),
             "parity_sent": self._parity_sent,
             "bytes_sent": window.octets_gone + sum([item.octets_sent for item in items]),
-            "rate": self._config.rate,
+            "rate": self._rate,
             "grtt": self._grtt.advertised,
             "grtt_measured": self._grtt.measured,
         }
@@ -187,8 +187,9 @@ class NormSender(ObjectControl):
         activity = "repairing" if self._repairs else "sending" if self._unsent else flushing
         objects = [object_sent(item, item.object_id in self._streams) for item in items]
         waiting = Snapshot("queue", "objects", {"held": len(window.backlog)})
+        controls = () if self.congestion is None else (control(self.congestion.state),)
         states = {"role": "sender", "activity": activity}
-        return Snapshot("session", self._group.name, values, states, (*objects, waiting, *buffers(self.held())))
+        return Snapshot("session", self._group.name, values, states, (*controls, *objects, waiting, *buffers(self.held())))
 
     @property
     def grtt(self) -> float:

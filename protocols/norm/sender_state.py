@@ -22,6 +22,7 @@ from protocols.norm.messages import (
     Command,
     Data,
     Flush,
+    Fti,
     Info,
     Nack,
     Probe,
@@ -218,11 +219,8 @@ class SenderState(PendingObjects):
         is_current = key == self.position.object_id or self._advance_to(key)
         item = self.objects.get(key) or self._object_of(message)
         fti = item.fti if item is not None else message.fti or self.session.preset
-        if fti is None and message.flags & FLAG_INFO and key in self.objects:
-            return self._await_info(message, is_current, sequence, now)
         if fti is None or not fits(message, fti):
-            self.session.count("ignored")
-            return False
+            return self._ignore(message, fti, sequence, now)
         position, length = self.position, fti.partition.length(block)
         # Source symbols of a block are sent in order, and parity behind them all.
         is_parity = symbol >= length
@@ -251,13 +249,19 @@ class SenderState(PendingObjects):
             self.check((key, block, 0), now)
         return True
 
-    def _await_info(self, message: Data, is_current: bool, sequence: int, now: float) -> bool:
-        """Note a symbol of an object that only its NORM_INFO describes, and request that once the block is over."""
+    def _ignore(self, message: Data, fti: Fti | None, sequence: int, now: float) -> bool:
+        """Ignore a symbol that does not fit its object, or whose object only the NORM_INFO describes.
+
+        That is requested once the block is over.
+        """
+        self.session.count("ignored")
+        if fti is not None or not message.flags & FLAG_INFO or message.object_id not in self.objects:
+            return False
         if self.modes is None:
             self.modes = NackModes("normal", "block")
         self.modes.awaited.add(message.object_id)
-        self.session.count("ignored")
         position = self.position
+        is_current = message.object_id == position.object_id
         block = max(position.block, message.block) if is_current else position.block
         symbol = position.symbol if block == position.block else 0
         self._move(message, (position.object_id, block, symbol), sequence)
