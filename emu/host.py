@@ -62,19 +62,19 @@ class UdpHost:
     of the queue for what this host has no time to process, `burst` the most packets in one system call, `loopback` whether
     other programs of this machine receive the multicast.
 
-    With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
-    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive; groups are
-    joined on `devices`. `names` has the addresses of hosts, with their ports for unicast, for programs that name hosts.
-    `open_disk` opens the host's disk when its machine first uses it. `framing` makes what cuts the stream of a connection into
-    messages; `tcp` has its options, None leaves them to the kernel. `traffic` counts packets sent, `faults` what went wrong.
+    With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`.
+    `joining` is the time in seconds from joining a group until its packets arrive; groups are joined on `devices`. `names` has
+    the addresses of hosts, with their ports for unicast, for programs that name hosts. `make_codec` makes the codec of each
+    further port; None: all share one. `open_disk` opens the host's disk when its machine first uses it. `framing` makes what
+    cuts the stream of a connection into messages; `tcp` has the options of connections, None leaves them to the kernel.
+    `traffic` counts packets sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
     _run_receiver: RunReceiver | None = None
     _selective: Selective | None = None
     _latest = 0.0
-    _queue_drops = 0
-    _is_queueing = False
+    _queue_drops, _is_queueing = 0, False
     _full_since = inf
     _machine: Machine | None = None
     _reader: SlowReader | None = None
@@ -90,6 +90,7 @@ class UdpHost:
         loop: HostLoop,
         codec: Codec,
         *,
+        make_codec: Callable[[], Codec] | None = None,
         interface: str | None,
         port: int,
         rng: Rng,
@@ -105,8 +106,7 @@ class UdpHost:
         tcp: TcpOptions | None = None,
         open_disk: OpenDisk | None = None,
     ) -> None:
-        self.rng = rng
-        self.traffic = Traffic()
+        self.rng, self.traffic = rng, Traffic()
         self.address = address_of(interface)
         self._loop = loop
         self._epoch = inf if held else loop.time()
@@ -114,7 +114,7 @@ class UdpHost:
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
         self._joining = joining
         self._names: Mapping[str, SocketAddress] = names or {}
-        self._codec = codec
+        self._codec, self._make_codec = codec, make_codec or (lambda: codec)
         self._ports = UdpPorts(
             loop,
             (self.address, port),
@@ -192,7 +192,7 @@ class UdpHost:
         """Start the machine; `loop.run()` then runs it. Raises UsageError if this host runs one already."""
         if self._machine is not None:
             raise UsageError("this host already runs a machine")
-        machine, self._on_event, self._accept = handed_through(machine, on_event, accept)
+        machine, self._on_event, self._accept = handed_through(machine, on_event, accept, lambda: self.now)
         self._machine = machine
         self._ports.start()
         if isinstance(machine, Assisted):
@@ -217,7 +217,7 @@ class UdpHost:
 
     def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
         """Use a port: UDP port `port` above the first one. Its datagrams have a source of their own."""
-        own = self._codec if codec is None else codec()
+        own = codec() if codec is not None else self._make_codec() if port else self._codec
         self._ports.open(port, own, held=self._epoch == inf)
         self._tcp.open_port(port, own)
 

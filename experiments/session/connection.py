@@ -140,10 +140,14 @@ class DistributorConnection:
             self._publish(subject, contents if len(contents) <= AT_ONCE else contents[start : start + AT_ONCE])
 
     def _publish(self, subject: str, contents: Sequence[bytes]) -> None:
-        self._is_idle = False
+        was_idle, self._is_idle = self._is_idle, False
         self._is_blocked = False
-        # The event that ends the blockade may come before the result.
-        blocked = self.host.call(self.node.publish_many, subject, contents)
+        try:
+            blocked = self.host.call(self.node.publish_many, subject, contents)
+        except UsageError:
+            self._is_idle = was_idle
+            raise
+        # The event that ends the blockade may have come before the result.
         publisher = self.node.publisher
         self._is_blocked = blocked and publisher is not None and publisher.is_blocked
 

@@ -88,7 +88,7 @@ def rows(text: str) -> list[tuple[str, ...]]:
 def test_the_documentation_lists_every_measure_and_part_with_its_unit() -> None:
     text = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
     own = [(each, name) for name in PROTOCOLS for each in protocol(name).measures]
-    wanted = [(each.name, each.kind, each.unit, each.help) for each in MEASURES.values()]
+    wanted: list[tuple[str, ...]] = [(each.name, each.kind, each.unit, each.help) for each in MEASURES.values()]
     wanted += [(each.name, each.kind, each.unit, each.help, name) for each, name in own]
     assert rows(text[text.index("## Measures") :]) == wanted
     parts = rows(re.search(r"## Parts\n(.*?)\n\n[A-Z]", text, re.S)[1])  # type: ignore[index]
