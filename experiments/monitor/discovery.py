@@ -88,13 +88,12 @@ def _snapshot(plain: Any, depth: int, left: list[int]) -> Snapshot:
     left[0] -= 1
     if depth < 0 or left[0] < 0:
         raise ValueError("too many parts")
-    values = {str(name): _number(value) for name, value in plain.get("values", {}).items()}
-    states = {str(name): str(word) for name, word in plain.get("states", {}).items()}
+    values, states = plain.get("values", {}), plain.get("states", {})
+    for value in values.values():
+        if type(value) not in (int, float) or not isfinite(value):
+            raise ValueError(f"{value!r} is no number")
+    for word in states.values():
+        if type(word) is not str:
+            raise ValueError(f"{word!r} is no word")
     parts = [_snapshot(part, depth - 1, left) for part in plain.get("parts", ())]
     return Snapshot(str(plain["part"]), str(plain.get("name", "")), values, states, parts)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-        raise ValueError(f"{value!r} is no number")
-    return value

@@ -1,6 +1,7 @@
 """What a monitor knows: the sessions that run now, with their rates, and a short history of each."""
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,7 @@ class Watcher:
         self._sessions: dict[str, _Watched] = {}
         self._changed = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._update = ""
         self.has_ended = False
         """Whether nobody should wait for another look."""
 
@@ -73,6 +75,7 @@ class Watcher:
         answers = await asyncio.gather(*map(answer_of, self._find()))
         found = {name: answer for name, answer in answers if answer is not None}
         self._sessions = {name: self._noted(name, answer) for name, answer in found.items()}
+        self._update = ""
         self._changed.set()
         if not self.has_ended:
             self._changed = asyncio.Event()
@@ -89,6 +92,11 @@ class Watcher:
         watched.answer, watched.current = answer, current
         watched.history.append((answer.time, _charted(current)))
         return watched
+
+    def update(self) -> str:
+        """Return what has changed with the last look as JSON, made once for all pages."""
+        self._update = self._update or json.dumps({"sessions": self.sessions(whole=False)})
+        return self._update
 
     def sessions(self, *, whole: bool = True) -> list[dict[str, Any]]:
         """Return the sessions as plain values.

@@ -122,10 +122,10 @@ def _add_data(app: FastAPI, watcher: Watcher) -> None:
         nonlocal readers
         readers += 1
         try:
-            yield _event(watcher.sessions())
+            yield _event(json.dumps({"sessions": watcher.sessions()}))
             while not watcher.has_ended:
                 await watcher.change()
-                yield _event(watcher.sessions(whole=False))
+                yield _event(watcher.update())
         finally:
             readers -= 1
 
@@ -142,6 +142,6 @@ class _Families:
         return families_of(snapshot, measures, MOST_METRICS)
 
 
-def _event(sessions: list[dict[str, Any]]) -> str:
-    """Return a server-sent event; JSON has no line feed outside of its strings, which escape it."""
-    return f"data: {json.dumps({'sessions': sessions})}\n\n"
+def _event(data: str) -> str:
+    """Return a server-sent event; JSON has no line feed, since its strings escape it."""
+    return f"data: {data}\n\n"
