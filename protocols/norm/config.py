@@ -76,6 +76,13 @@ class NormConfig:
         help="receiver: where in an object it joins a sender; at the end, it requests the whole object that FLUSH names",
         source="RFC 5740 5.3",
     )
+    feedback: str = setting(
+        "multicast",
+        "choice",
+        choices=("multicast", "unicast", "none"),
+        help="receiver: NACKs and ACKs go to the group, to the sender alone, or are not sent: it completes by automatic parity",
+        source="RFC 5740 5.3",
+    )
     buffer: int = setting(16_000_000, "bytes", 0, help="receiver: bytes of parity kept for decoding", source="RFC 5740 5.3")
     key_file: str = setting("", "file", help="file of group keys by which every message is authenticated", source="RFC 6584 5")
 

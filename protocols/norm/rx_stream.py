@@ -236,6 +236,10 @@ class RxStream(RxObject):
             pieces.append(piece)
         self._at, self._offset = (block, symbol), offset
 
+    def has_delivered(self, block: int, symbol: int) -> bool:
+        """Return whether the application was given everything through this symbol."""
+        return self._at >= ((block, symbol + 1) if symbol + 1 < self.fti.block else (block + 1, 0))
+
     def _skip_gap(self) -> bool:
         """Move behind a gap that is not filled any more; return whether anything can be delivered behind it."""
         block, symbol = self._at

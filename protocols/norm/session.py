@@ -2,7 +2,8 @@
 
 from functools import lru_cache
 
-from protocols.machine import Group, Packet, Ports
+from protocols.acknowledgement import AckAnswerer
+from protocols.machine import Address, Group, Packet, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Nack
 from protocols.norm.wire.sizes import AUTH_SIZE, size_of
@@ -20,7 +21,17 @@ def later(now: float, period: float) -> float:
 class Session:
     """One node's membership in a session: ports, parameters and counters. `node` is its 32-bit id."""
 
-    __slots__ = ("_counts", "config", "group", "nacks_suppressed", "node", "objects_received", "ports", "stream_acceptor")
+    __slots__ = (
+        "_counts",
+        "ack_answerer",
+        "config",
+        "group",
+        "nacks_suppressed",
+        "node",
+        "objects_received",
+        "ports",
+        "stream_acceptor",
+    )
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         self.ports = ports
@@ -29,6 +40,8 @@ class Session:
         self.group = group
         self.stream_acceptor: StreamAcceptor | None = None
         """Returns the sinks of streams; None while they are ignored."""
+        self.ack_answerer: AckAnswerer | None = None
+        """Returns the application data of ACKs; None while requests with data are acknowledged without any."""
         self.nacks_suppressed = self.objects_received = 0
         # The counters few receivers of a large group need.
         self._counts: dict[str, int] | None = None
@@ -43,7 +56,8 @@ class Session:
         """Return the counter `name`."""
         return 0 if self._counts is None else self._counts.get(name, 0)
 
-    def say(self, message: Nack | Ack) -> None:
-        """Send feedback to the group."""
-        size = size_of(message) + (AUTH_SIZE if self.config.key_file else 0)
-        self.ports.send(Packet(message, size, self.group))
+    def say(self, message: Nack | Ack, sender: Address | None) -> None:
+        """Send feedback to the group, or with `feedback` "unicast" to the address of the sender it is for."""
+        config = self.config
+        size = size_of(message) + (AUTH_SIZE if config.key_file else 0)
+        self.ports.send(Packet(message, size, self.group if sender is None or config.feedback != "unicast" else sender))

@@ -15,10 +15,11 @@ from protocols.norm.messages import (
     Info,
     Item,
     Nack,
+    RepairAdv,
     Request,
     Squelch,
 )
-from protocols.norm.nack_process import MissingRange
+from protocols.norm.nack_process import MissingRange, is_missing_before
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_stream import RxStream
@@ -143,6 +144,7 @@ class StreamSenderState(SenderState):
         node, key = self.node, item.object_id
         while item.breaks:
             item.breaks -= 1
+            self._note_loss(key)
             self.session.ports.notify(StreamBroken(node, key))
         if item.has_ended:
             del self.objects[key]
@@ -227,6 +229,7 @@ class StreamSenderState(SenderState):
             sink = acceptor(Offer(node, key, fti.object_size, False))
         if sink is None:
             del self.objects[key]
+            self._note_loss(key)
             self._update_completeness()
             return None
         has_info = bool(message.flags & FLAG_INFO) and not start
@@ -241,7 +244,16 @@ class StreamSenderState(SenderState):
 
     # -- requests --------------------------------------------------------------------------------------------------
 
-    def requested_repairs(self, nack: Nack) -> RequestedRepairs:
+    def has_all(self, flush: Flush) -> bool:
+        """Return whether everything through the point that a FLUSH names is complete; of a stream, delivered."""
+        item = self.objects.get(flush.object_id)
+        if not isinstance(item, RxStream):
+            return super().has_all(flush)
+        return item.has_delivered(item.number(flush.block), flush.symbol) and not is_missing_before(
+            self.objects, (flush.object_id, 0, 0)
+        )
+
+    def requested_repairs(self, nack: Nack | RepairAdv) -> RequestedRepairs:
         """Return what a NACK to this sender asks for, with the blocks of streams as they are numbered here."""
         streams = self._wrapped()
         if not streams:
