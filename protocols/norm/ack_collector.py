@@ -58,6 +58,12 @@ class Watermark:
         return self.block & self.item.block_mask if self.item.partition.blocks else self.block, self.symbol
 
     @property
+    def is_end(self) -> bool:
+        """Whether nothing follows the point in its object."""
+        item = self.item
+        return not isinstance(item, TxStream) or (not item.is_open and item.written_end == (self.block, self.symbol))
+
+    @property
     def is_answered(self) -> bool:
         """Whether all that have to confirm have done so."""
         expected = self.request.expected
@@ -184,7 +190,7 @@ class AckCollector:
         for node in missing:
             self._notify(NodeUnacknowledged(watermark.object_id, node))
         self._notify(AcksCompleted(watermark.object_id, tuple(sorted(watermark.acknowledged)), missing))
-        if watermark.request.replaces_flush:
+        if watermark.request.replaces_flush and watermark.is_end:
             self.replaced_flush = watermark.object_id
         if watermark.is_reached:
             self.is_asking, self.due = False, inf

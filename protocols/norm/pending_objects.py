@@ -86,8 +86,8 @@ class PendingObjects:
             item.skip(position.block, position.symbol, item.fti.partition.blocks, 0)
         first = (position.object_id + 1) & 0xFFFF
         count = ahead(object_id, first)
-        window = self.session.config.window
-        if count + len(self.objects) >= window:
+        window = self.session.window
+        if count + len(self.objects) >= window or self.session.is_silent:
             self._give_up([key for key in self.objects if (object_id - key) & 0xFFFF >= window], "outside the window")
             skipped = max(count - window + 1, 0)
             first, count = (first + skipped) & 0xFFFF, count - skipped

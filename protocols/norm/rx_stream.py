@@ -115,6 +115,10 @@ class RxStream(RxObject):
         """Return the number of a block on the wire."""
         return block % self._block_count
 
+    def keep_at_most(self, blocks: int) -> None:
+        """Give up what is missing when so many blocks are kept, even if there is room for more."""
+        self._capacity = min(self._capacity, blocks)
+
     # -- what is received ------------------------------------------------------------------------------------------
 
     def write(self, block: int, symbol: int, payload: bytes | memoryview | None) -> None:

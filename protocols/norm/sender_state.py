@@ -306,6 +306,8 @@ class SenderState(PendingObjects):
         """CMD(CC): note the sender's clock, and answer after a back-off."""
         if not message.cc_sequence and not self.is_joined:
             self.first_sequence = message.sequence
+        if self.session.is_silent:
+            return
         response = self.probe_response or NOTHING_HEARD
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
 
@@ -330,7 +332,7 @@ class SenderState(PendingObjects):
     def _confirm(self, message: Flush, now: float) -> None:
         """Plan the ACK of a FLUSH: at a random time within a GRTT, at once if the sender has receivers wait for nothing."""
         requests, session, profile = self._requests_of_sender(), self.session, self._profile
-        if not requests.may_confirm(message, session.node):
+        if session.is_silent or not requests.may_confirm(message, session.node):
             return
         asked, content = content_of(message.extensions), b""
         if asked and session.ack_answerer is not None:
@@ -443,7 +445,7 @@ class SenderState(PendingObjects):
             return False
         process = self.nack_process
         if process is None:
-            if not is_missing_before(self.objects, point):
+            if not is_missing_before(self.objects, point) or self.session.is_silent:
                 return False
             process = self.nack_process = self.process_type()
             decision = BEGIN
@@ -577,4 +579,7 @@ class SenderState(PendingObjects):
         assert self.origin is not None
         self._idle_at = inf
         self._set_next_new(*next_new)
+        if self.session.is_silent:
+            missing = [key for key, item in self.objects.items() if item is None or not item.has_no_gaps]
+            self._give_up(missing, "missing, and not requested")
         self.session.ports.notify(SenderSilent(self.origin.source_id))

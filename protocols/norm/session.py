@@ -46,6 +46,17 @@ class Session:
         # The counters few receivers of a large group need.
         self._counts: dict[str, int] | None = None
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether no feedback is sent."""
+        return self.config.feedback == "none"
+
+    @property
+    def window(self) -> int:
+        """The objects of a sender that may be pending: of a silent receiver few, as it can't request what is missing."""
+        config = self.config
+        return min(config.window, config.silent_delay + 1) if self.is_silent else config.window
+
     def count(self, name: str, number: int = 1) -> None:
         """Add `number` to the counter `name`."""
         if self._counts is None:

@@ -237,6 +237,8 @@ class StreamSenderState(SenderState):
         if start and config.join != "beginning":
             # What the sender still keeps is requested, too.
             item = RxStream(key, fti, sink, has_info, max(0, start - item.capacity + 1), config.buffer)
+        if self.session.is_silent:
+            item.keep_at_most(config.silent_delay + 1)
         self.objects[key] = item
         self._profile = self._profile.with_coding(fti.fec_id, fti.segment, item.fti.usable)
         self._update_completeness()
