@@ -112,7 +112,8 @@ def _send(options: argparse.Namespace) -> int:
     host.run(sender, on_event)
     if options.command:
         assert isinstance(sender, CommandSender)
-        host.call(sender.send_command, options.command.encode(), 0)
+        # libnorm1 has no buffer for a command that arrives before content.
+        host.later(0.03, partial(_command, host, sender, options.command.encode()))
     if options.kind == "stream":
         streams.append(_StreamSource(host, sender, contents[0], options))
     last = 0
@@ -124,6 +125,10 @@ def _send(options: argparse.Namespace) -> int:
     used = time.process_time() - before
     _emit("SUMMARY", ok=bool(flushed), cpu_tx=round(used, 4), counts=host.counters(), faults=host.faults)
     return 0 if flushed else 1
+
+
+def _command(host: UdpHost, sender: CommandSender, content: bytes) -> None:
+    host.call(sender.send_command, content, 0)
 
 
 def _require_acks(host: UdpHost, sender: Any, object_id: int, options: argparse.Namespace) -> None:
@@ -305,7 +310,7 @@ def _sender_options(add: Any) -> None:
     add("--auto-parity", type=int, default=0)
     add("--acker", type=int, action="append", default=[], help="node that has to acknowledge the last object; repeatable")
     add("--ack-content", default="", help="application data of the request for ACKs")
-    add("--command", default="", help="text sent as a robust command at the beginning")
+    add("--command", default="", help="text sent as a robust command")
 
 
 def _receiver_options(add: Any) -> None:

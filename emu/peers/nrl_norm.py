@@ -31,6 +31,8 @@ from protocols.errors import UnsupportedError, UsageError
 __all__ = ["Peer", "content", "main"]
 
 _SO_RCVBUFFORCE = 33
+_COMMAND_AT = 0.03
+"""Seconds until a command is sent: one that arrives before content is longer than the buffer the library has for it."""
 _POLL = 0.05
 """Longest wait for an event in seconds before the timeout is checked."""
 
@@ -221,12 +223,14 @@ def _send(options: argparse.Namespace) -> int:
     _emit("START", role="send")
     before, began, flushed = _cpu(), time.monotonic(), None
     with tempfile.TemporaryDirectory() as folder:
-        if options.command:
-            peer.lib.NormSendCommand(peer.session, options.command.encode(), len(options.command), True)
+        command = options.command.encode()
         objects = _StreamQueue(peer, options) if options.kind == "stream" else _ObjectQueue(peer, options, folder)
         objects.enqueue()
         acks = _Acks(peer, options)
         for name, _ in peer.events():
+            if command and time.monotonic() > began + _COMMAND_AT:
+                peer.lib.NormSendCommand(peer.session, command, len(command), True)
+                command = b""
             if name.startswith("TX_QUEUE") or not name:
                 objects.enqueue()
             if objects.empty and objects.last is not None:
@@ -439,7 +443,7 @@ def _sender_options(add: Any) -> None:
     add("--start-delay", type=float, default=0.0)
     add("--acker", type=int, action="append", default=[], help="node that has to acknowledge the last object; repeatable")
     add("--ack-content", default="", help="application data of the request for ACKs")
-    add("--command", default="", help="text sent as a robust command at the beginning")
+    add("--command", default="", help="text sent as a robust command")
 
 
 def _receiver_options(add: Any) -> None:

@@ -65,10 +65,10 @@ Remote: TypeAlias = Annotated[
 ]
 
 
-def check_node(node: int | None) -> None:
+def check_node(node: int | None, option: str = "--node") -> None:
     """UsageError for a node id out of range: NORM reserves 0 (NORM_NODE_NONE) and 2**32 - 1 (NORM_NODE_ANY)."""
     if node is not None and not 0 < node <= HIGHEST_NODE:
-        raise UsageError(f"--node: value {node!r} is not allowed; a whole number from 1 to {HIGHEST_NODE}")
+        raise UsageError(f"{option}: value {node!r} is not allowed; a whole number from 1 to {HIGHEST_NODE}")
 
 
 def seconds(option: str, value: float | None) -> float:

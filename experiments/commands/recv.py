@@ -30,14 +30,22 @@ from experiments.running.live import Live, live
 from experiments.running.names import safe_name
 from experiments.running.program import Node, ReceiverProgram
 from protocols import machine
+from protocols.acknowledgement import AwaitedReceiver
 from protocols.events import InfoReceived, ObjectAborted, ObjectReceived, ObjectsAborted
-from protocols.machine import Event
+from protocols.machine import Event, Offer, Sink
+from protocols.norm.host_receiver import NormHostReceiver
 from protocols.norm.receiver import NormReceiver
 from protocols.registry import protocol
 from protocols.rng import key_of
 from topologies.units import format_duration, format_fraction, format_size
 
 __all__ = ["own_node", "recv"]
+
+LONGEST_END = 10.0
+"""Seconds for which a receiver that has all files waits for the end of the transmission, so that it can confirm them."""
+LONGEST_WAIT = 1.0
+"""The same when the sender goes on with other files."""
+POLL = 0.01
 
 
 def recv(
@@ -63,7 +71,8 @@ def recv(
     View.of(brief=brief, as_json=as_json)
     check_node(node)
     longest = seconds("--timeout", timeout)
-    norm, config = protocol("norm"), norm_config(key_file=str(key_file or ""))
+    norm = replace(protocol("norm"), make_receiver=NormHostReceiver)
+    config = norm_config(key_file=str(key_file or ""))
     with live(node_codec(norm, config)(), group, iface, 1, secrets.randbits(64)) as session:
         stored: list[Stored] = []
         folder = Folder(directory, force=force, on_stored=stored.append)
@@ -96,9 +105,13 @@ class _Receiving:
         self.stored = stored
         self.folder = folder
         self.refused = 0
+        self.finished_at: float | None = None
+        """When the last file asked for was received."""
+        self.declined = False
+        """Whether another file was offered since."""
         self.names: dict[tuple[int, int], str] = {}
         """(sender, object id) -> name of an unfinished file, as far as known."""
-        self.program = ReceiverProgram(node, folder.sink, count, self._on_event)
+        self.program = ReceiverProgram(node, self._sink, count, self._on_event)
         self.says = TransferReporter("receiving", as_json, self._measure, brief=brief)
 
     def run(self, timeout: float) -> int:
@@ -132,7 +145,24 @@ class _Receiving:
         elif isinstance(event, ObjectsAborted):
             self._tell_all_lost(event)
         self._settle()
-        if self.program.finished():
+        if self.program.finished() and self.finished_at is None:
+            self.finished_at = self.session.host.now
+            self._end()
+
+    def _sink(self, offer: Offer) -> Sink | None:
+        if self.finished_at is None:
+            return self.folder.sink(offer)
+        self.declined = True
+        return None
+
+    def _end(self) -> None:
+        """End as soon as no sender may ask whether the files have arrived."""
+        machine, now = self.program.machine, self.session.host.now
+        assert self.finished_at is not None
+        longest = LONGEST_WAIT if self.declined else LONGEST_END
+        if now < self.finished_at + longest and isinstance(machine, AwaitedReceiver) and machine.is_awaited(now):
+            self.session.loop.call_later(POLL, self._end)
+        else:
             self.session.stop()
 
     def _tick(self) -> None:

@@ -18,7 +18,8 @@ from experiments.running.live import FINISHED, Live, live
 from experiments.running.open_files import OpenFiles
 from experiments.running.program import Job, Node, SenderProgram
 from protocols import machine
-from protocols.events import ObjectAborted
+from protocols.acknowledgement import AckRequest
+from protocols.events import NodeAcknowledged, NodeUnacknowledged, ObjectAborted
 from protocols.machine import Content, Event
 from protocols.registry import protocol
 from topologies.units import format_duration, format_rate, format_size
@@ -54,16 +55,24 @@ def send(
     gsize: Annotated[int, typer.Option(help="Estimate of the group size.", metavar="N")] = 1000,
     robust: Annotated[int, typer.Option(help="Robust factor: repetitions of the final FLUSH.", metavar="N")] = 20,
     ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
+    ack: Annotated[bool, typer.Option("--ack", help="Ask all receivers to confirm that they have everything.")] = False,
+    expect: Annotated[
+        int | None,
+        typer.Option(help="Number of receivers that have to confirm; implies --ack.", min=1, metavar="N", show_default=False),
+    ] = None,
+    acker: Annotated[
+        list[int] | None, typer.Option(help="Node id of a receiver that has to confirm; repeatable.", metavar="NODE")
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
-    """Send files to a multicast group by NORM, until no receiver requests repairs.
+    """Send files to a multicast group by NORM, until no receiver requests repairs, or receivers have confirmed them.
 
-    Receivers do not confirm what they have. Exit code 0: all files were sent and flushed; 1: a file could not be sent or was
-    changed meanwhile, no packet went out, or --timeout expired; 2: bad input.
+    Exit code 0: all files were sent and flushed; 1: a file could not be sent or was changed meanwhile, no packet went out,
+    --timeout expired, or who has to confirm did not (--ack: everybody that was heard, and at least one); 2: bad input.
     """
     config = norm_config(
         rate=rate,
@@ -82,6 +91,8 @@ def send(
     )
     View.of(brief=brief, as_json=as_json)
     check_node(node)
+    for each in acker or ():
+        check_node(each, "--acker")
     longest = seconds("--timeout", timeout)
     opened = OpenFiles()
     sources = [FileSource(path, opened) for path in files]
@@ -89,19 +100,34 @@ def send(
     with live(node_codec(norm, config)(), group, iface, ttl, secrets.randbits(64)) as session:
         instance = secrets.randbelow(0xFFFF) + 1
         place = Node(norm, config, node or session.address_number, machine.Group(group), instance)
-        return _Sending(session, place, sources, brief=brief, as_json=as_json).run(longest)
+        acks = None
+        if ack or expect or acker:
+            acks = AckRequest(tuple(acker or ()), bool(ack or expect), expect or 0, replaces_flush=True)
+        return _Sending(session, place, sources, acks, brief=brief, as_json=as_json).run(longest)
 
 
 class _Sending:
-    def __init__(self, session: Live, node: Node, sources: list[FileSource], *, brief: bool, as_json: bool) -> None:
+    def __init__(
+        self,
+        session: Live,
+        node: Node,
+        sources: list[FileSource],
+        acks: AckRequest | None,
+        *,
+        brief: bool,
+        as_json: bool,
+    ) -> None:
         self.session = session
+        self.acks = acks
+        self.acknowledged: list[int] = []
+        self.missing: list[int] = []
         self.config = node.config
         self.sources = sources
         self.failed: dict[int, str] = {}
         """Index of a file -> why it was not sent."""
         self.refused_since: float | None = None
         jobs = [Job(0.0, Content(source, os.fsencode(source.path.name))) for source in sources]
-        self.program = SenderProgram(node, jobs, self._on_event)
+        self.program = SenderProgram(node, jobs, self._on_event, acks)
         self.says = TransferReporter("sending", as_json, self._measure, brief=brief)
 
     def run(self, timeout: float) -> int:
@@ -117,16 +143,26 @@ class _Sending:
             hasher.close()
             self._check_sources()
         rows = [file_row(source.path.name, source.size, digest) for source, digest in zip(self.sources, found, strict=True)]
-        ok = self.program.finished() and not self.failed and not self.session.host.refusal[0]
+        ok = self.program.finished() and not self.failed and not self.session.host.refusal[0] and self._is_confirmed()
         self._conclude(ok, ending.word, rows, ending.seconds)
         return 130 if ending.interrupted else int(not ok)
 
     def _on_event(self, event: Event) -> None:
         self.says.event(event, self.session.host.now)
-        if isinstance(event, ObjectAborted):
+        if isinstance(event, NodeAcknowledged):
+            self.acknowledged.append(event.node)
+        elif isinstance(event, NodeUnacknowledged):
+            self.missing.append(event.node)
+        elif isinstance(event, ObjectAborted):
             self._fail(self.program.sent[event.object_id], event.reason.removeprefix("source: "))
         if self.program.finished():
             self.session.stop()
+
+    def _is_confirmed(self) -> bool:
+        """Whether all have confirmed that have to."""
+        if self.acks is None:
+            return True
+        return not self.missing and len(self.acknowledged) >= max(1, self.acks.expected)
 
     def _fail(self, number: int, why: str) -> None:
         if number not in self.failed:
@@ -163,6 +199,14 @@ class _Sending:
             min(total, counts.get("data_sent", 0) * self.config.segment), total, 0.0, counts.get("nacks_received", 0)
         )
 
+    def _result(self) -> str:
+        """Return what is known of the receivers of a transmission that ended."""
+        if self.acks is None:
+            return UNCONFIRMED
+        known = f"confirmed by {len(self.acknowledged)}"
+        wanted = max(self.acks.expected, len(self.acknowledged) + len(self.missing), 1)
+        return f"{known if self._is_confirmed() else f'{known} of {wanted}'} receiver{'s' if wanted > 1 else ''}"
+
     def _conclude(self, ok: bool, word: str, rows: list[dict[str, Any]], seconds: float) -> None:
         counts, errors, reason = self._counts(), self.session.host.faults["send_errors"], self.session.host.refusal[1]
         feedback = counts.get("nacks_received", 0) + counts.get("acks_received", 0)
@@ -174,7 +218,8 @@ class _Sending:
             sent=counts,
             cpu=time.process_time(),
             refused=(errors, reason),
-            confirmed=None,
+            confirmed=None if self.acks is None else sorted(self.acknowledged),
+            unconfirmed=None if self.acks is None else sorted(self.missing),
             feedback_received=feedback,
             failures={self.sources[number].path.name: why for number, why in sorted(self.failed.items())},
         )
@@ -186,7 +231,11 @@ class _Sending:
         for row in rows:
             self.says.detail(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}  {format_size(row['size'])}")
         failed = f"{len(self.failed)} failed" if self.failed else GAVE_UP
-        result = UNCONFIRMED if ok else failed if word == FINISHED else word
+        for node in sorted(self.missing):
+            self.says.line(f"not confirmed by node {node}")
+        result = self._result() if ok or (not self.failed and not self._is_confirmed() and word == FINISHED) else failed
+        if not ok and word != FINISHED:
+            result = word
         what = f"{last['objects']} files, {format_size(last['bytes'])}"
         how = f"{format_duration(round(seconds, 3))} at {format_rate(self.config.rate)}"
         heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs{'' if feedback else '; no receiver answered'}"

@@ -1,5 +1,6 @@
 """What a sender asks of one receiver besides content: acknowledgement (RFC 5740 5.5.3), and commands of its application."""
 
+from hashlib import blake2b
 from math import inf
 from typing import Final
 
@@ -78,8 +79,10 @@ class SenderRequests:
 
     def is_new_command(self, content: bytes, now: float, patience: float) -> bool:
         """Return whether a command is not another copy of the last one; copies follow each other within `patience` seconds."""
-        is_new = content != self._command or now > self._command_at + patience
-        self._command, self._command_at = content, now
+        # A digest, because there may be as many of them as senders, and each content as long as a datagram.
+        digest = blake2b(content, digest_size=16).digest()
+        is_new = digest != self._command or now > self._command_at + patience
+        self._command, self._command_at = digest, now
         return is_new
 
 

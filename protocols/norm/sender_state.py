@@ -180,6 +180,11 @@ class SenderState(PendingObjects):
         return due if due < self._idle_at else self._idle_at
 
     @property
+    def grtt(self) -> float:
+        """The group round-trip time that the sender advertises, in seconds."""
+        return self._profile.grtt
+
+    @property
     def is_established(self) -> bool:
         """Whether the receiver has joined the sender, received enough of it, and the sender is not silent."""
         return self.is_joined and self.is_active and self.received >= NEW_SENDER
