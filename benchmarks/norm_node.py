@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from mmap import mmap
 from typing import Any
@@ -23,7 +23,10 @@ from emu.loop import Loop, new_loop
 from emu.peers.nrl_norm import content
 from protocols.acknowledgement import AckReceiver, AckRequest, AckSender, CommandSender
 from protocols.events import AcksCompleted, CommandReceived, FlushCompleted, NodeAcknowledged, ObjectOpened, ObjectReceived
-from protocols.machine import Content, Event, Group, Offer, Sink
+from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
+from protocols.norm import NormReceiver, NormSender
+from protocols.norm.congestion.controller import CongestionControl
+from protocols.norm.congestion.states import FeedbackState
 from protocols.registry import protocol
 from protocols.rng import Rng
 from protocols.stream import FLUSHES, StreamReceiver, StreamSettings, StreamSink
@@ -71,6 +74,37 @@ def _group(options: argparse.Namespace) -> Group:
     return Group(f"{options.addr}:{options.port}")
 
 
+def _congestion(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameters of congestion control, which sets the rate within the bounds."""
+    if options.congestion == "none":
+        return {}
+    return {"congestion": options.congestion, "rate_min": options.rate_min / 8, "rate_max": options.rate_max / 8}
+
+
+def _control(sender: Sender) -> CongestionControl:
+    assert isinstance(sender, NormSender)
+    assert sender.congestion is not None
+    return sender.congestion
+
+
+def _feedback(receiver: Machine) -> FeedbackState | None:
+    """Return what the receiver knows of the first sender."""
+    assert isinstance(receiver, NormReceiver)
+    return next((sender.feedback_state() for sender in receiver.senders()), None)
+
+
+def _report(host: UdpHost, interval: float, state: Callable[[], Any]) -> None:
+    """Print the state of congestion control at intervals of so many seconds; None: there is none yet."""
+
+    def report() -> None:
+        found = state()
+        if found is not None:
+            _emit("CONGESTION", **found._asdict())
+        host.later(host.now + interval, report)
+
+    report()
+
+
 def _send(options: argparse.Namespace) -> int:
     config = NORM.config(
         rate=options.rate / 8,
@@ -86,6 +120,7 @@ def _send(options: argparse.Namespace) -> int:
         gsize=options.gsize,
         robust=options.robust,
         auto_parity=options.auto_parity,
+        **_congestion(options),
     )
     contents = [content(options.seed, index, size) for index, size in enumerate(options.sizes)]
     loop = new_loop()
@@ -114,6 +149,8 @@ def _send(options: argparse.Namespace) -> int:
         assert isinstance(sender, CommandSender)
         # libnorm1 has no buffer for a command that arrives before content.
         host.later(0.03, partial(_command, host, sender, options.command.encode()))
+    if options.congestion != "none":
+        _report(host, options.report, lambda: _control(sender).state)
     if options.kind == "stream":
         streams.append(_StreamSource(host, sender, contents[0], options))
     last = 0
@@ -248,7 +285,7 @@ def _answer(reply: bytes, sender: int, content: bytes) -> bytes:
 def _receive(options: argparse.Namespace) -> int:
     loop = new_loop()
     host = _host(loop, options)
-    config = NORM.config(buffer=options.buffer, feedback=options.feedback)
+    config = NORM.config(buffer=options.buffer, feedback=options.feedback, **_congestion(options))
     log = _Reception(loop, options.expect, options.linger)
     receiver = NORM.make_receiver(host, config, options.node, _group(options))
     assert isinstance(receiver, StreamReceiver)
@@ -256,6 +293,8 @@ def _receive(options: argparse.Namespace) -> int:
     assert isinstance(receiver, AckReceiver)
     receiver.answer_acks(partial(_answer, options.ack_reply.encode()))
     host.run(receiver, log.on_event, log.accept)
+    if options.congestion != "none":
+        _report(host, options.report, lambda: _feedback(receiver))
     _emit("START", role="recv")
     loop.run(options.timeout)
     used, octets = time.process_time() - log.before, sum(sink.size for *_, sink in log.received)
@@ -285,6 +324,10 @@ def _parser() -> argparse.ArgumentParser:
         add("--node", type=int, default=node)
         add("--iface")
         add("--timeout", type=float, default=60.0)
+        add("--congestion", default="none")
+        add("--rate-min", type=float, default=0.0)
+        add("--rate-max", type=float, default=8e12)
+        add("--report", type=float, default=0.25, help="seconds between reports of congestion control")
         (_sender_options if role == "send" else _receiver_options)(add)
     return parser
 

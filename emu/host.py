@@ -17,8 +17,8 @@ from typing import Any, TypeAlias, TypeVar
 from emu.disk import OpenDisk
 from emu.fair_queue import FairQueue
 from emu.host_disk import HostDisk
-from emu.loop import spend
-from emu.ports import UdpPort, UdpPorts, open_port
+from emu.loop import HostLoop, spend
+from emu.ports import Devices, UdpPort, UdpPorts, open_port
 from emu.slow_reader import SlowReader
 from emu.tcp import Inputs, TcpConnections
 from emu.tcp_connection import TcpConnection
@@ -28,9 +28,10 @@ from protocols.connection import Connection
 from protocols.errors import LivelockError, UsageError, WireError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.layer import handed_through
-from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
+from protocols.machine import Address, Codec, Event, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
+from protocols.snapshot import Snapshot
 from protocols.storage import Change
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
@@ -61,11 +62,11 @@ class UdpHost:
     of the queue for what this host has no time to process, `burst` the most packets in one system call, `loopback` whether
     other programs of this machine receive the multicast.
 
-    With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
-    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive; groups are
-    joined on `devices`, without any on the one of the interface. `names` has the addresses of hosts, with their ports for
-    unicast, for programs that name hosts. `open_disk` opens the host's disk when its machine first uses it. `framing` makes
-    what cuts the stream of a connection into messages; `tcp` has the options of connections, None leaves them to the kernel.
+    With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`.
+    `joining` is the time in seconds from joining a group until its packets arrive; groups are joined on `devices`. `names` has
+    the addresses of hosts, with their ports for unicast, for programs that name hosts. `make_codec` makes the codec of each
+    further port; None: all share one. `open_disk` opens the host's disk when its machine first uses it. `framing` makes what
+    cuts the stream of a connection into messages; `tcp` has the options of connections, None leaves them to the kernel.
     `traffic` counts packets sent, `faults` what went wrong.
     """
 
@@ -73,8 +74,7 @@ class UdpHost:
     _run_receiver: RunReceiver | None = None
     _selective: Selective | None = None
     _latest = 0.0
-    _queue_drops = 0
-    _is_queueing = False
+    _queue_drops, _is_queueing = 0, False
     _full_since = inf
     _machine: Machine | None = None
     _reader: SlowReader | None = None
@@ -87,9 +87,10 @@ class UdpHost:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: HostLoop,
         codec: Codec,
         *,
+        make_codec: Callable[[], Codec] | None = None,
         interface: str | None,
         port: int,
         rng: Rng,
@@ -99,14 +100,13 @@ class UdpHost:
         loopback: bool = True,
         held: bool = False,
         joining: float = 0.0,
-        devices: Sequence[str] = (),
+        devices: Devices | None = None,
         names: Mapping[str, SocketAddress] | None = None,
         framing: Callable[[], Framing] = LengthPrefixed,
         tcp: TcpOptions | None = None,
         open_disk: OpenDisk | None = None,
     ) -> None:
-        self.rng = rng
-        self.traffic = Traffic()
+        self.rng, self.traffic = rng, Traffic()
         self.address = address_of(interface)
         self._loop = loop
         self._epoch = inf if held else loop.time()
@@ -114,14 +114,15 @@ class UdpHost:
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
         self._joining = joining
         self._names: Mapping[str, SocketAddress] = names or {}
-        self._codec = codec
+        self._codec, self._make_codec = codec, make_codec or (lambda: codec)
         self._ports = UdpPorts(
             loop,
             (self.address, port),
             partial(open_port, ttl=ttl, loopback=loopback, buffers=buffers, burst=burst),
-            partial(open_receiver, address=self.address, buffers=buffers, devices=devices),
+            partial(open_receiver, address=self.address, buffers=buffers),
             self._on_readable,
             self._after_joining,
+            devices or Devices(),
         )
         self._first = self._ports.open(0, codec, held=held)
         self.unicast_address = self._first.where
@@ -134,12 +135,8 @@ class UdpHost:
         if not held:
             self._tcp.begin()
         self.join, self.leave, self.port_of = self._ports.join, self._ports.leave, self._ports.port_of
-        self.listen, self.connect, self.hold, self.release = (
-            self._tcp.listen,
-            self._tcp.connect,
-            self._tcp.hold,
-            self._tcp.release,
-        )
+        self.listen, self.connect = self._tcp.listen, self._tcp.connect
+        self.hold, self.release = self._tcp.hold, self._tcp.release
         self._events: deque[Event] = deque()
         self.worked = 0.0
         """Seconds of work that the machine stated."""
@@ -162,10 +159,9 @@ class UdpHost:
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them, and connections that were reset for it.
 
-        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed`
-        and `stale`; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a
-        source that sent more than its share while this host could not keep up; `slow_drops`: dropped because a slow application
-        had no room.
+        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed` and `stale`; `send_errors`:
+        refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a source that sent more than its
+        share while this host could not keep up; `slow_drops`: dropped because a slow application had no room.
         """
         return {
             **self._refused,
@@ -185,13 +181,18 @@ class UdpHost:
         counts = {} if self._machine is None else self._machine.counts()
         return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
 
+    def snapshot(self) -> Snapshot:
+        """Return the statistics of the machine now, and of what the host sent and dropped."""
+        parts = () if self._machine is None else (self._machine.snapshot(self.now),)
+        return Snapshot("host", self.address, {**self.traffic.totals(), **self.faults}, {}, parts)
+
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
     ) -> None:
         """Start the machine; `loop.run()` then runs it. Raises UsageError if this host runs one already."""
         if self._machine is not None:
             raise UsageError("this host already runs a machine")
-        machine, self._on_event, self._accept = handed_through(machine, on_event, accept)
+        machine, self._on_event, self._accept = handed_through(machine, on_event, accept, lambda: self.now)
         self._machine = machine
         self._ports.start()
         if isinstance(machine, Assisted):
@@ -216,7 +217,7 @@ class UdpHost:
 
     def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
         """Use a port: UDP port `port` above the first one. Its datagrams have a source of their own."""
-        own = self._codec if codec is None else codec()
+        own = codec() if codec is not None else self._make_codec() if port else self._codec
         self._ports.open(port, own, held=self._epoch == inf)
         self._tcp.open_port(port, own)
 
@@ -281,17 +282,17 @@ class UdpHost:
             data = to.codec.encode(message)
             self.traffic.count(message, len(data))
             return self._tcp.send(to, data)
-        address: SocketAddress = socket_address_of(to.name) if type(to) is Group else to  # type: ignore[assignment]
+        address, device = self._ports.place_of(to)
         if isinstance(message, Run):
             assert at.run_codec is not None
             batch = at.run_codec.encode_run(message)
             self.traffic.count_run(message, sum(map(len, batch)))
             for data in batch:
-                at.queue.push(data, address)
+                at.queue.push(data, address, device)
         else:
             data = at.encode(message)
             self.traffic.count(message, len(data))
-            at.queue.push(data, address)
+            at.queue.push(data, address, device)
         return at.queue.blocked
 
     def hang_up(self, connection: Connection) -> None:
@@ -348,8 +349,7 @@ class UdpHost:
 
     def _compute(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         """Call a function in this host's other thread, which begins with the first of them."""
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, "computing")
+        self._thread = self._thread or ThreadPoolExecutor(1, "computing")
         return self._thread.submit(function, *arguments)
 
     def _drain(self) -> None:

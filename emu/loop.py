@@ -5,14 +5,46 @@ import ctypes
 import select
 import selectors
 import time
+from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["Loop", "new_loop", "spend"]
+__all__ = ["HostLoop", "Loop", "new_loop", "spend"]
 
 _PR_SET_TIMERSLACK = 29
 _SLEEP_ERROR = 0.0002
 """Seconds by which the kernel may end a sleep too late."""
+
+
+class HostLoop(Protocol):
+    """The methods of an asyncio event loop that hosts use."""
+
+    def time(self) -> float:
+        """See `asyncio.loop.time`."""
+
+    def call_soon(self, callback: Callable[..., object], *args: Any) -> asyncio.Handle:
+        """See `asyncio.loop.call_soon`."""
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> asyncio.Handle:
+        """See `asyncio.loop.call_soon_threadsafe`."""
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
+        """See `asyncio.loop.call_later`."""
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
+        """See `asyncio.loop.call_at`."""
+
+    def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+        """See `asyncio.loop.add_reader`."""
+
+    def remove_reader(self, fd: Any) -> bool:
+        """See `asyncio.loop.remove_reader`."""
+
+    def add_writer(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+        """See `asyncio.loop.add_writer`."""
+
+    def remove_writer(self, fd: Any) -> bool:
+        """See `asyncio.loop.remove_writer`."""
 
 
 class _ExactEpoll(selectors.EpollSelector):

@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +55,38 @@ def _machine_commands(address: str, mac: str) -> list[str]:
     ]
 
 
+_NOT_LOOPED = "6,48 0 0 4294963204,21 0 3 5,32 0 0 4293918732,21 1 0 {own},6 0 0 2,6 0 0 4294967295"
+"""Classic BPF: drop what is looped back (packet type 5), unless its source is the address `own`."""
+
+
+def _loop_commands(address: str, ports: Iterable[str]) -> list[str]:
+    """Return commands that keep copies of forwarded multicasts from the machine of a router.
+
+    The kernel loops what it forwards to a group back at the outgoing port, where the machine is a member, too, and would hear
+    it again.
+    """
+    code = _NOT_LOOPED.format(own=int(IPv4Address(address)))
+    return [
+        f"tc qdisc replace dev {port} clsact && tc filter add dev {port} ingress protocol ip pref 1 bpf da bytecode '{code}'"
+        for port in ports
+    ]
+
+
 def _mirror_commands(sent: Mapping[str, Sequence[str]]) -> list[str]:
     """Return commands that put what the machine of a router sends to each group on these ports of the router.
 
-    The kernel forwards only multicasts that arrive.
+    The kernel forwards only multicasts that arrive. One of the copies, the last, takes the router's processor
+    (`apply_router`): the others, which come from another device, pass a filter before.
     """
     commands = [f"tc qdisc replace dev {_MACHINE} clsact"]
     for place, (group, devices) in enumerate(sent.items(), 1):
+        match = f"protocol ip pref {place} u32 match ip dst {group}/32"
         if devices:
             copies = " ".join(f"action mirred egress mirror dev {device}" for device in devices)
-            match = f"protocol ip pref {place} u32 match ip dst {group}/32"
             commands.append(f"tc filter add dev {_MACHINE} egress {match} {copies}")
+        for device in devices[:-1]:
+            commands.append(f"tc qdisc replace dev {device} clsact")
+            commands.append(f"tc filter add dev {device} egress {match} indev {_MACHINE} flowid 1:1")
     return commands
 
 
@@ -130,6 +152,16 @@ class EmulatedNetwork:
         if router is None:
             return []
         return [_MACHINE, *(self._port(router, cable) for cable in self._plan.routing.routers[router].ports)]
+
+    def networks(self, host: str) -> dict[str, str]:
+        """Return the devices of a host's networks by their names (`Group.network`): the machine of a router has several."""
+        router = self._plan.machines.get(host)
+        if router is None:
+            return {}
+        ports = self._plan.routing.routers[router].ports
+        ends = {cable: self._plan.cables[cable] for cable in ports}
+        far = {cable: end.far if end.near == router else end.near for cable, end in ends.items()}
+        return {far[cable]: self._port(router, cable) for cable in ports}
 
     def address(self, host: str) -> str:
         """Return the IPv4 address of a host."""
@@ -262,11 +294,9 @@ class EmulatedNetwork:
         if table.machine:
             batch = [*_machine_commands(table.machine, next(iter(table.ports.values()))), *batch]
         run(f"set -e; ip link set lo up; {_ENABLE_FORWARDING}; ip -batch -", pid=pid, stdin="\n".join(batch))
-        if table.sent:
-            run(
-                " && ".join(_mirror_commands({group: [devices[n] for n in sent] for group, sent in table.sent.items()})),
-                pid=pid,
-            )
+        if table.machine:
+            sent = {group: [devices[cable] for cable in cables] for group, cables in table.sent.items()}
+            run(" && ".join([*_loop_commands(table.machine, devices.values()), *_mirror_commands(sent)]), pid=pid)
         router = MulticastRouter(name, pid, list(devices.values()))
         for group in table.groups:
             router.add(group.source, group.group, devices[group.incoming], [devices[cable] for cable in group.outgoing])
@@ -301,7 +331,8 @@ class EmulatedNetwork:
                 apply_rate(shape, out.name, self._namespace_pid(out))
                 apply_loss(shape, into.name, self._namespace_pid(into))
         for router in self._plan.routers:
-            apply_router(router, *self.adapters(router.name), self.pid(router.name))
+            machine = self._plan.routing.routers[router.name].machine
+            apply_router(router, *self.adapters(router.name), self.pid(router.name), machine)
         for number, hub in enumerate(self._plan.hubs, 1):
             apply_hub(hub, [device for _, device, _ in self.devices(hub.name)], f"hub{number}")
         if self._link_processes is not None:

@@ -1,16 +1,41 @@
 """The ports of a real host: the sockets by which the datagrams of its machines leave and arrive, and the codecs of each."""
 
-import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from ipaddress import IPv4Address
 
+from emu.loop import HostLoop
 from emu.udp import SendQueue, SocketAddress, open_receiver, open_transmitter, socket_address_of
 from protocols.batches import RunCodec
+from protocols.errors import UsageError
 from protocols.machine import Address, Codec, Group, Message
 
-__all__ = ["UdpPort", "UdpPorts", "open_port"]
+__all__ = ["Devices", "UdpPort", "UdpPorts", "open_port"]
+
+
+class Devices:
+    """The devices on which a host joins groups, and those of its networks by name (None: a network is named by its device)."""
+
+    def __init__(self, usual: Sequence[str] = (), networks: Mapping[str, str] | None = None) -> None:
+        self._usual = usual
+        self._networks = networks
+
+    def of(self, group: Group) -> Sequence[str]:
+        """Return the devices on which a group is joined; none: the one of the host's address. UsageError as for `number`."""
+        if not group.network:
+            return self._usual
+        self.number(group)
+        return [group.network if self._networks is None else self._networks[group.network]]
+
+    def number(self, group: Group) -> int:
+        """Return the number of the device of a group's network. UsageError if there is no such network."""
+        known = {name: name for _, name in socket.if_nameindex()} if self._networks is None else self._networks
+        try:
+            return socket.if_nametoindex(known[group.network])
+        except (KeyError, OSError):
+            what = f"networks here are {', '.join(known)}" if known else "this host has one network, without a name"
+            raise UsageError(f"{group.network!r} is no network of this host; {what}") from None
 
 
 class UdpPort:
@@ -63,19 +88,21 @@ class UdpPorts:
     """The ports of one host, by number, and the groups they joined.
 
     Port n receives unicasts at `where`, n above its UDP port. `make` opens a port, `open_group` a socket for a group's
-    address; `on_readable(socket, address)` is called for a socket that packets arrived at, and `after_joining(action)` calls
-    `action` when packets of a group that is joined now arrive.
+    address on some of the `devices`; `on_readable(socket, address)` is called for a socket that packets arrived at, and
+    `after_joining(action)` calls `action` when packets of a group that is joined now arrive.
     """
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: HostLoop,
         where: SocketAddress,
         make: Callable[[int, SocketAddress], UdpPort],
-        open_group: Callable[[SocketAddress], socket.socket],
+        open_group: Callable[..., socket.socket],
         on_readable: Callable[[socket.socket, Address], None],
         after_joining: Callable[[Callable[[], None]], None],
+        devices: Devices,
     ) -> None:
+        self.devices = devices
         self._after_joining = after_joining
         self._loop, self._where, self._make, self._open_group, self._on_readable = loop, where, make, open_group, on_readable
         self._ports: dict[int, UdpPort] = {}
@@ -84,6 +111,7 @@ class UdpPorts:
         self.readers: dict[Address, UdpPort] = {}
         """By address the port that reads what arrives there: of several in a group the one that joined first."""
         self._members: dict[Group, list[int]] = {}
+        self._places: dict[Group, tuple[SocketAddress, int]] = {}
         # What each group that is waited for is waited for by: it may be left and joined again meanwhile.
         self._joins: dict[Group, object] = {}
         self._is_reading = False
@@ -171,7 +199,7 @@ class UdpPorts:
             where = (self._where[0], where[1])
             if where in self._sockets:
                 return
-        self._add(group, self._open_group(where))
+        self._add(group, self._open_group(where, devices=self.devices.of(group)))
 
     def leave(self, group: Group, number: int = 0) -> None:
         """Have a port receive no more from a group, whose socket is closed when no other port is a member."""
@@ -186,6 +214,15 @@ class UdpPorts:
         self._close(group)
 
     # What arrives and what leaves
+
+    def place_of(self, to: Address) -> tuple[SocketAddress, int]:
+        """Return where datagrams to an address are sent, and the number of the device they leave by (0: any)."""
+        if type(to) is not Group:
+            return to, 0  # type: ignore[return-value]
+        place = self._places.get(to)
+        if place is None:
+            place = self._places[to] = socket_address_of(to.name), self.devices.number(to) if to.network else 0
+        return place
 
     def port_of(self, address: Address) -> int | None:
         """Return the number of the port that an address belongs to, None for those of other hosts and for groups."""

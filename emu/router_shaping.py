@@ -96,14 +96,17 @@ def _processor_shape(name: str, per_packet: float, per_byte: float, queue: int) 
     return LinkShape(name, rate, queue, 0, sizes, least_burst=2 * largest)
 
 
-def apply_router(router: RouterShape, ports: Sequence[str], mac: str, pid: int) -> None:
+def apply_router(router: RouterShape, ports: Sequence[str], mac: str, pid: int, machine: str = "") -> None:
     """Redirect what passes the `ports` (in the network namespace of process `pid`) through the router's buckets, and verify it.
 
-    `mac` is the address of its adapter, if it has only one. Raises UnsupportedError naming the router.
+    `mac` is the address of its adapter, if it has only one, `machine` the IPv4 address of its own machine (empty: none), whose
+    packets do not come in by a port. Raises UnsupportedError naming the router.
     """
     if router.processor is not None:
         _add_bucket(router.processor, "cpu", pid)
         _redirect(router.name, ports, "ingress", "cpu", pid)
+        if machine:
+            _redirect(router.name, ports, "egress", "cpu", pid, f"u32 match ip src {machine}/32", "ip")
     elif router.adapter is not None and router.duplex == "half":
         _add_device("mac", pid)
         _share_rate(router.adapter, "mac", mac, pid)
@@ -125,12 +128,14 @@ def _add_bucket(shape: LinkShape, device: str, pid: int) -> None:
     apply_rate(shape, device, pid)
 
 
-def _redirect(router: str, ports: Sequence[str], hook: str, device: str, pid: int) -> None:
-    """Redirect what passes the ports, at `hook` (ingress or egress), through the device."""
-    action = f"u32 match u32 0 0 action mirred egress redirect dev {device}"
+def _redirect(
+    router: str, ports: Sequence[str], hook: str, device: str, pid: int, match: str = "u32 match u32 0 0", protocol: str = "all"
+) -> None:
+    """Redirect what passes the ports and matches, at `hook` (ingress or egress), through the device."""
+    rule = f"protocol {protocol} pref {_AFTER_LOSS} {match} action mirred egress redirect dev {device}"
     for port in ports:
         run(
-            f"tc qdisc replace dev {port} clsact && tc filter add dev {port} {hook} protocol all pref {_AFTER_LOSS} {action}",
+            f"tc qdisc replace dev {port} clsact && tc filter add dev {port} {hook} {rule}",
             pid=pid,
         )
         found = run(f"tc filter show dev {port} {hook}", pid=pid)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from protocols.connection import Connection, Reason
 from protocols.hosting import SeveralPortsHost
 from protocols.machine import Address, Machine, Message
+from protocols.snapshot import Snapshot
 from protocols.storage import Record
 
 __all__ = ["SlowReader"]
@@ -107,6 +108,10 @@ class SlowReader(Machine):
     def counts(self) -> dict[str, int]:
         """Return the counters of the inner machine."""
         return self.inner.counts()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the inner machine."""
+        return self.inner.snapshot(now)
 
     def _put(self, now: float, verb: Callable[..., None], *arguments: object) -> None:
         """Have an input wait behind those that wait; without any, and without a service time, it is processed now."""

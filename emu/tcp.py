@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from emu.loop import HostLoop
 from emu.tcp_connection import CLOSED, CONNECTING, HANGING_UP, OPEN, TcpConnection
 from emu.tcp_sockets import end_orderly, open_listener, open_socket, reason_of
 from emu.udp import SocketAddress
@@ -67,7 +68,7 @@ class TcpConnections:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: HostLoop,
         where: SocketAddress,
         codec: Codec,
         make_framing: Callable[[], Framing],

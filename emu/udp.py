@@ -41,10 +41,13 @@ _MAX_PAYLOAD = 65507
 _UDP_SEGMENT, _UDP_GRO = 103, 104
 _SO_RXQ_OVFL = 40
 _IP_MULTICAST_ALL = 49
+_IP_PKTINFO = 8
 _SIOCGIFADDR = 0x8915
 _ANCILLARY = socket.CMSG_SPACE(4) * 2
 _INT = struct.Struct("i")
 _SHORT = struct.Struct("H")
+_PKTINFO = struct.Struct("=i4s4s")
+"""struct in_pktinfo (ip(7)): the device to send by, the address to send from, and one that is for receivers."""
 _UNSUPPORTED = {errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP, errno.ENOPROTOOPT}
 
 
@@ -179,6 +182,7 @@ class SendQueue:
     __slots__ = (
         "_batch",
         "_burst",
+        "_device",
         "_max_segments",
         "_queue",
         "_size",
@@ -194,10 +198,11 @@ class SendQueue:
         self._sock = sock
         self._burst = burst
         self._batch: list[bytes] = []
+        self._device = 0
         self._to: SocketAddress = ("", 0)
         self._size = 0
         self._max_segments = 0
-        self._queue: deque[tuple[list[bytes], SocketAddress]] = deque()
+        self._queue: deque[tuple[list[bytes], SocketAddress, int]] = deque()
         self.blocked = False
         self.errors = self.refused = 0
         self.reason = ""
@@ -207,8 +212,14 @@ class SendQueue:
         """Whether several packets are sent by one system call."""
         return self._burst > 1
 
-    def push(self, data: bytes, to: SocketAddress) -> None:
-        """Add a packet; send the batch if no packet can be added to it."""
+    def push(self, data: bytes, to: SocketAddress, device: int = 0) -> None:
+        """Add a packet; send the batch if no packet can be added to it.
+
+        It leaves by the device of this number; 0: by the one that the socket or the system chooses.
+        """
+        if device != self._device:
+            self.flush()
+            self._device = device
         size = len(data)
         batch = self._batch
         if batch:
@@ -233,7 +244,7 @@ class SendQueue:
     def flush(self) -> None:
         """Send what is queued, in order, unless the kernel's buffer is full."""
         if self._batch:
-            self._queue.append((self._batch, self._to))
+            self._queue.append((self._batch, self._to, self._device))
             self._batch = []
         if not self.blocked:
             self.retry()
@@ -249,11 +260,12 @@ class SendQueue:
         else:
             self.blocked = False
 
-    def _transmit(self, batch: list[bytes], to: SocketAddress) -> None:
+    def _transmit(self, batch: list[bytes], to: SocketAddress, device: int) -> None:
+        by = self._by(device) if device else []
         if len(batch) > 1 and self._burst > 1:
             segment = [(socket.IPPROTO_UDP, _UDP_SEGMENT, _SHORT.pack(len(batch[0])))]
             try:
-                self._sock.sendmsg(batch, segment, 0, to)
+                self._sock.sendmsg(batch, [*segment, *by], 0, to)
                 self.refused = 0
                 return
             except BlockingIOError:
@@ -266,7 +278,10 @@ class SendQueue:
                 self._burst = 1
         while batch:
             try:
-                self._sock.sendto(batch[0], to)
+                if by:
+                    self._sock.sendmsg(batch[:1], by, 0, to)
+                else:
+                    self._sock.sendto(batch[0], to)
             except BlockingIOError:
                 raise
             except OSError as error:
@@ -274,6 +289,11 @@ class SendQueue:
             else:
                 self.refused = 0
             batch.pop(0)
+
+    def _by(self, device: int) -> list[tuple[int, int, bytes]]:
+        """Return the ancillary data of what is sent by a device."""
+        own = socket.inet_aton(self._sock.getsockname()[0])
+        return [(socket.IPPROTO_IP, _IP_PKTINFO, _PKTINFO.pack(device, own, bytes(4)))]
 
     def _refuse(self, packets: int, error: OSError) -> None:
         """Count packets that the kernel did not take."""

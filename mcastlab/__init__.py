@@ -4,6 +4,11 @@
 >>> result = mcastlab.run("lan-file")
 >>> result.completion_time
 
+On a real network, in an asyncio program:
+
+>>> async with mcastlab.session("239.7.7.7:6003", "eth0") as session:
+...     await session.sent(await session.send_file("photo.bin"))
+
 Each name is imported at its first use, so `import mcastlab` itself is fast.
 """
 
@@ -18,14 +23,33 @@ if TYPE_CHECKING:
     from experiments.contract.fake_host import FakeHost
     from experiments.running.content import Accounted, Extent, Generated, MemorySink
     from experiments.running.result import Row
+    from experiments.session.connection import DistributorConnection
+    from experiments.session.deliveries import CallbackFailed, DeliveryOverflowed, Incoming, Update, Updates
+    from experiments.session.events import ContentReceived, Delivery, ObjectRefused, StreamOpened
+    from experiments.session.incoming_stream import IncomingStream
+    from experiments.session.outgoing_stream import OutgoingStream
+    from experiments.session.session import Session
+    from experiments.session.transmission import Transmission
     from experiments.sweep.run.driver import SweepSummary
+    from mcastlab._connections import distributor
     from mcastlab._result import Result
     from mcastlab._runs import compare, run, twin
     from mcastlab._scenarios import Scenario, cases, load, scenarios, topology
+    from mcastlab._sessions import session
     from mcastlab._sweeps import analyse, open_sweep, sweep
     from protocols.arq.config import AConfig, N1Config, N2Config
     from protocols.delivery import deliver
-    from protocols.errors import ConfigError, LivelockError, McastlabError, UnsupportedError, UsageError, WireError
+    from protocols.distributor.config import DistributorConfig
+    from protocols.distributor.events import ConnectionNagging, PublisherGone, PublisherHeard, QueueOverflowed, SegmentsLost
+    from protocols.errors import (
+        ConfigError,
+        LivelockError,
+        McastlabError,
+        TransferError,
+        UnsupportedError,
+        UsageError,
+        WireError,
+    )
     from protocols.events import (
         Event,
         FlushCompleted,
@@ -61,6 +85,7 @@ if TYPE_CHECKING:
     from protocols.rng import Rng
     from protocols.roles import Role, RoleContext
     from protocols.settings import Setting, check, setting
+    from protocols.snapshot import Measure, Rates, Snapshot
     from protocols.spec import ProtocolSpec
     from protocols.srm.config import SrmConfig
     from sim.host import SimHost
@@ -70,14 +95,20 @@ if TYPE_CHECKING:
 __version__ = version("mcastlab")
 
 __all__ = [
-    "__version__",
     "AConfig",
     "Accounted",
     "Address",
+    "CallbackFailed",
     "Codec",
     "Comparison",
     "ConfigError",
+    "ConnectionNagging",
     "Content",
+    "ContentReceived",
+    "Delivery",
+    "DeliveryOverflowed",
+    "DistributorConfig",
+    "DistributorConnection",
     "Event",
     "Extent",
     "FORMULAS",
@@ -87,10 +118,13 @@ __all__ = [
     "Group",
     "Guarantees",
     "Host",
+    "Incoming",
+    "IncomingStream",
     "InfoReceived",
     "LivelockError",
     "Machine",
     "McastlabError",
+    "Measure",
     "MemorySink",
     "Message",
     "MessageReceived",
@@ -105,47 +139,64 @@ __all__ = [
     "ObjectOpened",
     "ObjectPurged",
     "ObjectReceived",
+    "ObjectRefused",
     "ObjectSent",
     "ObjectsAborted",
     "Offer",
+    "OutgoingStream",
     "Packet",
     "Ports",
     "ProtocolSpec",
     "Publication",
     "Publisher",
+    "PublisherGone",
+    "PublisherHeard",
+    "QueueOverflowed",
+    "Rates",
     "Result",
     "Rng",
     "Role",
     "RoleContext",
     "Row",
     "Scenario",
+    "SegmentsLost",
     "Sender",
     "SenderHeard",
     "SenderReset",
     "SenderSilent",
+    "Session",
     "Setting",
     "SimHost",
     "Sink",
+    "Snapshot",
     "Source",
     "SrmConfig",
+    "StreamOpened",
     "Subscriber",
     "Subscription",
     "SweepSummary",
     "Topology",
-    "UnsupportedError",
-    "UsageError",
+    "TransferError",
+    "Transmission",
     "TwinVerdict",
+    "UnsupportedError",
+    "Update",
+    "Updates",
+    "UsageError",
     "WireError",
+    "__version__",
     "analyse",
     "cases",
     "check",
     "compare",
     "deliver",
+    "distributor",
     "load",
     "open_sweep",
     "protocol",
     "run",
     "scenarios",
+    "session",
     "setting",
     "sweep",
     "topology",
@@ -159,14 +210,33 @@ _HOMES = {
     "experiments.contract.fake_host": ("FakeHost",),
     "experiments.running.content": ("Accounted", "Extent", "Generated", "MemorySink"),
     "experiments.running.result": ("Row",),
+    "experiments.session.events": ("ContentReceived", "Delivery", "ObjectRefused", "StreamOpened"),
+    "experiments.session.incoming_stream": ("IncomingStream",),
+    "experiments.session.outgoing_stream": ("OutgoingStream",),
+    "experiments.session.session": ("Session",),
+    "experiments.session.transmission": ("Transmission",),
     "experiments.sweep.run.driver": ("SweepSummary",),
     "mcastlab._result": ("Result",),
     "mcastlab._runs": ("compare", "run", "twin"),
     "mcastlab._scenarios": ("Scenario", "cases", "load", "scenarios", "topology"),
+    "mcastlab._sessions": ("session",),
     "mcastlab._sweeps": ("analyse", "open_sweep", "sweep"),
     "protocols.arq.config": ("AConfig", "N1Config", "N2Config"),
     "protocols.delivery": ("deliver",),
-    "protocols.errors": ("ConfigError", "LivelockError", "McastlabError", "UnsupportedError", "UsageError", "WireError"),
+    "protocols.errors": (
+        "ConfigError",
+        "LivelockError",
+        "McastlabError",
+        "TransferError",
+        "UnsupportedError",
+        "UsageError",
+        "WireError",
+    ),
+    "experiments.session.connection": ("DistributorConnection",),
+    "experiments.session.deliveries": ("CallbackFailed", "DeliveryOverflowed", "Incoming", "Update", "Updates"),
+    "mcastlab._connections": ("distributor",),
+    "protocols.distributor.config": ("DistributorConfig",),
+    "protocols.distributor.events": ("ConnectionNagging", "PublisherGone", "PublisherHeard", "QueueOverflowed", "SegmentsLost"),
     "protocols.events": (
         "Event",
         "FlushCompleted",
@@ -202,6 +272,7 @@ _HOMES = {
     "protocols.rng": ("Rng",),
     "protocols.roles": ("Role", "RoleContext"),
     "protocols.settings": ("Setting", "check", "setting"),
+    "protocols.snapshot": ("Measure", "Rates", "Snapshot"),
     "protocols.spec": ("ProtocolSpec",),
     "protocols.srm.config": ("SrmConfig",),
     "sim.host": ("SimHost",),

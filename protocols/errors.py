@@ -10,6 +10,7 @@ __all__ = [
     "ReplayedError",
     "StaleError",
     "StorageError",
+    "TransferError",
     "UnauthenticatedError",
     "UnsupportedError",
     "UsageError",
@@ -35,6 +36,10 @@ class UnsupportedError(McastlabError):
 
 class StorageError(McastlabError):
     """Stable storage failed: it is full, in use, damaged or of another version. The message says which and where."""
+
+
+class TransferError(McastlabError):
+    """A real network session, object or stream ended before it was complete. The message says which and why."""
 
 
 class WireError(McastlabError):

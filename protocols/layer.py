@@ -6,6 +6,7 @@ the layer, which may use it, change it, or pass it on to the application.
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import TypeAlias, TypeVar
@@ -15,6 +16,7 @@ from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sink
 from protocols.rng import Rng
+from protocols.snapshot import Snapshot
 from protocols.storage import Change, Record
 
 __all__ = ["EventLayer", "InnerPorts", "Layer", "handed_through"]
@@ -254,6 +256,11 @@ class Layer(Machine):
                 total[name] = before[0] + kept, before[1] + limit
         return total
 
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the inner machines, each as a part with its number as its name."""
+        inner = [machine.snapshot(now) for machine in self.machines()]
+        return Snapshot("session", parts=[replace(each, name=each.name or str(place)) for place, each in enumerate(inner)])
+
     # What subclasses use
 
     def machines(self) -> list[Machine]:
@@ -333,8 +340,8 @@ class EventLayer(Machine):
         super().__init__(ports)
         self.inner = inner
 
-    def heard(self, event: Event) -> Sequence[Event]:
-        """Return what the application is told in the place of an event of the inner machine."""
+    def heard(self, event: Event, now: float) -> Sequence[Event]:
+        """Return what the application is told, at `now` seconds, in the place of an event of the inner machine."""
         return (event,)
 
     def offered(self, offer: Offer, accept: Accept | None) -> Sink | None:
@@ -361,17 +368,27 @@ class EventLayer(Machine):
         """Return the state that the inner machine keeps."""
         return self.inner.held()
 
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the inner machine, with the counters of this one."""
+        snapshot = self.inner.snapshot(now)
+        return replace(snapshot, values={**snapshot.values, **self.counts()})
 
-def handed_through(machine: Machine, on_event: OnEvent, accept: Accept | None) -> tuple[Machine, OnEvent, Accept | None]:
-    """Return what a host runs when it is told to run a machine, and where events and offers go; called by every host."""
+
+def handed_through(
+    machine: Machine, on_event: OnEvent, accept: Accept | None, clock: Callable[[], float]
+) -> tuple[Machine, OnEvent, Accept | None]:
+    """Return what a host runs when it is told to run a machine, and where events and offers go; called by every host.
+
+    `clock` returns the present time of the machine in seconds.
+    """
     while isinstance(machine, EventLayer):
-        on_event, accept = partial(_tell, machine, on_event), partial(_offer, machine, accept)
+        on_event, accept = partial(_tell, machine, on_event, clock), partial(_offer, machine, accept)
         machine = machine.inner
     return machine, on_event, accept
 
 
-def _tell(layer: EventLayer, on_event: OnEvent, event: Event) -> None:
-    for told in layer.heard(event):
+def _tell(layer: EventLayer, on_event: OnEvent, clock: Callable[[], float], event: Event) -> None:
+    for told in layer.heard(event, clock()):
         on_event(told)
 
 

@@ -24,7 +24,9 @@ from mypy_extensions import mypyc_attr
 
 from protocols.connection import Connection, ConnectionPorts, Reason
 from protocols.events import Event
+from protocols.group import Group
 from protocols.rng import Rng
+from protocols.snapshot import Snapshot, buffers
 from protocols.storage import Record, StoragePorts
 
 __all__ = [
@@ -45,13 +47,6 @@ __all__ = [
 
 Address: TypeAlias = Hashable
 """Opaque to machines: a node name in the simulator, an (ip, port) in emulation, a `Group`, a `Connection`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A multicast group. In emulation the name is "ip:port"."""
-
-    name: str
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -211,6 +206,10 @@ class Machine(ABC):
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the bounded state the machine keeps, by name: (kept now, allowed by its own parameters)."""
         return {}
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the machine's statistics at `now` seconds; changes nothing. A protocol adds its parts."""
+        return Snapshot("session", values=self.counts(), parts=buffers(self.held()))
 
     def opened(self, connection: Connection, now: float) -> None:
         """Use a connection that is established, by `connect` of this machine or of another."""

@@ -24,6 +24,8 @@ class RoleContext:
     options: Any = None
     addresses: Mapping[str, Sequence[Address]] = field(default_factory=dict)
     """The addresses of all machines of each role that this one needs, in the order of the nodes."""
+    networks: Sequence[str] = ()
+    """The networks of a router that runs the machine (`Group.network`); none on other hosts."""
 
 
 MakeMachine: TypeAlias = Callable[[Ports, RoleContext], Machine]
@@ -34,8 +36,8 @@ class Role:
     """One role of a protocol.
 
     `needs` names the roles whose addresses its machine is told; each must be taken by a node, a `single` one by one only.
-    `options` is a frozen dataclass
-    of settings (`protocols.settings`) that a scenario gives beside `role:`.
+    `options` is a frozen dataclass of settings (`protocols.settings`) that a scenario gives beside `role:`; one of the unit
+    `network` names a network of the router that takes the role.
     """
 
     make: MakeMachine

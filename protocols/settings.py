@@ -12,7 +12,10 @@ from protocols.errors import ConfigError
 
 __all__ = ["Setting", "check", "setting", "setting_of"]
 
-UNITS = ("count", "number", "bytes", "seconds", "rate", "choice", "file")
+UNITS = ("count", "number", "bytes", "seconds", "rate", "choice", "file", "network")
+
+_WORDS = {"file": "the path of a file", "network": "the name of a network (`Group.network`)"}
+"""Units of values that are text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,8 @@ class Setting:
         """The allowed values in words, for error messages."""
         if self.choices:
             return "one of " + ", ".join(map(str, self.choices))
-        if self.unit == "file":
-            return "the path of a file"
+        if self.unit in _WORDS:
+            return _WORDS[self.unit]
         whole = "a whole number" if self.unit in ("count", "bytes") else "a number"
         return f"{whole} from {self.low:g} to {self.high:g}" if self.high < inf else f"{whole} of at least {self.low:g}"
 
@@ -63,7 +66,7 @@ def check(config: Any) -> None:
         known, value = setting_of(item), getattr(config, item.name)
         if known.choices:
             good = value in known.choices
-        elif known.unit == "file":
+        elif known.unit in _WORDS:
             good = isinstance(value, str)
         else:
             good = isinstance(value, (int, float)) and not isinstance(value, bool) and known.low <= value <= known.high

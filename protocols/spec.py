@@ -10,6 +10,7 @@ from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec, Group, Machine, Ports, Sender
 from protocols.messaging import Guarantees
 from protocols.roles import Role
+from protocols.snapshot import Measure
 
 __all__ = ["MakeAuthenticated", "Makers", "ProtocolSpec"]
 
@@ -60,6 +61,9 @@ class ProtocolSpec:
     It is imported only when `makers` is asked for it. None: there is none.
     """
 
+    periodic: tuple[str, ...] = ()
+    """Kinds of the messages that its machines send as long as they run, such as heartbeats."""
+
     connected: bool = False
     """Whether its machines use connections."""
     framing: Callable[[], Framing] = LengthPrefixed
@@ -71,6 +75,9 @@ class ProtocolSpec:
     """Roles beside `sender` and `receiver`, by name."""
     guarantees: Guarantees | None = None
     """What a messaging protocol guarantees; None: it carries files only."""
+
+    measures: tuple[Measure, ...] = ()
+    """What its machines' snapshots tell beside the shared `protocols.snapshot.MEASURES`."""
 
     @property
     def carries_files(self) -> bool:

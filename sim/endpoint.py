@@ -188,7 +188,7 @@ class Endpoint:
         source = name if not port else HostPort(name, port)
         fabric.serial = serial = fabric.serial + 1
         flight = Flight(message, identity, size, place, source, route, (place + 1) << 80 | serial << 24)
-        if route.target is host or (fabric.ports.members and fabric.ports.has_neighbours(place, port, to)):
+        if route.target is host or (fabric.ports.members and fabric.ports.has_neighbours(place, port, route.to)):
             self._loop_back(host, flight, now)
             if route.target is host:
                 return

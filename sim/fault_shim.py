@@ -13,6 +13,7 @@ from typing import Any
 
 from protocols.connection import Connection, Reason
 from protocols.machine import Address, Machine, Message, Ports
+from protocols.snapshot import Snapshot
 from protocols.storage import Record
 from sim.addresses import name_and_port
 from sim.clock import Clock
@@ -159,6 +160,10 @@ class FaultShim(Machine):
     def counts(self) -> dict[str, int]:
         """Return the counters of the inner machine."""
         return self.inner.counts()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the inner machine."""
+        return self.inner.snapshot(now)
 
     def release(self, rule: Rule, now: float) -> None:
         """Remove a rule; the packets it parked are received now, in order."""

@@ -159,7 +159,7 @@ class Route:
     Of a unicast, `target` is the host, `node` its graph node and `member` its number there; of a multicast `target` is None.
     """
 
-    __slots__ = ("first", "home", "links", "member", "node", "root", "target", "to")
+    __slots__ = ("first", "home", "links", "member", "network", "node", "root", "target", "to")
 
     def __init__(self, home: HostNode, to: Address, root: str, first: Sequence[Hop]) -> None:
         self.home = home
@@ -172,6 +172,8 @@ class Route:
         self.target: Place | None = None
         self.node = ""
         self.member = 0
+        self.network = ""
+        """The network of the root that alone gets a multicast; empty: all."""
 
 
 # -- forwarding ---------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from sim.pause import PausedLink
 from sim.processor import ProcessorCounts
 from sim.receive_processor import LimitedEndpoint, LimitedHost, find_pausing
 from sim.router import Router, StormSwitch, make_switch
+from sim.router_machine import RouterEndpoint, RouterHost
 from sim.routes import Routes
 from sim.separate_links import SeparateLinks
 from sim.stats import LinkCounts, Observer
@@ -117,6 +118,8 @@ class Network:
         if isinstance(spec.model, HostModel):
             limited = kind(LimitedEndpoint)
             endpoint: Endpoint = limited(self.fabric, name, base, size, counted, kind(LimitedHost), spec.model)
+        elif spec.router:
+            endpoint = kind(RouterEndpoint)(self.fabric, name, base, size, counted, kind(RouterHost))
         else:
             endpoint = kind(Endpoint)(self.fabric, name, base, size, counted, kind(SimHost))
         if counted:

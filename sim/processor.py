@@ -13,6 +13,7 @@ from typing import Any
 
 from protocols.connection import Connection, Reason
 from protocols.machine import Address, Machine, Message
+from protocols.snapshot import Snapshot
 from protocols.storage import Record
 from sim.idle import IDLE
 from sim.kernel import Kernel, Pending
@@ -175,6 +176,11 @@ class InputQueue(Machine):
         """Return the state the machine keeps."""
         held: dict[str, tuple[int, int]] = self.inner.held()
         return held
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the machine."""
+        snapshot: Snapshot = self.inner.snapshot(now)
+        return snapshot
 
     def _has_to_wait(self, now: float) -> bool:
         return bool(self._waiting) or self._processor.busy_until > now

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from protocols.errors import UsageError
 from protocols.machine import Address, Group
 from sim.acceleration import Accelerator
 from sim.addresses import name_and_port
@@ -23,18 +24,23 @@ class Routes:
         self._pruning = topology.multicast.pruning
         self._has_hubs = any(topology.node(name).is_hub for name in topology.switches)
         self._forwarding = forwarding(topology)
-        self._trees: dict[tuple[str, Address, int | None], dict[str, tuple[str, ...]]] = {}
+        self._trees: dict[tuple[str, Address, int | None, str], dict[str, tuple[str, ...]]] = {}
         self._known: dict[Address, list[Route]] = {}
         # How many leaves of a group, by node, have not taken effect: the node stays on the tree.
         self._unpruned: Counter[tuple[str, Address]] = Counter()
 
     def find(self, home: HostNode, to: Address) -> Route:
         """Compute the route from a node to an address; UsageError when there is no such host."""
+        self.check_network(home.name, to)
+        network = to.network if isinstance(to, Group) else ""
+        if isinstance(to, Group):
+            to = to.anywhere
         graph = self._topology.graph
         neighbours = list(graph.successors(home.name))
         root = neighbours[0] if len(neighbours) == 1 else home.name
         first: Sequence[Hop] = () if home.counted else list(home.uplinks.values())
         route = Route(home, to, root, first)
+        route.network = network
         if not isinstance(to, Group):
             route.node, route.member = self._topology.member(name_and_port(to)[0])
             route.target = self._nodes[route.node].host(route.member)
@@ -66,18 +72,41 @@ class Routes:
     def next_links(self, route: Route, switch: str, links: Mapping[str, Hop]) -> Sequence[Hop]:
         """Return those of the `links` of a switch that a route takes; never back to the plain host that sends."""
         home = route.home
-        key = (route.root, route.to, home.ttl)
-        tree = self._trees.get(key)
-        if tree is None:
-            tree = self._trees[key] = self._tree(route)
+        tree = self._known_tree(route)
         back = "" if home.counted else home.name
         found = route.links[switch] = [links[far] for far in tree.get(switch, ()) if far != back]
         return found
+
+    def _known_tree(self, route: Route) -> dict[str, tuple[str, ...]]:
+        key = (route.root, route.to, route.home.ttl, route.network)
+        tree = self._trees.get(key)
+        if tree is None:
+            tree = self._trees[key] = self._tree(route)
+        return tree
+
+    def network_of(self, route: Route, switch: str) -> str:
+        """Return the neighbour from which what takes a route arrives at a switch."""
+        if route.root == switch:
+            return route.home.name
+        return next(near for near, below in self._known_tree(route).items() if switch in below)
+
+    def check_network(self, node: str, to: Address) -> None:
+        """Raise UsageError for a group on a network that a node of hosts does not have; only routers' machines name one."""
+        if not isinstance(to, Group) or not to.network:
+            return
+        router = self._topology.node(node).router
+        networks = self._topology.networks_of(router) if router else []
+        if to.network not in networks:
+            known = f"networks of {router} are {', '.join(networks)}" if router else f"{node} has one network, without a name"
+            raise UsageError(f"{to.network!r} is no network of {router or node}; {known}")
 
     def _tree(self, route: Route) -> dict[str, tuple[str, ...]]:
         if route.target is not None:
             return distribution(self._topology, route.root, [route.node], self._forwarding)
         tree = group_tree(self._topology, route.root, self._listening(route.to), self._forwarding, route.home.ttl)
+        if route.network:
+            below = tuple(far for far in tree.get(route.root, ()) if far == route.network)
+            tree = {**tree, route.root: below}
         return with_hubs(self._topology, tree, route.root) if self._has_hubs else tree
 
     def _listening(self, group: Address) -> list[str]:

@@ -206,6 +206,14 @@ class Topology:
         """The graph nodes that run the machines of routers, by router."""
         return {self.node(name).router: name for name in self.host_nodes if self.node(name).router}
 
+    def networks_of(self, router: str) -> list[str]:
+        """Return the names of a router's networks: those of the nodes at the other ends of its links.
+
+        Counted groups, each of whose hosts has a link of its own, and the router's own machine are none.
+        """
+        far = [name for name in self.graph.successors(router) if name != self.router_machines.get(router)]
+        return [name for name in far if self.node(name).count is None]
+
     @property
     def links(self) -> list[tuple[str, str, LinkSpec]]:
         """All directions of all links: (from, to, spec)."""

@@ -208,6 +208,9 @@ def _tune_sender(peer: Peer, options: argparse.Namespace) -> None:
     ):
         if value is not None:
             function(session, value)
+    if options.cc:
+        lib.NormSetCongestionControl(session, True, True)
+        lib.NormSetTxRateBounds(session, options.rate_min, options.rate_max)
     code = (options.segment, options.block, options.parity, options.fec_id)
     if not lib.NormStartSender(session, options.instance, options.buffer, *code):
         raise UsageError(f"libnorm can't start a sender with segment, block, parity, fec id {code}")
@@ -233,6 +236,8 @@ def _send(options: argparse.Namespace) -> int:
                 command = b""
             if name.startswith("TX_QUEUE") or not name:
                 objects.enqueue()
+            if name == "TX_RATE_CHANGED":
+                _emit(name, rate=round(peer.lib.NormGetTxRate(peer.session)))
             if objects.empty and objects.last is not None:
                 acks.require(objects.last)
             if name == "TX_WATERMARK_COMPLETED":
@@ -440,6 +445,9 @@ def _sender_options(add: Any) -> None:
     add("--backoff", type=float)
     add("--gsize", type=int)
     add("--robust", type=int)
+    add("--cc", action="store_true", help="congestion control, which sets the rate")
+    add("--rate-min", type=float, default=-1.0, help="lowest rate with congestion control; negative: the library's own")
+    add("--rate-max", type=float, default=-1.0, help="highest rate with congestion control; negative: none")
     add("--start-delay", type=float, default=0.0)
     add("--acker", type=int, action="append", default=[], help="node that has to acknowledge the last object; repeatable")
     add("--ack-content", default="", help="application data of the request for ACKs")

@@ -2,11 +2,14 @@
 
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from protocols.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from experiments.session.membership import Membership
 
 __all__ = [
     "Brief",
@@ -16,17 +19,18 @@ __all__ = [
     "Json",
     "KeyFile",
     "Master",
+    "Metrics",
     "NodeId",
     "Remote",
     "ScenarioFile",
+    "Stats",
     "Wide",
     "Yes",
-    "check_node",
+    "membership",
     "norm_config",
     "seconds",
 ]
 
-HIGHEST_NODE = 0xFFFFFFFE
 LONGEST = 1e9
 """Seconds, 31 years."""
 
@@ -45,6 +49,18 @@ ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+Stats: TypeAlias = Annotated[
+    str | None, typer.Option("--stats", help="Show statistics at this interval.", metavar="TIME", show_default=False)
+]
+Metrics: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        help="Serve statistics to Prometheus; on 127.0.0.1 without an address.",
+        metavar="ADDR:PORT",
+        show_default=False,
+    ),
+]
 Wide: TypeAlias = Annotated[bool, typer.Option("--wide", help="Show every column, however long the lines get.")]
 Columns: TypeAlias = Annotated[
     str, typer.Option("--columns", help="Show these columns, in this order.", metavar="A,B,...", show_default=False)
@@ -63,12 +79,6 @@ Remote: TypeAlias = Annotated[
         "--remote", help="Spark Connect server to use instead of --master.", metavar="sc://HOST:PORT", show_default=False
     ),
 ]
-
-
-def check_node(node: int | None, option: str = "--node") -> None:
-    """UsageError for a node id out of range: NORM reserves 0 (NORM_NODE_NONE) and 2**32 - 1 (NORM_NODE_ANY)."""
-    if node is not None and not 0 < node <= HIGHEST_NODE:
-        raise UsageError(f"{option}: value {node!r} is not allowed; a whole number from 1 to {HIGHEST_NODE}")
 
 
 def seconds(option: str, value: float | None) -> float:
@@ -90,3 +100,14 @@ def norm_config(**given: Any) -> Any:
     except ConfigError as error:
         key, _, why = str(error).removeprefix("protocol.").partition(": ")
         raise ConfigError(f"--{key.replace('_', '-')}: {why}") from error
+
+
+def membership(config: Any, group: str, iface: str | None, node: int | None, **more: Any) -> "Membership":
+    """Make the membership of a NORM node from options. UsageError names the option."""
+    from experiments.session.membership import Membership
+    from protocols.registry import protocol
+
+    try:
+        return Membership(protocol("norm"), config, group, iface, node, **more)
+    except UsageError as error:
+        raise UsageError(f"--{error}") from error

@@ -1,7 +1,6 @@
 """`mcastlab recv`: receive files from a multicast group on a real network."""
 
-import os
-import secrets
+import asyncio
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,42 +9,42 @@ from typing import Annotated
 import typer
 
 from experiments.commands.options import (
-    HIGHEST_NODE,
     Brief,
     Group,
     Iface,
     Json,
     KeyFile,
+    Metrics,
     NodeId,
-    check_node,
+    Stats,
+    membership,
     norm_config,
     seconds,
 )
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
-from experiments.running.authentication import node_codec, refusals, refusals_told
+from experiments.running.authentication import refusals, refusals_told
 from experiments.running.folder import Folder, Stored
 from experiments.running.hashing import digest_of
 from experiments.running.live import Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.names import safe_name
-from experiments.running.program import Node, ReceiverProgram
-from protocols import machine
-from protocols.acknowledgement import AwaitedReceiver
+from experiments.session.events import ContentReceived, ObjectRefused
+from experiments.session.membership import Membership
+from experiments.session.session import Session
 from protocols.events import InfoReceived, ObjectAborted, ObjectReceived, ObjectsAborted
-from protocols.machine import Event, Offer, Sink
+from protocols.machine import Event
 from protocols.norm.host_receiver import NormHostReceiver
-from protocols.norm.receiver import NormReceiver
-from protocols.registry import protocol
-from protocols.rng import key_of
 from topologies.units import format_duration, format_fraction, format_size
 
-__all__ = ["own_node", "recv"]
+__all__ = ["recv"]
 
 LONGEST_END = 10.0
 """Seconds for which a receiver that has all files waits for the end of the transmission, so that it can confirm them."""
 LONGEST_WAIT = 1.0
 """The same when the sender goes on with other files."""
 POLL = 0.01
+"""Seconds between two looks at whether it may end."""
 
 
 def recv(
@@ -60,6 +59,8 @@ def recv(
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files of the same name.")] = False,
+    stats: Stats = None,
+    metrics: Metrics = None,
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
@@ -69,121 +70,106 @@ def recv(
     Exit code 0: all requested files were received; 1: not; 130: interrupted.
     """
     View.of(brief=brief, as_json=as_json)
-    check_node(node)
     longest = seconds("--timeout", timeout)
-    norm = replace(protocol("norm"), make_receiver=NormHostReceiver)
-    config = norm_config(key_file=str(key_file or ""))
-    with live(node_codec(norm, config)(), group, iface, 1, secrets.randbits(64)) as session:
-        stored: list[Stored] = []
-        folder = Folder(directory, force=force, on_stored=stored.append)
-        # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
-        config = replace(config, join="end" if folder.resumed else "middle")
-        place = Node(norm, config, node or own_node(session), machine.Group(group))
-        return _Receiving(session, place, folder, stored, count=count, brief=brief, as_json=as_json).run(longest)
-
-
-def own_node(session: Live) -> int:
-    """Return a node id for a program on this interface, other than those of other programs there."""
-    # The process id gives several programs on one machine different node ids.
-    return key_of(session.address_number, os.getpid()) % HIGHEST_NODE + 1
+    wanted = WantedStatistics.of(stats, metrics)
+    place = membership(norm_config(key_file=str(key_file or "")), group, iface, node)
+    stored: list[Stored] = []
+    folder = Folder(directory, force=force, on_stored=stored.append, option="--dir")
+    # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
+    config = replace(place.config, join="end" if folder.resumed else "middle")
+    place = replace(place, protocol=replace(place.protocol, make_receiver=NormHostReceiver), config=config)
+    with live() as runner:
+        receiving = _Receiving(runner, place, folder, stored, wanted, count=count, brief=brief, as_json=as_json)
+        return receiving.run(longest)
 
 
 class _Receiving:
     def __init__(
         self,
-        session: Live,
-        node: Node,
+        runner: Live,
+        place: Membership,
         folder: Folder,
         stored: list[Stored],
+        wanted: WantedStatistics,
         *,
         count: int | None,
         brief: bool,
         as_json: bool,
     ) -> None:
-        self.session = session
+        self.runner = runner
+        self.wanted = wanted
         self.count = count
         self.stored = stored
         self.folder = folder
-        self.refused = 0
-        self.finished_at: float | None = None
-        """When the last file asked for was received."""
-        self.declined = False
-        """Whether another file was offered since."""
         self.names: dict[tuple[int, int], str] = {}
         """(sender, object id) -> name of an unfinished file, as far as known."""
-        self.program = ReceiverProgram(node, self._sink, count, self._on_event)
-        self.says = TransferReporter("receiving", as_json, self._measure, brief=brief)
+        self.session = Session(place, sends=False, folder=folder, files_only=False, told=self._on_event)
+        self.says = TransferReporter("receiving", as_json, self._measure, brief=brief, bar=wanted.interval is None)
 
     def run(self, timeout: float) -> int:
         try:
             with self.says:
                 self._tell_removed()
-                self.session.every(0.2, self._tick)
-                ending = self.session.play(self.program, timeout)
+                ending = self.runner.play(self._receive(), timeout)
                 unfinished = len(self.folder.unfinished)
                 self.folder.remove_unfinished()
-                self.session.wait(lambda: not self.stored or self.stored[-1].digest.done())
+                self.runner.wait(lambda: not self.stored or self.stored[-1].digest.done())
         finally:
             self.folder.stop_hashing()
             self.folder.close()
-        lost = self.refused + self.program.aborted
+        lost = self.session.received.lost
         ok = not unfinished and not lost and len(self.stored) >= (self.count or 1)
         if self.count is not None:
             ok = len(self.stored) >= self.count
         self._conclude(ok, ending.seconds, lost)
         return 130 if ending.interrupted else int(not ok)
 
+    async def _receive(self) -> None:
+        """Receive until the runner is stopped."""
+        async with self.session as session:
+            with self.wanted.told(
+                self.runner, session.host, session.measures, as_json=self.says.as_json
+            ) as self.says.statistics:
+                self.runner.every(0.2, self.says.tick)
+                await asyncio.Event().wait()
+
     def _on_event(self, event: Event) -> None:
+        if isinstance(event, ContentReceived):
+            self._tell_received(event)
+            return
+        if isinstance(event, ObjectRefused):
+            self._tell_refused(event)
+            return
         self.says.event(event, self.session.host.now)
         if isinstance(event, InfoReceived):
             self.names[event.sender, event.object_id] = safe_name(event.info, "")
-        elif isinstance(event, ObjectReceived):
-            self.names.pop((event.sender, event.object_id), None)
-            self._tell(self.stored[-1])
         elif isinstance(event, ObjectAborted):
             self._tell_lost(event.sender, event.object_id, event.reason.removeprefix("sink: "))
         elif isinstance(event, ObjectsAborted):
             self._tell_all_lost(event)
-        self._settle()
-        if self.program.finished() and self.finished_at is None:
-            self.finished_at = self.session.host.now
-            self._end()
 
-    def _sink(self, offer: Offer) -> Sink | None:
-        if self.finished_at is None:
-            return self.folder.sink(offer)
-        self.declined = True
-        return None
+    def _tell_received(self, event: ContentReceived) -> None:
+        self.says.event(ObjectReceived(event.sender, event.object_id, event.size, event.info), self.session.host.now)
+        self.names.pop((event.sender, event.object_id), None)
+        if event.path is not None:
+            self._tell(self.stored[-1])
+        if self.session.received.objects == self.count:
+            self.session.received.is_complete = True
+            self._end(self.session.host.now)
 
-    def _end(self) -> None:
-        """End as soon as no sender may ask whether the files have arrived."""
-        machine, now = self.program.machine, self.session.host.now
-        assert self.finished_at is not None
-        longest = LONGEST_WAIT if self.declined else LONGEST_END
-        if now < self.finished_at + longest and isinstance(machine, AwaitedReceiver) and machine.is_awaited(now):
-            self.session.loop.call_later(POLL, self._end)
+    def _end(self, since: float) -> None:
+        """End as soon as no sender may ask whether the files have arrived; all are there `since` this time."""
+        longest = LONGEST_WAIT if self.session.received.declined else LONGEST_END
+        if self.session.host.now < since + longest and self.session.is_awaited():
+            self.runner.loop.call_later(POLL, self._end, since)
         else:
-            self.session.stop()
+            self.runner.stop()
 
-    def _tick(self) -> None:
-        self.says.tick()
-        self._settle()
-        self.folder.rest()
-
-    def _settle(self) -> None:
-        """Tell what the folder has refused, and tell the machine what the folder has given up."""
-        while self.folder.refused:
-            refused = self.folder.refused.popleft()
-            offer, self.refused = refused.offer, self.refused + 1
-            if self.says.as_json:
-                about = {"sender": offer.sender, "object_id": offer.object_id, "size": offer.size}
-                self.says.object("object_refused", **about, reason=refused.reason)
-            self._tell_lost(offer.sender, offer.object_id, refused.reason)
-        while self.folder.given_up:
-            refused = self.folder.given_up.popleft()
-            assert isinstance(self.program.machine, NormReceiver)
-            give_up = self.program.machine.abandon
-            self.session.host.call(give_up, refused.offer.sender, refused.offer.object_id, refused.reason)
+    def _tell_refused(self, event: ObjectRefused) -> None:
+        if self.says.as_json:
+            about = {"sender": event.sender, "object_id": event.object_id, "size": event.size}
+            self.says.object("object_refused", **about, reason=event.reason)
+        self._tell_lost(event.sender, event.object_id, event.reason)
 
     def _tell_lost(self, sender: int, object_id: int, reason: str) -> None:
         name = self.names.pop((sender, object_id), "")
@@ -213,7 +199,7 @@ class _Receiving:
             self.says.detail(f"{stored.name}{note}  {format_size(stored.size)}")
 
     def _counts(self) -> dict[str, int]:
-        return self.program.machine.counts() if self.program.machine else {}
+        return self.session.counts()
 
     def _loss(self, counts: dict[str, int]) -> float:
         lost = counts.get("data_lost", 0)
@@ -221,16 +207,17 @@ class _Receiving:
 
     def _measure(self) -> TransferStatus:
         counts, unfinished = self._counts(), list(self.folder.unfinished)
-        done = self.program.octets + sum(sink.written for sink in unfinished)
-        total = self.program.octets + sum(sink.size for sink in unfinished)
+        octets = self.session.received.octets
+        done = octets + sum(sink.written for sink in unfinished)
+        total = octets + sum(sink.size for sink in unfinished)
         return TransferStatus(done, total, self._loss(counts), counts.get("nacks_sent", 0))
 
     def _conclude(self, ok: bool, elapsed: float, lost: int) -> None:
-        counts, program = self._counts(), self.program
+        counts, received = self._counts(), self.session.received
         rows = [file_row(item.name, item.size, digest_of(item.digest)) for item in self.stored]
         seconds = elapsed
-        if program.first_at is not None and program.last_at is not None:
-            seconds = program.last_at - program.first_at
+        if received.first_at is not None and received.last_at is not None:
+            seconds = received.last_at - received.first_at
         loss, errors, reason = self._loss(counts), self.session.host.faults["send_errors"], self.session.host.refusal[1]
         last = summary(
             ok=ok,

@@ -1,27 +1,43 @@
 """`mcastlab send`: send files to a multicast group on a real network."""
 
 import os
-import secrets
 import time
+from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.options import Brief, Group, Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
+from experiments.commands.options import (
+    Brief,
+    Group,
+    Iface,
+    Json,
+    KeyFile,
+    Metrics,
+    NodeId,
+    Stats,
+    membership,
+    norm_config,
+    seconds,
+)
+from experiments.commands.send_folder import send_folder
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
-from experiments.running.authentication import node_codec, refusals, refusals_told
+from experiments.running.authentication import refusals, refusals_told
 from experiments.running.files import FileSource
 from experiments.running.hashing import Hasher
 from experiments.running.live import FINISHED, Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.open_files import OpenFiles
-from experiments.running.program import Job, Node, SenderProgram
-from protocols import machine
+from experiments.session.membership import Membership, check_node
+from experiments.session.session import Session
+from experiments.session.transmission import Transmission
 from protocols.acknowledgement import AckRequest
+from protocols.errors import TransferError, UsageError
 from protocols.events import NodeAcknowledged, NodeUnacknowledged, ObjectAborted
 from protocols.machine import Content, Event
-from protocols.registry import protocol
 from topologies.units import format_duration, format_rate, format_size
 
 __all__ = ["send"]
@@ -36,7 +52,9 @@ PATIENCE = 2.0
 
 def send(
     *,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files to send, in this order.", show_default=False)],
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE...]", help="Files to send, in this order.", show_default=False)
+    ] = None,
     group: Group,
     iface: Iface = None,
     node: NodeId = None,
@@ -66,10 +84,23 @@ def send(
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
+    watch: Annotated[
+        Path | None,
+        typer.Option("--watch", help="Send what appears in a folder, each file once.", metavar="DIR", show_default=False),
+    ] = None,
+    then: Annotated[
+        str, typer.Option("--then", help="With --watch: run this after each file, its path is $1.", metavar="COMMAND")
+    ] = "",
+    state: Annotated[
+        Path | None,
+        typer.Option("--state", help="With --watch: what was sent.  (default: DIR/.mcastlab-sent.json)", metavar="FILE"),
+    ] = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
-    """Send files to a multicast group by NORM, until no receiver requests repairs, or receivers have confirmed them.
+    """Send files to a multicast group by NORM, until no receiver requests repairs; or what appears in a folder, for ever.
 
     Exit code 0: all files were sent and flushed; 1: a file could not be sent or was changed meanwhile, no packet went out,
     --timeout expired, or who has to confirm did not (--ack: everybody that was heard, and at least one); 2: bad input.
@@ -90,62 +121,87 @@ def send(
         key_file=str(key_file or ""),
     )
     View.of(brief=brief, as_json=as_json)
-    check_node(node)
+    place = membership(config, group, iface, node, ttl=ttl, derive=int)
+    longest = seconds("--timeout", timeout)
+    wanted = WantedStatistics.of(stats, metrics)
     for each in acker or ():
         check_node(each, "--acker")
-    longest = seconds("--timeout", timeout)
+    acks = None
+    if ack or expect or acker:
+        acks = AckRequest(tuple(acker or ()), bool(ack or expect), expect or 0, replaces_flush=True)
+    if watch is not None:
+        if acks is not None:
+            raise UsageError("--ack, --expect, --acker: are not allowed with --watch")
+        if files:
+            raise UsageError(f"FILE: value {str(files[0])!r} is not allowed; none with --watch")
+        return send_folder(place, watch, state, then, wanted, longest, brief=brief, as_json=as_json)
+    if not files:
+        raise UsageError("FILE: is missing; at least one, or --watch DIR")
+    if then or state:
+        raise UsageError(f"{'--then' if then else '--state'}: is not allowed; only with --watch")
     opened = OpenFiles()
     sources = [FileSource(path, opened) for path in files]
-    norm = protocol("norm")
-    with live(node_codec(norm, config)(), group, iface, ttl, secrets.randbits(64)) as session:
-        instance = secrets.randbelow(0xFFFF) + 1
-        place = Node(norm, config, node or session.address_number, machine.Group(group), instance)
-        acks = None
-        if ack or expect or acker:
-            acks = AckRequest(tuple(acker or ()), bool(ack or expect), expect or 0, replaces_flush=True)
-        return _Sending(session, place, sources, acks, brief=brief, as_json=as_json).run(longest)
+    with live() as runner:
+        return _Sending(runner, place, sources, acks, wanted, brief=brief, as_json=as_json).run(longest)
 
 
 class _Sending:
     def __init__(
         self,
-        session: Live,
-        node: Node,
+        runner: Live,
+        place: Membership,
         sources: list[FileSource],
         acks: AckRequest | None,
+        wanted: WantedStatistics,
         *,
         brief: bool,
         as_json: bool,
     ) -> None:
-        self.session = session
+        self.runner = runner
         self.acks = acks
         self.acknowledged: list[int] = []
         self.missing: list[int] = []
-        self.config = node.config
+        self.wanted = wanted
+        self.config = place.config
         self.sources = sources
         self.failed: dict[int, str] = {}
         """Index of a file -> why it was not sent."""
         self.refused_since: float | None = None
-        jobs = [Job(0.0, Content(source, os.fsencode(source.path.name))) for source in sources]
-        self.program = SenderProgram(node, jobs, self._on_event, acks)
-        self.says = TransferReporter("sending", as_json, self._measure, brief=brief)
+        self.session = Session(place, receives=False, told=self._on_event)
+        self.sent: list[Transmission] = []
+        self.digests: list[Future[str]] = []
+        self.says = TransferReporter("sending", as_json, self._measure, brief=brief, bar=wanted.interval is None)
 
     def run(self, timeout: float) -> int:
         begin, hasher = time.monotonic(), Hasher()
-        digests = [hasher.hash(source.open) for source in self.sources]
         with self.says:
-            self.session.every(0.2, self._tick)
-            ending = self.session.play(self.program, timeout)
+            ending = self.runner.play(self._send(hasher), timeout)
             if ending.word == FINISHED:
-                self.session.wait(digests[-1].done, timeout - (time.monotonic() - begin))
+                self.runner.wait(self.digests[-1].done, timeout - (time.monotonic() - begin))
             hasher.stop()
-            found = hasher.results(digests)
+            found = hasher.results(self.digests) or [None] * len(self.sources)
             hasher.close()
             self._check_sources()
         rows = [file_row(source.path.name, source.size, digest) for source, digest in zip(self.sources, found, strict=True)]
-        ok = self.program.finished() and not self.failed and not self.session.host.refusal[0] and self._is_confirmed()
+        ok = ending.word == FINISHED and not self.failed and not self.session.host.refusal[0] and self._is_confirmed()
         self._conclude(ok, ending.word, rows, ending.seconds)
         return 130 if ending.interrupted else int(not ok)
+
+    async def _send(self, hasher: Hasher) -> None:
+        """Send and hash the files; each that fails is noted, and the others are sent."""
+        async with self.session as session:
+            for source in self.sources:
+                content = Content(source, os.fsencode(source.path.name))
+                self.sent.append(session.submit(content, str(source.path), source.close))
+            told = self.wanted.told(self.runner, session.host, session.measures, as_json=self.says.as_json)
+            with told as self.says.statistics:
+                self.digests = [hasher.hash(source.open) for source in self.sources]
+                self.runner.every(0.2, self._tick)
+                if self.acks is not None:
+                    with suppress(TransferError):
+                        await session.sent(self.sent[-1], by=self.acks)
+                with suppress(TransferError):
+                    await session.sent()
 
     def _on_event(self, event: Event) -> None:
         self.says.event(event, self.session.host.now)
@@ -154,9 +210,9 @@ class _Sending:
         elif isinstance(event, NodeUnacknowledged):
             self.missing.append(event.node)
         elif isinstance(event, ObjectAborted):
-            self._fail(self.program.sent[event.object_id], event.reason.removeprefix("source: "))
-        if self.program.finished():
-            self.session.stop()
+            for number, item in enumerate(self.sent):
+                if item.state == "failed":
+                    self._fail(number, item.reason)
 
     def _is_confirmed(self) -> bool:
         """Whether all have confirmed that have to."""
@@ -187,10 +243,10 @@ class _Sending:
             self.refused_since = now
             self.says.problem(f"the kernel refuses to send: {reason}")
         elif now - self.refused_since >= PATIENCE:
-            self.session.stop(GAVE_UP)
+            self.runner.stop(GAVE_UP)
 
     def _counts(self) -> dict[str, int]:
-        return self.program.machine.counts() if self.program.machine else {}
+        return self.session.counts()
 
     def _measure(self) -> TransferStatus:
         counts = self._counts()
@@ -199,10 +255,12 @@ class _Sending:
             min(total, counts.get("data_sent", 0) * self.config.segment), total, 0.0, counts.get("nacks_received", 0)
         )
 
-    def _result(self) -> str:
-        """Return what is known of the receivers of a transmission that ended."""
+    def _result(self, ok: bool) -> str:
+        """Return what became of a transmission that came to its end."""
+        if self.failed:
+            return f"{len(self.failed)} failed"
         if self.acks is None:
-            return UNCONFIRMED
+            return UNCONFIRMED if ok else GAVE_UP
         known = f"confirmed by {len(self.acknowledged)}"
         wanted = max(self.acks.expected, len(self.acknowledged) + len(self.missing), 1)
         return f"{known if self._is_confirmed() else f'{known} of {wanted}'} receiver{'s' if wanted > 1 else ''}"
@@ -230,12 +288,9 @@ class _Sending:
             self.says.detail(told)
         for row in rows:
             self.says.detail(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}  {format_size(row['size'])}")
-        failed = f"{len(self.failed)} failed" if self.failed else GAVE_UP
         for node in sorted(self.missing):
             self.says.line(f"not confirmed by node {node}")
-        result = self._result() if ok or (not self.failed and not self._is_confirmed() and word == FINISHED) else failed
-        if not ok and word != FINISHED:
-            result = word
+        result = self._result(ok) if word == FINISHED else word
         what = f"{last['objects']} files, {format_size(last['bytes'])}"
         how = f"{format_duration(round(seconds, 3))} at {format_rate(self.config.rate)}"
         heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs{'' if feedback else '; no receiver answered'}"

@@ -1,7 +1,6 @@
 """`mcastlab stream`: standard input to the standard output of all receivers, as a NORM stream."""
 
 import json
-import secrets
 import sys
 from typing import Annotated, Any, Literal
 
@@ -9,17 +8,17 @@ import typer
 
 from experiments.commands.help import Command, Group
 from experiments.commands.options import Group as GroupOption
-from experiments.commands.options import Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
-from experiments.commands.recv import own_node
-from experiments.running.authentication import node_codec
-from experiments.running.live import live
-from experiments.running.program import Node
+from experiments.commands.options import Iface, Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
+from experiments.running.live import FINISHED, Live, live
+from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader, PipeWriter
-from experiments.running.stream_programs import StreamReceivingProgram, StreamSendingProgram
-from protocols import machine
-from protocols.errors import UsageError
-from protocols.registry import protocol
-from protocols.stream import StreamSettings
+from experiments.session.boundaries import Boundary
+from experiments.session.membership import Membership
+from experiments.session.outgoing_stream import OutgoingStream
+from experiments.session.session import Session
+from experiments.session.stream_copy import StreamsOutput, copy_input
+from protocols.errors import TransferError, UsageError
+from protocols.stream import Flush
 from topologies.units import format_duration, format_size, parse_size
 
 __all__ = ["recv", "send", "stream_command"]
@@ -55,10 +54,19 @@ def send(
     block: Annotated[int, typer.Option(help="Source segments per FEC block.", metavar="N")] = 16,
     parity: Annotated[int, typer.Option(help="Parity segments per block.", metavar="N")] = 4,
     buffer: Annotated[str, typer.Option(help="Bytes kept for repairs.", metavar="SIZE")] = "1MiB",
+    flush: Annotated[
+        Literal["none", "passive", "active"],
+        typer.Option(
+            help="Bytes that do not fill a packet wait; are sent; are sent, and asked for if they are lost.",
+            metavar="none|passive|active",
+        ),
+    ] = "passive",
     push: Annotated[bool, typer.Option("--push", help="Drop the oldest bytes instead of making the input wait.")] = False,
     grtt: Annotated[str, typer.Option(help="Initial estimate of the group round-trip time.", metavar="TIME")] = "50ms",
     ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
     timeout: Timeout = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> int:
     """Send standard input as a stream, until its end.
@@ -68,22 +76,39 @@ def send(
     config = norm_config(
         rate=rate, segment=segment, block=block, parity=parity, grtt=grtt, key_file=str(key_file or ""), repair_share=0.33
     )
-    check_node(node)
     longest = seconds("--timeout", timeout)
-    settings = StreamSettings(_size("--buffer", buffer), b"", push)
-    norm = protocol("norm")
-    with live(node_codec(norm, config)(), group, iface, ttl, secrets.randbits(64)) as session:
-        place = Node(norm, config, node or session.address_number, machine.Group(group), secrets.randbelow(0xFFFF) + 1)
-        program = StreamSendingProgram(
-            place, by, settings, lambda take: PipeReader(session.loop, sys.stdin.fileno(), take), session.stop
-        )
-        ending = session.play(program, longest)
-        counts = program.machine.counts() if program.machine else {}
-    ok = program.finished()
-    word = "sent, reception not confirmed" if ok else program.failure or ending.word
-    nacks = counts.get("nacks_received", 0)
-    _conclude(as_json, ok, word, ending.seconds, program.octets, messages=program.messages, nacks_received=nacks)
+    place = membership(config, group, iface, node, ttl=ttl, derive=int)
+    sending = _Sending(place, by, _size("--buffer", buffer), push=push, flush=flush)
+    wanted = WantedStatistics.of(stats, metrics)
+    with live() as runner:
+        ending = runner.play(_told(runner, sending, wanted, as_json), longest)
+    ok = ending.word == FINISHED and not sending.failure
+    word = "sent, reception not confirmed" if ok else sending.failure or ending.word
+    out, nacks = sending.stream, sending.session.counts().get("nacks_received", 0)
+    octets, messages = (out.octets, out.messages) if out else (0, 0)
+    _conclude(as_json, ok, word, ending.seconds, octets, messages=messages, nacks_received=nacks)
     return 130 if ending.interrupted else int(not ok)
+
+
+class _Sending:
+    def __init__(self, place: Membership, by: Boundary, buffer: int, *, push: bool, flush: Flush) -> None:
+        self.session = Session(place, receives=False, boundary=by)
+        self.stream: OutgoingStream | None = None
+        self.failure = ""
+        self._by: Boundary = by
+        self._buffer, self._push, self._flush = buffer, push, flush
+
+    async def run(self) -> None:
+        reader = PipeReader(sys.stdin.fileno())
+        self.stream = await self.session.open_stream(self._buffer, push=self._push, flush=self._flush)
+        try:
+            await copy_input(reader.read, self.stream, self._by)
+            await self.stream.close()
+            await self.session.sent()
+        except TransferError as error:
+            self.failure = str(error)
+        except OSError as error:
+            self.failure = f"standard input: {error.strerror}"
 
 
 @stream_command.command(cls=Command)
@@ -96,6 +121,8 @@ def recv(
     by: By = "line",
     count: Annotated[int | None, typer.Option(help="End after this number of streams.", min=1, metavar="N")] = None,
     timeout: Timeout = None,
+    stats: Stats = None,
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> int:
     """Write received streams to standard output, until --count, --timeout or Ctrl-C; the summary goes to standard error.
@@ -104,25 +131,44 @@ def recv(
     the wanted streams ended and nothing of them was lost; 1: not; 2: bad input; 130: interrupted.
     """
     config = norm_config(key_file=str(key_file or ""))
-    check_node(node)
     longest = seconds("--timeout", timeout)
-    norm, failed = protocol("norm"), []
-    with live(node_codec(norm, config)(), group, iface, 1, secrets.randbits(64)) as session:
-
-        def fail(error: OSError) -> None:
-            failed.append(error.strerror or str(error))
-            session.stop()
-
-        place = Node(norm, config, node or own_node(session), machine.Group(group))
-        program = StreamReceivingProgram(place, by, count, session.stop)
-        program.out = PipeWriter(session.loop, sys.stdout.fileno(), program.resume, fail)
-        ending = session.play(program, longest)
-    ok = not failed and not program.gaps and program.ended >= (count or 1)
-    word = "received" if ok else f"{program.gaps} gaps" if program.gaps else ending.word
-    if failed:
-        word = f"standard output: {failed[0]}"
-    _conclude(as_json, ok, word, ending.seconds, program.octets, streams=program.ended, gaps=program.gaps)
+    place = membership(config, group, iface, node)
+    receiving = _Receiving(place, by, count)
+    wanted = WantedStatistics.of(stats, metrics)
+    with live() as runner:
+        ending = runner.play(_told(runner, receiving, wanted, as_json), longest)
+    found = receiving.output
+    ok = not receiving.failure and not found.gaps and found.ended >= (count or 1)
+    word = "received" if ok else f"{found.gaps} gaps" if found.gaps else ending.word
+    _conclude(as_json, ok, receiving.failure or word, ending.seconds, found.octets, streams=found.ended, gaps=found.gaps)
     return 130 if ending.interrupted else int(not ok)
+
+
+class _Receiving:
+    def __init__(self, place: Membership, by: Boundary, count: int | None) -> None:
+        self._count = count
+        self.session = Session(place, sends=False, memory=0, boundary=by)
+        self.output = StreamsOutput(PipeWriter(sys.stdout.fileno()).write)
+        self.failure = ""
+
+    async def run(self) -> None:
+        try:
+            await self.output.run(self.session, self._count)
+        except* OSError as errors:
+            self.failure = f"standard output: {_first(errors).strerror}"
+
+
+async def _told(runner: Live, program: _Sending | _Receiving, wanted: WantedStatistics, as_json: bool) -> None:
+    """Run a program in its session; statistics go to standard error, since standard output may be the stream."""
+    async with program.session as session:
+        with wanted.told(runner, session.host, session.measures, as_json=as_json, out=sys.stderr):
+            await program.run()
+
+
+def _first(group: BaseExceptionGroup[OSError]) -> OSError:
+    """Return one of the errors of a group."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 def _size(option: str, value: str) -> int:

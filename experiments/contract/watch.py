@@ -9,6 +9,7 @@ from protocols.connection import Connection, Reason
 from protocols.events import Event
 from protocols.machine import Address, Content, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
 from protocols.rng import Rng
+from protocols.snapshot import Snapshot
 from protocols.storage import Change, Record
 
 __all__ = ["Watch"]
@@ -185,6 +186,10 @@ class Watch(Sender):
     def counts(self) -> dict[str, int]:
         """Return the counters of the inner machine."""
         return self.inner.counts()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the inner machine."""
+        return self.inner.snapshot(now)
 
     def heard(self, event: Event, react: Callable[[Event], None] = lambda event: None) -> None:
         """Check that `event` is the next in order and pass it to `react`, which may use `Host.call`."""

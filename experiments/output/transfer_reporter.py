@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
 from experiments.output.safe_text import printable
+from experiments.output.statistics_view import StatisticsView
 from protocols.machine import Event
 
 __all__ = ["UNKNOWN_DIGEST", "TransferReporter", "TransferStatus", "file_row", "summary"]
@@ -33,10 +34,17 @@ class TransferStatus:
 
 
 class TransferReporter:
-    """Context manager that reports a transfer; the bar is drawn on stderr if it is a terminal. `brief` leaves out details."""
+    """Context manager that reports a transfer; the bar is drawn on stderr if it is a terminal. `brief` leaves out details.
 
-    def __init__(self, title: str, as_json: bool, measure: Callable[[], TransferStatus], *, brief: bool = False) -> None:
+    Without a `bar` there is none, as where statistics are shown instead.
+    """
+
+    def __init__(
+        self, title: str, as_json: bool, measure: Callable[[], TransferStatus], *, brief: bool = False, bar: bool = True
+    ) -> None:
         self.as_json = as_json
+        self.statistics: StatisticsView | None = None
+        """What shows statistics meanwhile."""
         self._brief = brief
         self._measure = measure
         columns = (
@@ -46,7 +54,7 @@ class TransferReporter:
             TransferSpeedColumn(),
             TextColumn("loss {task.fields[loss]:.1%}  NACKs {task.fields[nacks]}"),
         )
-        drawn = not as_json and sys.stderr.isatty()
+        drawn = bar and not as_json and sys.stderr.isatty()
         self._bar = Progress(*columns, disable=not drawn, auto_refresh=False, transient=True, console=_stderr())
         self._task: TaskID = self._bar.add_task(title, total=None, loss=0.0, nacks=0)
         self._problems = 0
@@ -98,9 +106,13 @@ class TransferReporter:
 
     def _write(self, text: str, to: TextIO) -> None:
         if not self.as_json:
-            going_on = self._bar.live.is_started
+            going_on, statistics = self._bar.live.is_started, self.statistics
             self._bar.stop()
+            if statistics is not None:
+                statistics.pause()
             _print(printable(text), to)
+            if statistics is not None:
+                statistics.go_on()
             if going_on:
                 self._bar.start()
 

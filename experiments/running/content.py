@@ -6,7 +6,7 @@ from hashlib import sha256, shake_128
 from protocols.machine import Source
 from protocols.rng import key_of
 
-__all__ = ["Accounted", "Extent", "Generated", "MemorySink", "digest_of"]
+__all__ = ["Accounted", "Extent", "Generated", "InMemory", "MemorySink", "digest_of"]
 
 BLOCK = 1 << 16
 
@@ -28,6 +28,20 @@ class Extent:
     def read(self, offset: int, n: int) -> None:
         """Return None for `n` bytes from `offset`. AssertionError for a range outside the content."""
         assert 0 <= offset <= offset + n <= self.size, f"read({offset}, {n}) of {self.size} bytes"
+
+
+class InMemory:
+    """A source of bytes in memory."""
+
+    __slots__ = ("_data", "size")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size = len(data)
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return `n` bytes from `offset`."""
+        return self._data[offset : offset + n]
 
 
 class Generated:

@@ -20,7 +20,7 @@ from experiments.running.hashing import Hasher
 from experiments.running.names import FinalNames, safe_name
 from experiments.running.open_files import OpenFiles
 from experiments.running.part_files import PartFiles, remove_stale
-from experiments.running.unfinished import Tracked, Unfinished
+from experiments.running.unfinished import GIVEN_UP, Tracked, Unfinished
 from protocols.errors import UsageError
 from protocols.machine import Offer
 from topologies.units import format_size
@@ -29,7 +29,6 @@ __all__ = ["FileSink", "Folder", "Refused", "Stored"]
 
 T = TypeVar("T")
 REMOVED = "the unfinished file was removed"
-GIVEN_UP = "given up for other files"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -146,23 +145,28 @@ class Folder:
     A sender's file names can't lead out of the folder. Existing files are replaced only with `force`. Unfinished files of
     receivers that were killed are removed: `removed` is their number, and `resumed` tells whether there was such a receiver.
     `refused` holds objects that were declined, `given_up` those that were given up for others; the application reads and clears
-    both. UsageError when the folder can't be made or written.
+    both. UsageError when the folder can't be made or written; `option` is what it calls the folder.
     """
 
-    def __init__(self, path: Path, *, force: bool, on_stored: Callable[[Stored], None]) -> None:
+    def __init__(self, path: Path, *, force: bool, on_stored: Callable[[Stored], None], option: str = "folder") -> None:
         self.unfinished: Unfinished[FileSink] = Unfinished()
         self.opened = OpenFiles()
         self.refused: deque[Refused] = deque()
         self.given_up: deque[Refused] = deque()
+        self.path = path
+        self.last: Stored | None = None
+        """The file that was stored last."""
         self._hasher = Hasher()
         self._on_stored = on_stored
         try:
             path.mkdir(parents=True, exist_ok=True)
             self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise UsageError(f"--dir: value {str(path)!r} is not allowed; a folder to write to ({error.strerror})") from error
+            raise UsageError(
+                f"{option}: value {str(path)!r} is not allowed; a folder to write to ({error.strerror})"
+            ) from error
         if not os.access(path, os.W_OK | os.X_OK):
-            raise UsageError(f"--dir: value {str(path)!r} is not allowed; a folder to write to (no permission)")
+            raise UsageError(f"{option}: value {str(path)!r} is not allowed; a folder to write to (no permission)")
         self.removed, self.resumed = remove_stale(self.fd)
         self._parts = PartFiles(self.fd)
         self._names = FinalNames(self.fd, force)
@@ -202,7 +206,8 @@ class Folder:
         inode = os.fstat(fd).st_ino
         self.unfinished.remove(sink)
         digest = self._hasher.hash_open(fd, lambda: self._reopened(name, inode))
-        self._on_stored(Stored(offer.sender, offer.object_id, name, asked, offer.size, digest))
+        self.last = Stored(offer.sender, offer.object_id, name, asked, offer.size, digest)
+        self._on_stored(self.last)
 
     def discard(self, sink: FileSink, temporary: str) -> None:
         """Remove an unfinished file. OSError when it can't be removed."""

@@ -146,7 +146,9 @@ class MessagingParticipants:
             options = options_of(f"nodes.{name}", choice, role)
         group = "all" if slot.work is None else slot.work.group
         places = {need: [(other.host, other.port) for other in self._slots if other.role == need] for need in role.needs}
-        return RoleNode(role, self._scenario.protocol.config, slot.id, Group(self._address(group)), options, places)
+        router = self._topology.node(self._topology.member(slot.host).node).router
+        networks = self._topology.networks_of(router) if router else ()
+        return RoleNode(role, self._scenario.protocol.config, slot.id, Group(self._address(group)), options, places, networks)
 
     @property
     def publishers(self) -> list[str]:

@@ -38,6 +38,7 @@ class RunMonitor:
         self._quiet = not scenario.traffic
         self._network = network
         self._invariants = Invariants(scenario.protocol.spec.ordered)
+        self._periodic = scenario.protocol.spec.periodic
         self.storm = StormCounters(map(network.topology.index, scenario.senders))
         """Counts the packets of the run."""
         network.observers.append(self.storm)
@@ -72,6 +73,7 @@ class RunMonitor:
             self._invariants.inspect(party.name, party.program.machine, {}, self._network.env.now)
         if ledger is not None:
             self._invariants.add_ledger(ledger)
-        observed = result.completed and finished and self._quiet and run_to_rest(self._network, self._faults, self._invariants)
+        observed = result.completed and finished and self._quiet
+        observed = observed and run_to_rest(self._network, self._faults, self._invariants, self._periodic)
         result.metrics["invariants"] = self._invariants.plain(observed)
         return result

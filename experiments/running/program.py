@@ -14,7 +14,6 @@ from experiments.running.files import ScratchSink
 from experiments.running.hashing import Hasher
 from experiments.running.invariants import Invariants
 from experiments.running.lives import add_counts
-from protocols.acknowledgement import AckRequest, AckSender
 from protocols.events import (
     FlushCompleted,
     ObjectAborted,
@@ -64,7 +63,6 @@ class SenderProgram:
     """Submit jobs to a sender; finished when each object was sent and the flush after the last one has completed."""
 
     __slots__ = (
-        "_acks",
         "_down",
         "_earlier",
         "_ended",
@@ -82,15 +80,7 @@ class SenderProgram:
         "watch",
     )
 
-    def __init__(
-        self,
-        node: Node,
-        jobs: Sequence[Job],
-        watch: Callable[[Event], None] | None = None,
-        acks: AckRequest | None = None,
-    ) -> None:
-        self._acks = acks
-        """Who has to confirm everything through the last object; None: nobody."""
+    def __init__(self, node: Node, jobs: Sequence[Job], watch: Callable[[Event], None] | None = None) -> None:
         self._node = node
         self._jobs = jobs
         self._invariants: Invariants | None = None
@@ -155,9 +145,6 @@ class SenderProgram:
         content = self._jobs[number].content
         object_id = self._host.call(self.machine.submit, content)
         self.sent[object_id] = number
-        if self._acks is not None and not self._left:
-            assert isinstance(self.machine, AckSender)
-            self._host.call(self.machine.require_acks, object_id, self._acks)
         if self._invariants is not None:
             self._invariants.submitted(self._node.id, object_id, content)
 

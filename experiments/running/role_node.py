@@ -15,8 +15,8 @@ __all__ = ["RoleNode", "RoleProgram"]
 class RoleNode:
     """The parameters of a machine with a role; `id` is the 32-bit node id within the protocol.
 
-    `places` are the hosts, with the port there, of all machines of each role it needs. `instance` is raised by one at each
-    restart.
+    `places` are the hosts, with the port there, of all machines of each role it needs, `networks` those of a router that runs
+    it. `instance` is raised by one at each restart.
     """
 
     role: Role
@@ -25,13 +25,15 @@ class RoleNode:
     group: Group
     options: Any = None
     places: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
+    networks: Sequence[str] = ()
     instance: int = 1
 
     def make(self, host: PortsHost, restarts: int) -> Machine:
         """Make the machine on the host's ports."""
         addresses = {name: [host.address_of(*place) for place in places] for name, places in self.places.items()}
         instance = (self.instance + restarts) & 0xFFFF
-        return self.role.make(host, RoleContext(self.config, self.id, self.group, instance, self.options, addresses))
+        context = RoleContext(self.config, self.id, self.group, instance, self.options, addresses, self.networks)
+        return self.role.make(host, context)
 
 
 class RoleProgram:

@@ -1,11 +1,11 @@
 """Standard input and output as streams of an event loop: threads read and write, so that files, pipes and terminals all do."""
 
+import asyncio
 import os
-from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Semaphore, Thread
+from threading import Thread
 from typing import Any
 
 __all__ = ["PipeReader", "PipeWriter"]
@@ -13,75 +13,66 @@ __all__ = ["PipeReader", "PipeWriter"]
 _PIECE = 1 << 16
 
 
-class PipeReader:
-    """Reads a descriptor until its end and calls `take(data)` in the loop; b"" at the end.
+class _Pipe:
+    """A descriptor and a thread that makes one call at a time; a call that never returns does not keep the program."""
 
-    One piece is read at a time: the next one after `go_on`.
-    """
-
-    def __init__(self, loop: AbstractEventLoop, descriptor: int, take: Callable[[bytes], None]) -> None:
-        self._loop = loop
+    def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
-        self._take = take
-        self._wanted = Semaphore(0)
-        Thread(target=self._run, name="input", daemon=True).start()
+        self._calls: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop]] = SimpleQueue()
+        Thread(target=self._run, name=name, daemon=True).start()
 
-    def go_on(self) -> None:
-        """Read the next piece."""
-        self._wanted.release()
-
-    def _run(self) -> None:
-        data = b"."
-        while data:
-            self._wanted.acquire()
-            try:
-                data = os.read(self._descriptor, _PIECE)
-            except OSError:
-                data = b""
-            _call(self._loop, self._take, data)
-
-
-class PipeWriter:
-    """Writes to a descriptor what `write` is given, in order.
-
-    `on_room()` is called in the loop whenever all is written, `failed(error)` when the reader is gone.
-    """
-
-    def __init__(
-        self, loop: AbstractEventLoop, descriptor: int, on_room: Callable[[], None], failed: Callable[[OSError], None]
-    ) -> None:
-        self._loop = loop
-        self._descriptor = descriptor
-        self._on_room, self._failed = on_room, failed
-        self._pieces: SimpleQueue[bytes] = SimpleQueue()
-        self.waiting = 0
-        """Bytes that are not written yet."""
-        Thread(target=self._run, name="output", daemon=True).start()
-
-    def write(self, data: bytes) -> None:
-        """Write bytes after those given before."""
-        self.waiting += len(data)
-        self._pieces.put(data)
+    async def _call(self, function: Callable[[], Any]) -> Any:
+        """Call a function in the thread and return its result, or raise its OSError."""
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        self._calls.put((function, answer, loop))
+        return await answer
 
     def _run(self) -> None:
         while True:
-            piece = self._pieces.get()
+            function, answer, loop = self._calls.get()
             try:
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(self._descriptor, view) :]
-            except OSError as error:
-                _call(self._loop, self._failed, error)
-                return
-            _call(self._loop, self._written, len(piece))
-
-    def _written(self, size: int) -> None:
-        self.waiting -= size
-        if not self.waiting:
-            self._on_room()
+                result, error = function(), None
+            except OSError as failure:
+                result, error = None, failure
+            # The loop is closed when the program has ended.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle, answer, result, error)
 
 
-def _call(loop: AbstractEventLoop, function: Callable[..., None], argument: Any) -> None:
-    # The loop is closed when the program has ended.
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(function, argument)
+def _settle(answer: "asyncio.Future[Any]", result: Any, error: OSError | None) -> None:
+    if answer.done():
+        # The task that waited was cancelled.
+        return
+    if error is None:
+        answer.set_result(result)
+    else:
+        answer.set_exception(error)
+
+
+class PipeReader(_Pipe):
+    """Reads a descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, "input")
+
+    async def read(self) -> bytes:
+        """Wait for the next piece; b"" at the end. OSError if the descriptor can't be read."""
+        data: bytes = await self._call(lambda: os.read(self._descriptor, _PIECE))
+        return data
+
+
+class PipeWriter(_Pipe):
+    """Writes to a descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, "output")
+
+    async def write(self, data: bytes) -> None:
+        """Write bytes after those given before, and wait until they are. OSError when the reader is gone."""
+        await self._call(lambda: self._write(data))
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._descriptor, view) :]

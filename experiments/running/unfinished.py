@@ -6,11 +6,11 @@ that does, and a new one must not displace one under way, however many are annou
 
 from collections.abc import Iterator
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from experiments.running.files import Spool
 
-__all__ = ["MOST_OBJECTS", "SILENT", "Tracked", "Unfinished"]
+__all__ = ["GIVEN_UP", "MOST_OBJECTS", "NEW", "SILENT", "Progress", "Tracked", "Unfinished"]
 
 MOST_OBJECTS = 4096
 """Unfinished files of all senders; of one sender, the receiver's `window` is the limit."""
@@ -23,7 +23,23 @@ SILENT = 10.0
 MOST_WAITING = 32 << 20
 """Bytes that wait in memory to be written; when there are more, each segment is written at once."""
 
-T = TypeVar("T", bound="Tracked")
+GIVEN_UP = "given up for other files"
+
+T = TypeVar("T", bound="Progress")
+
+
+class Progress(Protocol):
+    """Content that is not complete: `size` bytes, `written` of them stored, `flushed` of these on the disk."""
+
+    size: int
+    written: int
+    flushed: int
+    segments: int
+    heard: float
+
+    @property
+    def is_new(self) -> bool:
+        """Whether too little has been stored to tell it from an object that only was announced."""
 
 
 class Tracked(Spool):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
-from protocols.cross import AimdSource, FlowSink, Gaps, PacedSource, constant, on_off, poisson
+from protocols.cross import AimdSource, BulkSource, FlowSink, Gaps, PacedSource, constant, on_off, poisson
 from protocols.cross.wire import LOAD_SIZE
 from protocols.hosting import PortsHost
 from protocols.machine import Event
@@ -21,6 +21,7 @@ __all__ = [
     "FlowSource",
     "OnOffTraffic",
     "PoissonTraffic",
+    "TcpTraffic",
     "flow_row",
 ]
 
@@ -83,7 +84,15 @@ class AimdTraffic(_Traffic):
     kind: Literal["aimd"] = "aimd"
 
 
-AnyTraffic: TypeAlias = Annotated[ConstantTraffic | PoissonTraffic | OnOffTraffic | AimdTraffic, Discriminator("kind")]
+class TcpTraffic(_Traffic):
+    """A flow that always has data to send, over the TCP of its hosts (`connections`)."""
+
+    kind: Literal["tcp"] = "tcp"
+
+
+AnyTraffic: TypeAlias = Annotated[
+    ConstantTraffic | PoissonTraffic | OnOffTraffic | AimdTraffic | TcpTraffic, Discriminator("kind")
+]
 """Any kind of cross traffic."""
 
 
@@ -111,14 +120,16 @@ class FlowSource(_FlowProgram):
     def __init__(self, number: int, spec: AnyTraffic, port: int) -> None:
         super().__init__(number, spec)
         self._port = port
-        self._machines: list[AimdSource | PacedSource] = []
+        self._machines: list[AimdSource | BulkSource | PacedSource] = []
 
     def start(self, host: PortsHost) -> None:
         """Run a source on the host."""
         spec, end = self._spec, inf if self._spec.end is None else self._spec.end
         sink = host.address_of(spec.sink, self._port)
-        machine: AimdSource | PacedSource
-        if isinstance(spec, AimdTraffic):
+        machine: AimdSource | BulkSource | PacedSource
+        if isinstance(spec, TcpTraffic):
+            machine = BulkSource(host, self._number, sink, spec.size, spec.begin, end)
+        elif isinstance(spec, AimdTraffic):
             machine = AimdSource(host, self._number, sink, spec.size, spec.begin, end)
         else:
             machine = PacedSource(host, self._number, sink, spec.size, spec.gaps(), spec.begin, end)
@@ -139,7 +150,7 @@ class FlowEnd(_FlowProgram):
 
     def start(self, host: PortsHost) -> None:
         """Run a sink on the host."""
-        machine = FlowSink(host, self._number, isinstance(self._spec, AimdTraffic))
+        machine = FlowSink(host, self._number, isinstance(self._spec, AimdTraffic), isinstance(self._spec, TcpTraffic))
         self._machines.append(machine)
         host.run(machine, _ignore)
 

@@ -1,6 +1,7 @@
 """Choose what nodes do: a role of the protocol, or another program than mcastlab's (NRL's NORM library, or a command)."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_serializer
@@ -11,8 +12,10 @@ from experiments.scenario.validation_errors import shown
 from protocols.errors import ConfigError
 from protocols.fec import MOST_SYMBOLS
 from protocols.roles import Role
+from protocols.settings import setting_of
+from topologies.spec import Topology
 
-__all__ = ["BY_WORKLOAD", "FOREIGN", "OURS", "NodeChoice", "check_nodes", "check_roles", "options_of"]
+__all__ = ["BY_WORKLOAD", "FOREIGN", "OURS", "NodeChoice", "check_networks", "check_nodes", "check_roles", "options_of"]
 
 OURS, FOREIGN = "mcastlab", "nrl-norm"
 BY_WORKLOAD = ("sender", "receiver", "publisher", "subscriber")
@@ -111,6 +114,21 @@ def _check_role(where: str, choice: NodeChoice, roles: Mapping[str, Role], proto
     if choice.role not in allowed:
         raise ConfigError(f"{where}.role: value {choice.role!r} is not allowed; {one_of(choice.role, allowed)}")
     options_of(where, choice, roles[choice.role])
+
+
+def check_networks(chosen: Mapping[str, NodeChoice], roles: Mapping[str, Role], topology: Topology) -> None:
+    """ConfigError for an option that names a network which the node does not have."""
+    for name, choice in chosen.items():
+        if choice.role is None:
+            continue
+        role = roles[choice.role]
+        options = options_of(f"nodes.{name}", choice, role)
+        known = topology.networks_of(name) if name in topology.router_machines else []
+        for item in fields(role.options) if role.options is not None else ():
+            value = getattr(options, item.name)
+            if setting_of(item).unit == "network" and value and value not in known:
+                allowed = one_of(value, known) if known else "only a router has several networks"
+                raise ConfigError(f"nodes.{name}.{item.name}: value {value!r} is not allowed; {allowed}")
 
 
 def options_of(where: str, choice: NodeChoice, role: Role) -> Any:

@@ -121,7 +121,7 @@ def _property(known: Setting, default: Any) -> dict[str, Any]:
     described = {"description": f"{known.help} ({known.source})" if known.source else known.help, "default": default}
     if known.choices:
         return {**described, "enum": list(known.choices)}
-    if known.unit == "file":
+    if known.unit in ("file", "network"):
         return {**described, "type": "string"}
     number: dict[str, Any] = {"type": "integer" if known.unit in ("count", "bytes") else "number"}
     if known.unit != "rate":

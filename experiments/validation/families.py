@@ -6,13 +6,39 @@ from multiprocessing import Pool
 from signal import SIG_IGN, SIGINT, signal
 from types import ModuleType
 
-from experiments.validation import arq, channels, coding, connections, ethernet, implosion, layered, queues, srm, suppression
+from experiments.validation import (
+    arq,
+    channels,
+    coding,
+    congestion,
+    connections,
+    distributor,
+    ethernet,
+    implosion,
+    layered,
+    queues,
+    srm,
+    suppression,
+)
 from experiments.validation.references import Families, Measure, Reference, ReferenceCheck, check_values
 from protocols.errors import UsageError
 
 __all__ = ["families", "select", "validate"]
 
-MODULES: tuple[ModuleType, ...] = (suppression, arq, coding, layered, srm, implosion, ethernet, channels, queues, connections)
+MODULES: tuple[ModuleType, ...] = (
+    suppression,
+    congestion,
+    arq,
+    coding,
+    layered,
+    srm,
+    implosion,
+    ethernet,
+    channels,
+    queues,
+    connections,
+    distributor,
+)
 """Modules that measure families; add a new module here."""
 
 

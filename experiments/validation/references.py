@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from math import fsum, sqrt
+from math import fsum, nan, sqrt
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -38,7 +38,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Reference values by name; nested names and list indices are joined by dots, and a single value is called "value"."""
+    """Reference values by name; nested names and list indices are joined by dots, and a single value is called "value".
+
+    A text among the values is a name whose value is 1.
+    """
 
     id: str
     family: str
@@ -81,12 +84,15 @@ class ReferenceCheck:
 
 
 def check_values(reference: Reference, measured: Mapping[str, Measured]) -> list[ReferenceCheck]:
-    """Compare each measured value: |measured - reference| <= max(tolerance, 4 standard errors)."""
+    """Compare each measured value: |measured - reference| <= max(tolerance, 4 standard errors).
+
+    One that the reference does not have disagrees.
+    """
     checks = []
     for name, found in measured.items():
         # numpy scalars are not serialisable as JSON.
-        expected, value, error = reference.values[name], float(found.value), float(found.error)
-        allowed = max(reference.allowance(name), STANDARD_ERRORS * error)
+        expected, value, error = reference.values.get(name, nan), float(found.value), float(found.error)
+        allowed = max(reference.allowance(name), STANDARD_ERRORS * error) if name in reference.values else 0.0
         good = abs(value - expected) <= allowed
         checks.append(ReferenceCheck(reference.id, reference.family, name, expected, value, error, allowed, good))
     return checks
@@ -113,6 +119,8 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, float]]:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _flat(f"{name}.{index}" if name else str(index), item)
+    elif isinstance(value, str):
+        yield value, 1.0
     elif isinstance(value, (int, float)):
         yield name or "value", float(value)
 

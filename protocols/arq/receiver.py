@@ -10,6 +10,7 @@ from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["ArqReceiver", "acking_receiver", "nacking_receiver", "suppressing_receiver"]
 
@@ -63,6 +64,13 @@ class ArqReceiver(Machine):
     def counts(self) -> dict[str, int]:
         """Return what was received, and what the policy counts."""
         return {**self._session.counts(), **self._policy.counts()}
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of each sender with its objects."""
+        senders, session = self._states(), self._session
+        octets = session.octets_received + sum([sender.octets_pending for sender in senders])
+        parts = (*[sender.snapshot(now) for sender in senders], *buffers(self.held()))
+        return Snapshot("session", session.group.name, {**self.counts(), "bytes_received": octets}, {"role": "receiver"}, parts)
 
     def _sender_of(self, message: Data | End, source: Address) -> SenderState:
         """Return the state of the message's sender, which is made anew when the sender is unknown or has restarted."""

@@ -23,6 +23,18 @@ class RxObject:
     def _make_bitmap(self) -> bytearray:
         return bytearray((self.units + 7) >> 3)
 
+    @property
+    def received(self) -> int:
+        """The number of units received."""
+        return self.units - self._left
+
+    @property
+    def octets_received(self) -> int:
+        """The bytes of content received."""
+        segments, last = self.received - self.has(0), self.units - 1
+        short = self.segment * last - self.size
+        return segments * self.segment - (short if last and self.has(last) else 0)
+
     def has(self, unit: int) -> bool:
         """Return whether the unit was received."""
         return bool(self._received[unit >> 3] >> (unit & 7) & 1)

@@ -14,6 +14,7 @@ from protocols.arq.tx_object import ObjectStore, TxObject
 from protocols.arq.wire import size_of
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["ArqSender", "Key"]
 
@@ -38,6 +39,7 @@ class ArqSender(Sender):
         "_next_at",
         "_node",
         "_objects_sent",
+        "_octets_sent",
         "_repairs",
         "_repairs_sent",
         "_store",
@@ -61,6 +63,8 @@ class ArqSender(Sender):
         self._finished = True
         """Whether everything was sent and, as far as the protocol can know, received."""
         self._data_sent = self._repairs_sent = self._objects_sent = 0
+        # Bytes of the objects that were sent to their end.
+        self._octets_sent = 0
 
     def _make_store(self) -> ObjectStore:
         return ObjectStore(self._config, self._node, self._instance)
@@ -114,6 +118,22 @@ class ArqSender(Sender):
             "repairs_sent": self._repairs_sent,
             "objects_sent": self._objects_sent,
         }
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of the object that is being sent."""
+        store, parts, octets = self._store, [], self._octets_sent
+        item, unit = store.waiting[-1] if store.waiting else (None, 0)
+        if item is not None and unit:
+            sent = (unit - 1) * self._config.segment
+            octets += sent
+            values = {"size": item.content.source.size, "bytes_sent": sent}
+            parts.append(Snapshot("object", str(item.object_id), values, {"state": "sending"}))
+        parts.append(Snapshot("queue", "objects", {"held": len(store.waiting)}))
+        parts.append(Snapshot("buffer", "objects for repair", {"held": len(store.objects), "limit": self._config.keep}))
+        totals = {**self.counts(), "bytes_sent": octets, "rate": self._config.rate, "repairs_due": len(self._repairs)}
+        activity = "repairing" if self._repairs else "sending" if store.waiting else "idle" if self._finished else "waiting"
+        states = {"role": "sender", "activity": activity}
+        return Snapshot("session", self._group.name, totals, states, (*parts, *buffers(self.held())))
 
     # -- what the protocols do differently -------------------------------------------------------------------------
 
@@ -180,6 +200,7 @@ class ArqSender(Sender):
             self._data_sent += 1
             if unit + 1 == item.units:
                 self._objects_sent += 1
+                self._octets_sent += item.content.source.size
                 self.ports.notify(ObjectSent(item.object_id))
             for object_id in self._store.purge():
                 self.ports.notify(ObjectPurged(object_id))

@@ -16,6 +16,7 @@ from protocols.arq.rx_object import RxObject
 from protocols.arq.session import Session
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Address, Offer, Sink
+from protocols.snapshot import Snapshot
 
 __all__ = ["SenderState"]
 
@@ -61,6 +62,23 @@ class SenderState:
     def reached(self) -> tuple[int, int]:
         """Object and unit that follow the last unit known to be sent."""
         return self._object, self._unit
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the sender, and of the objects of it that are not complete, at `now` seconds."""
+        parts = [self._object_snapshot(number, item) for number, item in self._objects.items()]
+        return Snapshot("sender", str(self.origin.node), {"silence": now - self.last_heard}, {}, parts)
+
+    def _object_snapshot(self, number: int, item: RxObject | None) -> Snapshot:
+        if item is None:
+            return Snapshot("object", str(number), states={"state": "unknown"})
+        missing = (self._unit if number == self._object else item.units) - item.received
+        values = {"size": item.size, "bytes_received": item.octets_received, "segments_missing": missing}
+        return Snapshot("object", str(number), values, {"state": "incomplete" if missing else "receiving"})
+
+    @property
+    def octets_pending(self) -> int:
+        """The bytes received of objects that are not complete."""
+        return sum([item.octets_received for item in self._objects.values() if item is not None])
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -284,12 +302,14 @@ class SenderState:
         if complete:
             self._close(object_id)
             session.objects_received += 1
+            session.octets_received += item.size
             session.ports.notify(ObjectReceived(self.origin.node, object_id, item.size, item.info))
         return True
 
     def _abort(self, object_id: int, reason: str) -> None:
         item = self._objects[object_id]
         if item is not None:
+            self._session.octets_received += item.octets_received
             try:
                 item.sink.abort()
             except OSError as error:

@@ -21,6 +21,7 @@ class Session:
         "node",
         "objects_aborted",
         "objects_received",
+        "octets_received",
         "ports",
     )
 
@@ -31,6 +32,8 @@ class Session:
         self.group = group
         self.data_received = self.data_lost = self.duplicates = self.ignored = 0
         self.objects_received = self.objects_aborted = 0
+        self.octets_received = 0
+        """Bytes received of objects that have ended, complete or not."""
 
     def send(self, message: Ack | Nack | Data, to: Address) -> None:
         """Send a message to a sender or to the group."""

@@ -1,6 +1,7 @@
-"""Cross traffic: flows that share the network with a session, with constant, Poisson or on/off arrivals, or TCP-like AIMD."""
+"""Cross traffic: flows beside a session, with constant, Poisson or on/off arrivals, TCP-like AIMD, or over TCP itself."""
 
 from protocols.cross.aimd import AimdSource
+from protocols.cross.bulk import BulkSource
 from protocols.cross.messages import Load, Receipt, is_cross, load_of
 from protocols.cross.paced import Gaps, PacedSource, constant, on_off, poisson
 from protocols.cross.sink import FlowSink
@@ -8,6 +9,7 @@ from protocols.cross.wire import CrossCodec
 
 __all__ = [
     "AimdSource",
+    "BulkSource",
     "CrossCodec",
     "FlowSink",
     "Gaps",

@@ -8,17 +8,19 @@ __all__ = ["FlowSink"]
 
 
 class FlowSink(Machine):
-    """Counts the packets of one flow; with `receipts` it acknowledges each."""
+    """Counts the packets of one flow; with `receipts` it acknowledges each, and with `listens` they come over a connection."""
 
-    __slots__ = ("_flow", "_receipts", "octets", "received")
+    __slots__ = ("_flow", "_listens", "_receipts", "octets", "received")
 
-    def __init__(self, ports: Ports, flow: int, receipts: bool) -> None:
+    def __init__(self, ports: Ports, flow: int, receipts: bool, listens: bool = False) -> None:
         super().__init__(ports)
-        self._flow, self._receipts = flow, receipts
+        self._flow, self._receipts, self._listens = flow, receipts, listens
         self.received = self.octets = 0
 
     def start(self, now: float) -> None:
-        """Do nothing."""
+        """Accept connections if the flow comes over one."""
+        if self._listens:
+            self.ports.listen()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Count a packet of the flow, and acknowledge it."""

@@ -9,6 +9,7 @@ from protocols.machine import Address, Message, Ports
 from protocols.message_wire import read_message
 from protocols.messaging import MessageReceived, MessagesLost, Publication, Subscribed, Subscriber, Subscription
 from protocols.roles import RoleContext
+from protocols.snapshot import Snapshot, buffers
 from protocols.subscriptions import SubscriptionTable
 
 __all__ = ["DatagramSubscriber"]
@@ -41,6 +42,17 @@ class _Reception:
             self.lost = max(0, self.lost - 1)
         self.jitter += (abs(transit - self.transit) - self.jitter) / 16
         self.transit = transit
+
+    def snapshot(self, name: str) -> Snapshot:
+        """Return the statistics of the publisher `name`."""
+        values = {
+            "data_received": self.received,
+            "data_lost": self.lost,
+            "loss": self.lost / (self.received + self.lost),
+            "reordered": self.late,
+            "jitter_us": round(self.jitter * 1e6),
+        }
+        return Snapshot("publisher", name, values)
 
 
 class DatagramSubscriber(Subscriber):
@@ -147,3 +159,9 @@ class DatagramSubscriber(Subscriber):
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the incomplete messages."""
         return {"incomplete": (len(self._incomplete), self._config.incomplete)}
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the subscriber, and of each publisher that is heard."""
+        parts = [each.snapshot(str(node)) for node, each in self._receptions.items()]
+        values = {**self.counts(), "subscriptions": len(self._subscriptions)}
+        return Snapshot("session", self._group.name, values, {"role": "subscriber"}, (*parts, *buffers(self.held())))

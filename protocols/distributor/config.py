@@ -18,7 +18,11 @@ class DistributorConfig:
     """Parameters of a connection: one multicast group, its publishers and its subscribers."""
 
     rate: float = setting(
-        inf, "rate", 1.0, help="most bytes of UDP payload per second, retransmissions included; at least 0.25 Mbit/s", source=README
+        inf,
+        "rate",
+        1.0,
+        help="most bytes of UDP payload per second, retransmissions included; at least 0.25 Mbit/s",
+        source=README,
     )
     segment: int = setting(8192, "bytes", 128, 65_507, help="most bytes of a datagram; the same at all nodes", source=JAVA)
     holdback: float = setting(0.0, "seconds", 0.0, 3600.0, help="longest wait of an update for others to share its datagram")
@@ -30,13 +34,17 @@ class DistributorConfig:
     )
     queue: int = setting(16, "count", 1, 1_000_000, help="datagrams that wait before the publisher is blocked")
     heartbeat: float = setting(3.0, "seconds", 0.01, 3600.0, help="interval of heartbeats without new updates", source=JAVA)
-    heartbeats_lost: int = setting(10, "count", 0, 1000, help="heartbeats that may be missing before a publisher is gone", source=JAVA)
+    heartbeats_lost: int = setting(
+        10, "count", 0, 1000, help="heartbeats that may be missing before a publisher is gone", source=JAVA
+    )
     configuration: float = setting(15.0, "seconds", 0.01, 3600.0, help="interval of configuration messages", source=JAVA)
     server_holdback: float = setting(
         0.02, "seconds", 0.0, 60.0, help="wait of a publisher before it retransmits, in which it merges requests", source=JAVA
     )
     cache: int = setting(10_000_000, "bytes", 0, 1 << 40, help="bytes of sent datagrams kept for retransmission", source=JAVA)
-    cache_age: float = setting(60.0, "seconds", 0.0, 1e9, help="age at which a sent datagram is no longer retransmitted", source=JAVA)
+    cache_age: float = setting(
+        60.0, "seconds", 0.0, 1e9, help="age at which a sent datagram is no longer retransmitted", source=JAVA
+    )
     request_delay: float = setting(
         0.01, "seconds", 0.0, 60.0, help="longest random wait before a request, in which that of another node suppresses it"
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from protocols.machine import Message
-from protocols.messaging import Publication
 from protocols.message_wire import head_size, write_head
+from protocols.messaging import Publication
 from protocols.rng import key_of
 
 __all__ = [

@@ -1,14 +1,17 @@
 """Wire format of the Distributor, as the Java program has it. Integers are big-endian and, but for addresses, signed.
 
-A datagram begins with version (2), type (1), flags (1), address of the sender (4), sender id (4), low half of its start time (4)
-and application id (4). Then follow, in UPDATE and RETRANSMISSION, sequence number (4), number of updates (4) and the updates, each
-a string and a byte array, or a part of a large one. A string or byte array is a byte 1, its length (4) and its bytes. Lengths are in
-bytes. The other types are described by the structures below.
+A datagram begins with version (2), type (1), flags (1), address of the sender (4), sender id (4), low half of its start time
+(4) and application id (4). In UPDATE and RETRANSMISSION follow sequence number (4), number of updates (4) and the updates, each
+a string and a byte array, or a part of a large one. A string or byte array is a byte 1, its length (4) and its bytes. Lengths
+are in bytes. HEARTBEAT has address (4) and port (4) of the group, sender id (4), start time (8) and the last sequence number
+(4); CONFIGURATION the same without the number, and both intervals (4 each), address (4) and a string, the application; REQUEST
+the requestor's address (4), sender id (4) and start time (4) of the target, the lowest and highest number (4 each) and the
+names of the requestor's host and application; NAK group, port and sender id as HEARTBEAT, a count (4) and as many numbers (4).
 """
 
 import struct
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from protocols.distributor.messages import (
     FIRST,
@@ -118,17 +121,15 @@ def _end_of_array(data: bytes, start: int) -> int:
 def _write_updates(updates: SubjectUpdates) -> bytes:
     """Return the updates of one subject; those of equal length have the same bytes before each content."""
     prefix = write_text(updates.subject) + b"\x01"
-    contents = _octets(updates.contents)
+    contents = updates.contents
+    if set(map(type, contents)) != {bytes}:
+        contents = list(map(bytes, contents))
     lengths = set(map(len, contents))
     if len(lengths) == 1:
         head = prefix + struct.pack("!i", lengths.pop())
-        return head + head.join(contents)
+        return head + head.join(cast("Sequence[bytes]", contents))
     heads = {length: prefix + struct.pack("!i", length) for length in lengths}
-    return b"".join([part for content in contents for part in (heads[len(content)], content)])
-
-
-def _octets(contents: Sequence[Content]) -> list[bytes]:
-    return [content if type(content) is bytes else bytes(content) for content in contents]
+    return b"".join([part for content in cast("Sequence[bytes]", contents) for part in (heads[len(content)], content)])
 
 
 def _read_updates(data: bytes, count: int) -> list[SubjectUpdates]:
@@ -228,11 +229,11 @@ class DistributorCodec:
             if kind == REQUEST:
                 return _decode_request(data, source)
             if kind == NAK:
-                *_, group, port, _, count = _NAK.unpack_from(data)
-                if count < 0:
-                    raise WireError(f"a NAK of {count} numbers")
-                # A count that the bytes do not have is refused by unpack.
-                return Nak(source, group, port, struct.unpack(f"!{min(count, len(data))}i", data[_NAK.size :]))
+                *_, group, port, _, total = _NAK.unpack_from(data)
+                if total < 0:
+                    raise WireError(f"a NAK of {total} numbers")
+                # A number that the bytes do not have is refused by unpack.
+                return Nak(source, group, port, struct.unpack(f"!{min(total, len(data))}i", data[_NAK.size :]))
         except struct.error as error:
             raise WireError(f"{len(data)} bytes are no message of type {kind}: {error}") from error
         raise WireError(f"unknown message type {kind}; known are {UPDATE} to {NAK}")
@@ -251,18 +252,18 @@ def _encode(message: Message) -> bytes | None:
             head += write_text(message.subject) + _LENGTH.pack(1, message.total)
         return head + message.content
     if isinstance(message, Heartbeat):
-        head = _head(HEARTBEAT, message.source)
-        return _HEARTBEAT.pack(*head, message.group, message.port, message.source.sender_id, message.start, message.last)
+        last = (message.group, message.port, message.source.sender_id, message.start, message.last)
+        return _HEARTBEAT.pack(*_head(HEARTBEAT, message.source), *last)
     if isinstance(message, Configuration):
         return _encode_configuration(message)
     if isinstance(message, Request):
-        fields = (message.requestor, message.target_id, message.target_start, message.low, message.high)
+        target = (message.requestor, message.target_id, message.target_start, message.low, message.high)
         names = write_text(message.host_name) + write_text(message.application)
-        return _REQUEST.pack(*_head(REQUEST, message.source), *fields) + names
+        return _REQUEST.pack(*_head(REQUEST, message.source), *target) + names
     if isinstance(message, Nak):
         count = len(message.seqnos)
-        head = _NAK.pack(*_head(NAK, message.source), message.group, message.port, message.source.sender_id, count)
-        return head + struct.pack(f"!{count}i", *message.seqnos)
+        sender = (message.group, message.port, message.source.sender_id)
+        return _NAK.pack(*_head(NAK, message.source), *sender, count) + struct.pack(f"!{count}i", *message.seqnos)
     return None
 
 

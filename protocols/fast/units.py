@@ -48,7 +48,6 @@ class UnitState(FastState):
     """
 
     __slots__ = _NO_SLOTS
-    overheard: int
 
     def lacks(self) -> Iterable[Hashable]:
         """Return the units that were sent and not received, if the machine is not complete."""

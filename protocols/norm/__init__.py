@@ -7,6 +7,7 @@ from protocols.norm.config import NormConfig
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.sender import NormSender
+from protocols.norm.snapshot import MEASURES
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec
 from protocols.spec import ProtocolSpec
@@ -19,5 +20,12 @@ def _authenticated(keys: Mapping[int, bytes], clock: Callable[[], float], shared
 
 
 PROTOCOL = ProtocolSpec(
-    "norm", NormConfig, NormCodec, NormSender, NormBatchReceiver, fast="protocols.norm.fast", authenticated=_authenticated
+    "norm",
+    NormConfig,
+    NormCodec,
+    NormSender,
+    NormBatchReceiver,
+    fast="protocols.norm.fast",
+    authenticated=_authenticated,
+    measures=MEASURES,
 )

@@ -92,6 +92,26 @@ class NormConfig:
         source="NRL",
     )
     buffer: int = setting(16_000_000, "bytes", 0, help="receiver: bytes of parity kept for decoding", source="RFC 5740 5.3")
+    congestion: str = setting(
+        "none",
+        "choice",
+        choices=("none", "norm", "loss-tolerant", "ecn"),
+        help="congestion control: by loss, by loss but not of single packets, by loss and marks; set it at all nodes",
+        source="RFC 5740 5.5.2",
+    )
+    fair_to: str = setting(
+        "reno",
+        "choice",
+        choices=("reno", "cubic"),
+        help="the TCP whose rate congestion control has at the same loss: as the RFC says, or that of today's systems",
+        source="RFC 5348 3.1, RFC 9438 5.1",
+    )
+    rate_min: float = setting(
+        0.0, "rate", 0.0, 1e12, help="lowest rate with congestion control; 0: a segment per second", source="RFC 5740 5.5.2"
+    )
+    rate_max: float = setting(
+        1e12, "rate", 1.0, 1e12, help="highest rate with congestion control, in place of `rate`", source="RFC 5740 5.5.2"
+    )
     key_file: str = setting("", "file", help="file of group keys by which every message is authenticated", source="RFC 6584 5")
 
     def __post_init__(self) -> None:
@@ -111,5 +131,9 @@ class NormConfig:
             raise ConfigError(f"parity: {self.parity!r} is not allowed; 0 with fec 0, which has no parity")
         if self.cache_min > self.cache_max:
             raise ConfigError(f"cache_min: {self.cache_min!r} is not allowed; at most cache_max ({self.cache_max})")
+        if self.rate_min > self.rate_max:
+            raise ConfigError(f"rate_min: {self.rate_min!r} is not allowed; at most rate_max ({self.rate_max:g})")
+        if self.congestion != "none" and self.probing != "active":
+            raise ConfigError(f"probing: {self.probing!r} is not allowed; active with congestion {self.congestion!r}")
         if self.probe_min > self.probe_max:
             raise ConfigError(f"probe_min: {self.probe_min!r} is not allowed; at most probe_max ({self.probe_max:g})")

@@ -18,10 +18,23 @@ HEADROOM: Final = 44
 class GrttEstimator:
     """Measured and advertised GRTT. `code` is what messages carry, `advertised` the seconds all timers use."""
 
-    __slots__ = ("_floor", "_interval", "_longest", "_max", "_peak", "_shortest", "_updated", "advertised", "code", "measured")
+    __slots__ = (
+        "_floor",
+        "_interval",
+        "_longest",
+        "_max",
+        "_peak",
+        "_segment",
+        "_shortest",
+        "_updated",
+        "advertised",
+        "code",
+        "measured",
+    )
 
     def __init__(self, config: NormConfig) -> None:
         self._max = config.grtt_max
+        self._segment = config.segment
         self._floor = (HEADROOM + config.segment) / config.rate
         self._shortest, self._longest = config.probe_min, config.probe_max
         self._interval = FIRST_INTERVAL
@@ -56,6 +69,11 @@ class GrttEstimator:
         interval = min(max(self._interval, self._shortest), self._longest)
         self._interval = interval * GROWTH
         return interval
+
+    def follow(self, rate: float) -> bool:
+        """Bound the estimate by the packet interval of another rate; return whether the advertised value changed."""
+        self._floor = (HEADROOM + self._segment) / rate
+        return self._advertise()
 
     def _advertise(self) -> bool:
         code = rtt_code(min(max(self.measured, self._floor), self._max))

@@ -8,6 +8,7 @@ from protocols.norm.identity import info_identity
 from protocols.norm.messages import (
     Application,
     CcFeedback,
+    CcNode,
     Data,
     DataRun,
     Extension,
@@ -116,7 +117,7 @@ class MessageFactory:
         gone = tuple(sorted(invalid)[: self._config.segment // 2])
         return self.squelch_type(self.origin, self._number(), self._config.fec, first, block, 0, length, gone)
 
-    def probe(self, sequence: int, clock: int, rate: int | None) -> Probe:
+    def probe(self, sequence: int, clock: int, rate: int | None, nodes: tuple[CcNode, ...] = ()) -> Probe:
         """Make a CMD(CC) that probes the round-trip time; `clock` is the sender's in microseconds, `rate` a 16-bit code."""
         seconds, microseconds = divmod(clock, 1_000_000)
-        return self.probe_type(self.origin, self._number(), sequence, seconds, microseconds, rate)
+        return self.probe_type(self.origin, self._number(), sequence, seconds, microseconds, rate, nodes)

@@ -170,7 +170,7 @@ class PendingObjects:
                 return
             assert self.origin is not None
             del self.objects[key]
-            self.session.objects_received += 1
+            self.session.note_end(item, None)
             self.session.ports.notify(_received(self.origin.source_id, key, item.fti.object_size, item.info or b""))
         elif self.objects.more is None:
             # The only incomplete object, the usual case.
@@ -198,6 +198,7 @@ class PendingObjects:
             self._tell_aborted(first, count, reason)
             first, count = key, int(item is None)
             if item is not None:
+                self.session.note_end(item, self.position)
                 self._tell_aborted(key, 1, item.abort(reason))
         self._tell_aborted(first, count, reason)
         self._update_completeness()

@@ -38,6 +38,10 @@ class ProbeResponse:
             due = now + backoff(rng.uniform(), sender.grtt * max(sender.backoff, LEAST_FACTOR), sender.group_size)
         return ProbeResponse(_microseconds(probe.send_sec, probe.send_usec), now, self._hold, due)
 
+    def noted(self, probe: Probe, now: float) -> "ProbeResponse":
+        """Return the state after a probe that congestion control answers."""
+        return ProbeResponse(_microseconds(probe.send_sec, probe.send_usec), now)
+
     def echo(self, now: float) -> tuple[int, int]:
         """Return the sender's clock as this receiver knows it: seconds and microseconds for a NACK or ACK."""
         seconds, microseconds = divmod(self._clock + round((now - self._heard) * 1e6), 1_000_000)

@@ -51,6 +51,7 @@ class NormReceiver(Machine):
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""
+        self.session.nacks_heard += isinstance(message, Nack)
         sender = self._senders.get(message.sender_id)
         if sender is not None and sender.overhear(message, now):
             self.settle(sender)

@@ -19,7 +19,7 @@ from protocols.norm.messages import (
     Request,
 )
 from protocols.norm.position import Point
-from protocols.norm.range_set import RangeSet
+from protocols.range_set import RangeSet
 from protocols.serial import before
 
 __all__ = ["MOST_MERGED", "MOST_REQUESTED", "RequestedRepairs", "requested_repairs"]

@@ -32,7 +32,8 @@ class NormBatchReceiver(NormStreamReceiver):
         """Process consecutive messages of a sender; at once if it is known."""
         assert isinstance(run, DataRun)
         sender = self._known(run.origin.source_id)
-        if sender is None or sender.source not in (None, source):
+        if sender is None or sender.source not in (None, source) or sender.congestion is not None:
+            # Congestion control counts every message.
             for message in run.messages():
                 self.receive(message, source, to, now)
         else:
@@ -59,9 +60,11 @@ class NormBatchReceiver(NormStreamReceiver):
 
 def _is_affected(state: SenderState, instance_id: int, now: float) -> bool:
     """Return whether another receiver's NACK or ACK to this instance of the sender can have an effect now."""
-    process, response, origin = state.nack_process, state.probe_response, state.origin
+    process, response, origin, congestion = state.nack_process, state.probe_response, state.origin, state.congestion
     if origin is None or origin.instance_id != instance_id:
         return False
+    if congestion is not None and congestion.due < inf:
+        return True
     return (process is not None and now < process.backoff_end) or (response is not None and response.due < inf)
 
 

@@ -8,6 +8,7 @@ from protocols.fec import decode
 from protocols.machine import Sink
 from protocols.norm.maps import NONE, BlockBitmaps, bit_runs
 from protocols.norm.messages import Data, Fti
+from protocols.norm.position import TransmitPosition
 
 __all__ = ["MOST_FRAGMENTS", "RxObject", "fits"]
 
@@ -34,6 +35,7 @@ class RxObject:
         "missing_symbols",
         "object_id",
         "parity",
+        "parity_used",
         "sink",
         "wants_info",
     )
@@ -48,6 +50,8 @@ class RxObject:
         self.missing_blocks: list[list[int]] | None = None
         self.parity: BlockBitmaps | None = None
         """Block -> bit mask of the parity symbols received, bit 0 for the first; of blocks that are still incomplete."""
+        self.parity_used = 0
+        """Source symbols that were computed from parity."""
         self._stored: dict[tuple[int, int], bytes] | None = None
         self._held = 0
 
@@ -72,6 +76,35 @@ class RxObject:
         """Return the bit mask of the parity symbols received of a block."""
         parity = self.parity
         return 0 if parity is None else parity.get(block, 0)
+
+    @property
+    def symbols_missing(self) -> int:
+        """The number of source symbols that were sent and not received."""
+        count, first = 0, self.fti.partition.first
+        for low, high in self.missing_blocks or ():
+            count += first(high + 1) - first(low)
+        if self.missing_symbols is not None:
+            count += sum([mask.bit_count() for _, mask in self.missing_symbols.items()])
+        return count
+
+    def octets_at(self, position: TransmitPosition | None) -> int:
+        """Return the bytes received, given that the sender is at `position`; None: the object is complete."""
+        partition = self.fti.partition
+        if position is None:
+            return partition.size
+        sent, last = partition.segments, partition.segments - 1
+        if position.object_id == self.object_id and position.block < partition.blocks:
+            sent = partition.first(position.block) + position.symbol
+        octets = (sent - self.symbols_missing) * partition.segment
+        has_last = sent > last >= 0 and not self._is_missing(partition.blocks - 1, last)
+        return octets - (partition.segment - partition.payload(last)) if has_last else octets
+
+    def _is_missing(self, block: int, index: int) -> bool:
+        """Return whether segment `index` of the object is missing, which is in `block`."""
+        if any(low <= block <= high for low, high in self.missing_blocks or ()):
+            return True
+        missing = 0 if self.missing_symbols is None else self.missing_symbols.get(block, 0)
+        return bool(missing >> index - self.fti.partition.first(block) & 1)
 
     # -- what is missing ---------------------------------------------------------------------------------------------
 
@@ -200,6 +233,7 @@ class RxObject:
         """Complete a block: the parity `have` (a bit mask) suffices for the missing symbols `mask`."""
         missing_symbols, parity = self.missing_symbols, self.parity
         assert missing_symbols is not None
+        self.parity_used += mask.bit_count()
         if mask and self._stored is not None:
             self._decode(block, mask, have)
         # Empty mappings are dropped, because they are most of a receiver's memory.

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 from protocols.fec import decode
 from protocols.norm.messages import Fti
 from protocols.norm.partition import BLOCK_COUNTS
+from protocols.norm.position import TransmitPosition
 from protocols.norm.rx_object import RxObject
 from protocols.norm.stream_coding import HEADER, HEADER_SIZE, STREAM_END, buffer_blocks, nearest, stream_fti
 from protocols.stream import StreamSink
@@ -96,6 +97,11 @@ class RxStream(RxObject):
     def end(self) -> tuple[int, int]:
         """The (block, symbol) behind the last symbol that was sent."""
         return self.next_new
+
+    def octets_at(self, position: TransmitPosition | None) -> int:
+        """Return the bytes given to the application."""
+        del position
+        return self.delivered
 
     @property
     def capacity(self) -> int:

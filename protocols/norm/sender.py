@@ -10,16 +10,19 @@ from typing import Final
 from protocols.events import FlushCompleted, ObjectSent
 from protocols.machine import Address, Group, Message, Packet, Ports
 from protocols.norm.config import NormConfig
+from protocols.norm.congestion.controller import CongestionControl
 from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.limits import RepairLimit
-from protocols.norm.messages import FLAG_REPAIR, Ack, DataRun, Nack, NormMessage, Request, Squelch
+from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, DataRun, Nack, NormMessage, Request, Squelch
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.sender_content import SenderContent
+from protocols.norm.snapshot import control, object_sent
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream
 from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
 from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["NormSender"]
 
@@ -58,19 +61,28 @@ class NormSender(SenderContent):
         "_nacks_received",
         "_objects_sent",
         "_overhead",
+        "_parity_sent",
         "_probe_at",
         "_probe_next",
         "_probed",
         "_probes_sent",
+        "_rate",
         "_repairs_sent",
         "_squelched",
         "_squelches_sent",
+        "congestion",
     )
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> None:
         super().__init__(ports, config, node, instance)
         self._group = group
         self._overhead = AUTH_SIZE if config.key_file else 0
+        self._rate = config.rate
+        self.congestion: CongestionControl | None = None
+        """Sets the rate; None while it is fixed."""
+        if config.congestion != "none":
+            self.congestion = CongestionControl(ports, config, self._grtt.measured)
+            self._rate = self.congestion.rate
         self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
         # Who has heard no probe can't guess a clock that begins at a random time.
         self._clock_offset = CLOCK_OFFSET if self._limit is None else CLOCK_OFFSET + round(ports.rng.uniform() * LATEST_CLOCK)
@@ -84,7 +96,7 @@ class NormSender(SenderContent):
         self._cc_sequence = 0
         self._squelched: TxStream | None = None
         self._data_sent = self._repairs_sent = self._objects_sent = self._flushes_sent = self._probes_sent = 0
-        self._squelches_sent = self._nacks_received = self._acks_received = 0
+        self._squelches_sent = self._nacks_received = self._acks_received = self._parity_sent = 0
 
     # -- inputs ----------------------------------------------------------------------------------------------------
 
@@ -102,7 +114,10 @@ class NormSender(SenderContent):
             origin = self._factory.origin
             if message.sender_id != origin.source_id or message.instance_id != origin.instance_id:
                 return
-            self._on_response(message, now)
+            sample = self._on_response(message, now)
+            if self.congestion is not None and message.cc is not None:
+                self.congestion.heard(message.source_id, message.cc, sample, now, is_nack=isinstance(message, Nack))
+                self._adopt_rate(self.congestion.rate)
             is_news = False
             if isinstance(message, Nack):
                 is_news = self._on_nack(message, source, now)
@@ -160,6 +175,25 @@ class NormSender(SenderContent):
             return False
         return self._limit is None or not is_nack(data) or self._limit.has_nacks(source, now, self._grtt.advertised)
 
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of the objects in the window."""
+        window, items = self._window, self._window.objects.values()
+        values = {
+            **self.counts(),
+            "parity_sent": self._parity_sent,
+            "bytes_sent": window.octets_gone + sum([item.octets_sent for item in items]),
+            "rate": self._rate,
+            "grtt": self._grtt.advertised,
+            "grtt_measured": self._grtt.measured,
+        }
+        flushing = "flushing" if self._flushes and self._flush_at < inf else "idle"
+        activity = "repairing" if self._repairs else "sending" if self._unsent else flushing
+        objects = [object_sent(item, item.object_id in self._streams) for item in items]
+        waiting = Snapshot("queue", "objects", {"held": len(window.backlog)})
+        controls = () if self.congestion is None else (control(self.congestion.state),)
+        states = {"role": "sender", "activity": activity}
+        return Snapshot("session", self._group.name, values, states, (*controls, *objects, waiting, *buffers(self.held())))
+
     @property
     def grtt(self) -> float:
         """The advertised group round-trip time in seconds."""
@@ -181,13 +215,24 @@ class NormSender(SenderContent):
         """Return the clock of probes in microseconds."""
         return round(now * 1e6) + self._clock_offset
 
-    def _on_response(self, message: Nack | Ack, now: float) -> None:
-        if message.response_sec or message.response_usec:
-            sample = (self._clock(now) - message.response_sec * 1_000_000 - message.response_usec) / 1e6
-            # Nothing else was probed than the time since the start.
-            if -RTT_FLOOR < sample < now + RTT_FLOOR and self._grtt.respond(sample):
-                self._invalidate()
-                self._factory.advertise(self._grtt.code)
+    def _on_response(self, message: Nack | Ack, now: float) -> float | None:
+        """Take the answer to a probe; return the round-trip time of that receiver in seconds, None if it shows none."""
+        if not (message.response_sec or message.response_usec):
+            return None
+        sample = (self._clock(now) - message.response_sec * 1_000_000 - message.response_usec) / 1e6
+        # Nothing else was probed than the time since the start.
+        if not -RTT_FLOOR < sample < now + RTT_FLOOR:
+            return None
+        if self._grtt.respond(sample):
+            self._invalidate()
+            self._factory.advertise(self._grtt.code)
+        return max(sample, 1e-6)
+
+    def _adopt_rate(self, rate: float) -> None:
+        """Send at another rate from now on, bytes per second."""
+        self._rate = rate
+        if self._grtt.follow(rate):
+            self._factory.advertise(self._grtt.code)
 
     def _on_nack(self, nack: Nack, source: Address, now: float) -> bool:
         """Aggregate the requests, or serve those beyond the transmit point during the hold-off (RFC 5740 5.4).
@@ -280,7 +325,7 @@ class NormSender(SenderContent):
     def _send(self, message: NormMessage | DataRun, size: int) -> None:
         """Send a message of `size` bytes; the next is due when the rate allows it."""
         self._full = bool(self.ports.send(Packet(message, size, self._group)))
-        self._clear += size / self._config.rate
+        self._clear += size / self._rate if self.congestion is None else self.congestion.sent(message, size)
 
     def _next(self, now: float) -> NormMessage | DataRun | None:
         """Make what comes next: a squelch or another control message, content or a flush; None for nothing."""
@@ -334,6 +379,7 @@ class NormSender(SenderContent):
             step = item.repair_step()
             if step is None:
                 return self._make_new(item)
+            self._parity_sent += step[1] >= item.partition.length(step[0])
             more = item.repairs_following(*step, self._most_due(item) - 1) if self._most > 1 else 0
             message = (
                 self._factory.run(item, *step, 1 + more, FLAG_REPAIR) if more else self._factory.data(item, *step, FLAG_REPAIR)
@@ -374,7 +420,7 @@ class NormSender(SenderContent):
         """Return how many symbols of an object may go in one run: as many as are due. One where shares of the rate count."""
         if item.counted or (self._limit is not None and self._repairs and self._unsent):
             return 1
-        due = (item.active_at - self._clear) * self._config.rate / (header_size(item.fti) + item.partition.segment)
+        due = (item.active_at - self._clear) * self._rate / (header_size(item.fti) + item.partition.segment)
         return min(self._most, 1 + int(due), self._factory.most)
 
     def _next_flush(self, now: float) -> NormMessage | None:
@@ -451,9 +497,17 @@ class NormSender(SenderContent):
             return self._next(now)
         if self._grtt.probed(now):
             self._factory.advertise(self._grtt.code)
-        self._probe_at = self._probe_next = now + self._grtt.next_interval()
-        rate = rate_code(self._config.rate) if self._config.probing == "active" else None
-        message = self._factory.probe(self._cc_sequence, self._clock(now), rate)
+        interval = self._grtt.next_interval()
+        nodes: tuple[CcNode, ...] = ()
+        if self.congestion is not None:
+            self.congestion.probed(self._grtt.measured, now)
+            self._adopt_rate(self.congestion.rate)
+            nodes = self.congestion.nodes
+            if self._repairs or self._unsent:
+                interval = self.congestion.interval()
+        self._probe_at = self._probe_next = now + interval
+        rate = rate_code(self._rate) if self._config.probing == "active" else None
+        message = self._factory.probe(self._cc_sequence, self._clock(now), rate, nodes)
         self._cc_sequence = (self._cc_sequence + 1) & 0xFFFF
         self._probes_sent += 1
         self._probed = self._factory.ordinal

@@ -7,6 +7,7 @@ from math import inf
 from protocols.events import CommandSent, Event
 from protocols.norm.ack_collector import AckCollector
 from protocols.norm.config import NormConfig
+from protocols.norm.congestion.states import FLAG_CLR
 from protocols.norm.message_factory import MessageFactory
 from protocols.norm.messages import ACK_CC, Ack, CcFeedback, Nack, NormMessage
 from protocols.norm.repair_advertisement import pending_requests
@@ -94,9 +95,12 @@ class SenderControl:
     def advertise(self, feedback: Nack | Ack, is_news: bool) -> bool:
         """Tell all receivers of feedback that came to this sender alone, if that suppresses theirs; return whether it does.
 
-        That is a NACK that asks for something new, and an answer to a probe.
+        That is a NACK that asks for something new, and an answer to a probe, but for that of the current limiting receiver.
         """
-        if not self._config.backoff or not (is_news or (isinstance(feedback, Ack) and feedback.ack_type == ACK_CC)):
+        is_answer = isinstance(feedback, Ack) and feedback.ack_type == ACK_CC
+        if is_answer and feedback.cc is not None and feedback.cc.flags & FLAG_CLR:
+            is_answer = False
+        if not self._config.backoff or not (is_news or is_answer):
             return False
         self._is_advertising, self._feedback = True, feedback.cc
         self.update()

@@ -11,6 +11,8 @@ from typing import ClassVar, Final, TypeAlias
 from protocols.events import CommandReceived, InfoReceived, SenderReset, SenderSilent
 from protocols.machine import Address
 from protocols.norm.backoff import NEVER
+from protocols.norm.congestion.receiver import ReceiverCongestion
+from protocols.norm.congestion.states import FeedbackState
 from protocols.norm.messages import (
     ACK_CC,
     ACK_FLUSH,
@@ -46,6 +48,7 @@ from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import fits
 from protocols.norm.sender_requests import SenderRequests, app_ack, content_of, is_asked
 from protocols.norm.session import Session, later
+from protocols.norm.wire.sizes import size_of
 from protocols.serial import ahead
 
 __all__ = ["SenderMessage", "SenderState"]
@@ -65,6 +68,7 @@ class SenderState(PendingObjects):
         "_base",
         "_idle_at",
         "_silent_periods",
+        "congestion",
         "first_sequence",
         "last_heard",
         "lost",
@@ -88,6 +92,8 @@ class SenderState(PendingObjects):
         """The address these messages come from; None for any (see `sender_host`)."""
         self.strangers = 0
         """Messages in the sender's name from other hosts that were ignored."""
+        self.congestion = self._new_congestion()
+        """The congestion on the way from the sender; None while feedback does not tell of it."""
         self._base = 0
         self._idle_at = inf
         self._silent_periods = 0
@@ -103,6 +109,9 @@ class SenderState(PendingObjects):
             self._silent_periods = 0
             self._idle_at = later(now, self.activity_period())
         sequence = self._count_losses(message.sequence)
+        if self.congestion is not None:
+            is_content = isinstance(message, Data)
+            self.congestion.arrived(message.sequence, size_of(message), self._profile, now, is_content=is_content)
         has_moved = False
         if isinstance(message, Data):
             has_moved = self._on_data(message, sequence, now)
@@ -130,8 +139,11 @@ class SenderState(PendingObjects):
         response = before = self.probe_response
         if response is not None and (message.response_sec or message.response_usec):
             response = self.probe_response = response.overheard()
+        is_silenced = False
+        if self.congestion is not None and message.cc is not None:
+            is_silenced = self.congestion.overhear(message.cc, self._profile, now)
         is_suppressed = isinstance(message, Nack) and self._is_suppressed_by(message, now)
-        return is_suppressed or response is not before
+        return is_suppressed or response is not before or is_silenced
 
     def _is_suppressed_by(self, message: Nack | RepairAdv, now: float) -> bool:
         """Note what others have requested of the sender; return whether that suppresses the NACK to come."""
@@ -158,6 +170,8 @@ class SenderState(PendingObjects):
             self._expire(self.nack_process, now)
         if self.probe_response is not None and self.probe_response.due <= now:
             self._send_ack(now)
+        if self.congestion is not None and self.congestion.due <= now:
+            self._send_ack(now)
         if self.requests is not None and self.requests.due <= now:
             self._send_flush_ack(self.requests, now)
         if self._idle_at <= now:
@@ -172,6 +186,8 @@ class SenderState(PendingObjects):
             due = self.probe_response.due
         if self.requests is not None and self.requests.due < due:
             due = self.requests.due
+        if self.congestion is not None and self.congestion.due < due:
+            due = self.congestion.due
         return due
 
     def deadline(self) -> float:
@@ -314,6 +330,10 @@ class SenderState(PendingObjects):
         if self.session.is_silent:
             return
         response = self.probe_response or NOTHING_HEARD
+        if self.congestion is not None:
+            self.probe_response = response.noted(message, now)
+            self.congestion.probed(message, self._profile, now)
+            return
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
 
     def _on_acking_flush(self, message: Flush, sequence: int, now: float) -> bool:
@@ -354,6 +374,8 @@ class SenderState(PendingObjects):
         """CMD(REPAIR_ADV): feedback that went to the sender alone suppresses this receiver's (RFC 5740 4.2.3.6)."""
         if self.probe_response is not None:
             self.probe_response = self.probe_response.overheard()
+        if self.congestion is not None and message.cc is not None:
+            self.congestion.overhear(message.cc, self._profile, now)
         self._is_suppressed_by(message, now)
 
     def _on_command(self, message: Application, now: float) -> None:
@@ -505,9 +527,10 @@ class SenderState(PendingObjects):
         response = self.probe_response
         if response is not None:
             echo, self.probe_response = response.echo(now), response.answered(now, self._profile)
+        cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
         for requests in contents_for(wanted, self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
-            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests), self.source)
+            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests, cc), self.source)
 
     def as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
         """Return what is missing with blocks as they are numbered on the wire."""
@@ -520,7 +543,8 @@ class SenderState(PendingObjects):
         if response is not None:
             echo, self.probe_response = response.echo(now), response.answered(now, self._profile)
         session.count("acks_sent")
-        answer = Ack(session.node, 0, origin.source_id, origin.instance_id, kind, 0, *echo)
+        cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
+        answer = Ack(session.node, 0, origin.source_id, origin.instance_id, kind, 0, *echo, cc=cc)
         if flushed is not None:
             answer.flushed, answer.extensions = flushed, app_ack(content)
         session.say(answer, self.source)
@@ -529,6 +553,16 @@ class SenderState(PendingObjects):
         """Acknowledge a FLUSH."""
         self._send_ack(now, ACK_FLUSH, requests.flushed, requests.content)
         requests.confirmed()
+
+    def feedback_state(self) -> FeedbackState | None:
+        """Return what congestion control knows of the way from the sender; None without it."""
+        return None if self.congestion is None else self.congestion.state(self._profile)
+
+    def _new_congestion(self) -> ReceiverCongestion | None:
+        session = self.session
+        if session.config.congestion == "none" or session.is_silent:
+            return None
+        return ReceiverCongestion(session.node, session.config, session.ports.rng)
 
     # -- the sender's timing and activity --------------------------------------------------------------------------
 
@@ -555,6 +589,7 @@ class SenderState(PendingObjects):
         self.session.ports.notify(SenderReset(node))
         self.first_sequence = 0
         self.nack_process = self.probe_response = self.requests = None
+        self.congestion = self._new_congestion()
 
     def activity_period(self) -> float:
         """Return the seconds of an activity period."""

@@ -6,6 +6,8 @@ from protocols.acknowledgement import AckAnswerer
 from protocols.machine import Address, Group, Packet, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Nack
+from protocols.norm.position import TransmitPosition
+from protocols.norm.rx_object import RxObject
 from protocols.norm.wire.sizes import AUTH_SIZE, size_of
 from protocols.stream import StreamAcceptor
 
@@ -26,9 +28,11 @@ class Session:
         "ack_answerer",
         "config",
         "group",
+        "nacks_heard",
         "nacks_suppressed",
         "node",
         "objects_received",
+        "octets_received",
         "ports",
         "stream_acceptor",
     )
@@ -42,7 +46,9 @@ class Session:
         """Returns the sinks of streams; None while they are ignored."""
         self.ack_answerer: AckAnswerer | None = None
         """Returns the application data of ACKs; None while requests with data are acknowledged without any."""
-        self.nacks_suppressed = self.objects_received = 0
+        self.nacks_suppressed = self.objects_received = self.nacks_heard = 0
+        self.octets_received = 0
+        """Bytes received of objects that have ended, complete or not."""
         # The counters few receivers of a large group need.
         self._counts: dict[str, int] | None = None
 
@@ -66,6 +72,13 @@ class Session:
     def counted(self, name: str) -> int:
         """Return the counter `name`."""
         return 0 if self._counts is None else self._counts.get(name, 0)
+
+    def note_end(self, item: RxObject, position: TransmitPosition | None) -> None:
+        """Count an object that has ended: it was given up while its sender was at `position`, or is complete (None)."""
+        self.objects_received += position is None
+        self.octets_received += item.octets_at(position)
+        if item.parity_used:
+            self.count("parity_used", item.parity_used)
 
     def say(self, message: Nack | Ack, sender: Address | None) -> None:
         """Send feedback to the group, or with `feedback` "unicast" to the address of the sender it is for."""

@@ -24,8 +24,10 @@ from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_stream import RxStream
 from protocols.norm.sender_state import SenderMessage, SenderState
+from protocols.norm.snapshot import feedback, object_received
 from protocols.norm.stream_coding import HEADER_SIZE
 from protocols.serial import ahead
+from protocols.snapshot import Snapshot
 from protocols.stream import StreamBroken
 
 __all__ = ["StreamSenderState"]
@@ -46,6 +48,40 @@ class StreamSenderState(SenderState):
         if isinstance(item, RxStream):
             item.is_paused = False
             self._deliver(item)
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the sender, and of the objects of it that are not complete, at `now` seconds."""
+        profile, sent = self._profile, self.received + self.lost
+        values = {
+            "data_received": self.received,
+            "data_lost": self.lost,
+            "duplicates": self.duplicates,
+            "strangers": self.strangers,
+            "grtt": profile.grtt,
+            "backoff_factor": profile.backoff,
+            "group_size": profile.group_size,
+            "silence": now - self.last_heard,
+            **({"loss": self.lost / sent} if sent else {}),
+        }
+        states = {"activity": self._activity(), "nack": self._nack_state(now)}
+        parts = [object_received(key, item, self.position) for key, item in self.objects.items()]
+        fed_back = self.feedback_state()
+        if fed_back is not None:
+            parts.insert(0, feedback(fed_back))
+        return Snapshot("sender", str(self.node), values, states, parts)
+
+    def _activity(self) -> str:
+        """Return the receiver's relation to the sender in a word."""
+        return "silent" if not self.is_active else "active" if self.is_joined else "not joined"
+
+    def _nack_state(self, now: float) -> str:
+        """Return the state of the NACK process in a word."""
+        process = self.nack_process
+        if process is None or now >= process.holdoff_end:
+            return "idle"
+        if now >= process.backoff_end:
+            return "hold-off"
+        return "back-off" if process.suppressed_to is None else "suppressed"
 
     def store_run(self, run: DataRun, now: float) -> bool:
         """Store the symbols of a run that continue a stream; return whether they do."""
@@ -148,7 +184,7 @@ class StreamSenderState(SenderState):
             self.session.ports.notify(StreamBroken(node, key))
         if item.has_ended:
             del self.objects[key]
-            self.session.objects_received += 1
+            self.session.note_end(item, None)
             self.session.ports.notify(ObjectReceived(node, key, item.delivered, item.info or b""))
         if not self.is_complete or item.has_ended:
             self._update_completeness()

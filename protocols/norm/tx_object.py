@@ -12,8 +12,8 @@ from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_FILE, FLAG_INFO, Fti
 from protocols.norm.parity import BLOCKS_AHEAD, ParityStore
 from protocols.norm.partition import BLOCK_COUNTS
-from protocols.norm.range_set import RangeSet
 from protocols.norm.repair_requests import RequestedRepairs
+from protocols.range_set import RangeSet
 
 __all__ = ["TxObject", "check_content"]
 
@@ -114,6 +114,15 @@ class TxObject:
     def unsent(self) -> bool:
         """Whether anything new is left to be sent."""
         return self.block < self.partition.blocks or (self.info_due and not self.info_sent)
+
+    @property
+    def octets_sent(self) -> int:
+        """The bytes of content sent for the first time."""
+        partition, block = self.partition, self.block
+        if block >= partition.blocks:
+            return partition.size
+        index = partition.first(block) + min(self.symbol, partition.length(block))
+        return min(index * partition.segment, partition.size)
 
     @property
     def following(self) -> int:

@@ -55,6 +55,7 @@ class TxStream(TxObject):
         "_rest_start",
         "_sent_at",
         "_symbols",
+        "_unsent_gone",
         "is_closing",
         "is_waiting",
         "low",
@@ -75,6 +76,8 @@ class TxStream(TxObject):
         self._rest = bytearray()
         self._rest_start = 0
         self._offset = 0
+        # Bytes that were dropped before they were sent.
+        self._unsent_gone = 0
         self._flush_point = (-1, 0)
         self.is_open = True
         self.is_closing = False
@@ -173,10 +176,11 @@ class TxStream(TxObject):
     def _drop_oldest(self) -> None:
         low = self.low
         self.forget_block(low)
-        del self._symbols[low]
+        symbols = self._symbols.pop(low)
         self._sent_at.pop(low, None)
         self.low = low + 1
         if self.block <= low:
+            self._unsent_gone += _content(symbols[self.symbol :])
             self.block, self.symbol = low + 1, 0
 
     @property
@@ -197,6 +201,13 @@ class TxStream(TxObject):
         symbols = self._symbols.get(self.block, ())
         is_parity = bool(self._auto) and self.symbol >= self.partition.large
         return len(symbols) > self.symbol or is_parity or (self.info_due and not self.info_sent)
+
+    @property
+    def octets_sent(self) -> int:
+        """The bytes of content sent for the first time."""
+        waiting = [symbols[self.symbol if block == self.block else 0 :] for block, symbols in self._symbols.items()]
+        unsent = sum([_content(row) for block, row in zip(self._symbols, waiting, strict=True) if block >= self.block])
+        return self._offset - unsent - self._unsent_gone
 
     @property
     def following(self) -> int:
@@ -260,3 +271,8 @@ class TxStream(TxObject):
             # It has no parity yet.
             mask &= (1 << len(symbols)) - 1
         return bool(mask) and super()._want_symbols(block, mask)
+
+
+def _content(symbols: Sequence[bytes]) -> int:
+    """Return the bytes of content in some symbols, each of which begins with a header."""
+    return sum([len(symbol) - HEADER.size for symbol in symbols])

@@ -19,13 +19,15 @@ IDS: Final = 0x10000
 class Window:
     """Objects in the order of their ids. `objects` can be repaired; `backlog` waits until old objects can be dropped."""
 
-    __slots__ = ("_config", "backlog", "objects", "octets")
+    __slots__ = ("_config", "backlog", "objects", "octets", "octets_gone")
 
     def __init__(self, config: NormConfig) -> None:
         self._config = config
         self.objects: dict[int, TxObject] = {}
         self.backlog: deque[TxObject] = deque()
         self.octets = 0
+        self.octets_gone = 0
+        """Bytes sent of objects that were removed."""
 
     def admit(self, now: float, rest: float) -> Iterator[tuple[TxObject | None, TxObject | None]]:
         """Move objects from the backlog into the window while there is room; yield pairs (purged, admitted), one of them None.
@@ -99,6 +101,7 @@ class Window:
         """Remove and return an object."""
         item = self.objects.pop(object_id)
         self.octets -= item.partition.size
+        self.octets_gone += item.octets_sent
         return item
 
     def _has_room(self, item: TxObject) -> bool:

@@ -15,6 +15,7 @@ from protocols.relay.config import RelayConfig
 from protocols.relay.messages import Accepted, Delivery, Publish, Subscribe, SubscribeDone, Unsubscribe
 from protocols.relay.outbox import Outbox
 from protocols.roles import RoleContext
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["Relay"]
 
@@ -163,3 +164,15 @@ class Relay(Machine):
             "messages for a client": (longest, self._config.queue + self._config.window + MOST_SUBSCRIPTIONS),
             "clients": (len(self._clients), self._config.clients),
         }
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the server, of what waits to be copied, and of each client with what waits for it."""
+        waiting = Snapshot("queue", "messages", {"held": len(self._input)})
+        clients = [_client_snapshot(str(place), client) for place, client in enumerate(self._clients.values())]
+        return Snapshot("session", "", self.counts(), {"role": "server"}, (waiting, *clients, *buffers(self.held())))
+
+
+def _client_snapshot(name: str, client: _Client) -> Snapshot:
+    """Return the statistics of a client; `name` is its place among those that are connected."""
+    waiting = Snapshot("queue", "messages", {"held": len(client.outbox.waiting)})
+    return Snapshot("subscriber", name, {"subscriptions": len(client.subscriptions)}, parts=(waiting,))

@@ -1,5 +1,6 @@
 """The SRM receiver (Floyd et al. 1997): multicasts requests by timers that double, and repairs what others request."""
 
+from dataclasses import replace
 from functools import lru_cache
 from math import inf
 from typing import ClassVar, Final
@@ -9,6 +10,7 @@ from protocols.arq.receiver import ArqReceiver
 from protocols.arq.repair_policy import MissingUnit, RepairPolicy
 from protocols.arq.session import Session
 from protocols.machine import Address, Group, Message, Packet, Ports
+from protocols.snapshot import Snapshot
 from protocols.srm.config import SrmConfig
 from protocols.srm.intervals import repair_interval, request_interval
 from protocols.srm.member import Member
@@ -216,6 +218,14 @@ class SrmReceiver(ArqReceiver):
         """Return the members and the packets that are remembered."""
         return self._srm.held()
 
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of each sender with the round-trip time to it, once it is measured."""
+        snapshot, distances = super().snapshot(now), self._srm.member.peers
+        parts = [_with_rtt(part, distances.distance(int(part.name))) for part in snapshot.only("sender")]
+        others = [part for part in snapshot.parts if part.part != "sender"]
+        values = {**snapshot.values, "group_size": distances.count()}
+        return replace(snapshot, values=values, parts=(*parts, *others))
+
     def _take_part(self, now: float) -> None:
         """Begin to send session messages, or go on after a pause."""
         self._srm.member.on_activity(now)
@@ -233,6 +243,11 @@ class SrmReceiver(ArqReceiver):
     def _positions(self) -> list[Position]:
         known = [(sender.origin.node, sender.origin.instance, *sender.reached) for sender in self._senders.values()]
         return [position for position in known if position[2] >= 0]
+
+
+def _with_rtt(sender: Snapshot, distance: float | None) -> Snapshot:
+    """Add the round-trip time to the statistics of a sender; `distance` is the one-way delay in seconds, None if unknown."""
+    return sender if distance is None else replace(sender, values={**sender.values, "rtt": 2 * distance})
 
 
 def srm_receiver(ports: Ports, config: SrmConfig, node: int, group: Group) -> SrmReceiver:

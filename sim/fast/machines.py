@@ -7,6 +7,7 @@ from protocols.composite import ComponentHost, CompositeMachine
 from protocols.fast.contract import FastMachine, FastMessage, Other
 from protocols.fast.group import MachineGroup
 from protocols.machine import Address, Machine, Message
+from protocols.snapshot import Snapshot
 from sim.group_members import GroupMembers
 
 __all__ = ["are_hosted", "begins_chain", "fast_machine", "fast_machines", "make_group"]
@@ -126,3 +127,7 @@ class _Rest(Machine):
     def counts(self) -> dict[str, int]:
         """Return the counters of the composite."""
         return self._composite.counts()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the composite."""
+        return self._composite.snapshot(now)

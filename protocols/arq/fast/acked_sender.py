@@ -10,6 +10,7 @@ from protocols.arq.fast.tx_object import FastObjectStore
 from protocols.arq.tx_object import ObjectStore
 from protocols.fast.contract import FastMachine, OwnState
 from protocols.machine import Group, Ports
+from protocols.snapshot import Snapshot
 
 __all__ = ["FastAckedSender"]
 
@@ -30,6 +31,11 @@ class FastAckedSender(AckedSender, FastMachine, AckSink):
         """Return what was sent, the ACKs received, and how often a timer ran out before all ACKs had come."""
         self.leave_lockstep()
         return super().counts()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of the object that is being sent."""
+        self.leave_lockstep()
+        return super().snapshot(now)
 
     def take_acks(self, message: FastData, nodes: Sequence[int], times: Sequence[float]) -> None:
         """Handle the ACKs of these nodes, which arrived at `times` (seconds)."""

@@ -17,6 +17,7 @@ from protocols.arq.session import Session
 from protocols.fast.contract import OwnState
 from protocols.fast.units import EVERY_UNIT, UnitMachine
 from protocols.machine import Address, Group, Message, Ports
+from protocols.snapshot import Snapshot
 
 __all__ = [
     "AckingReceiver",
@@ -87,6 +88,12 @@ class FastArqReceiver(ArqReceiver, UnitMachine):
         self.leave_lockstep()
         self._settle_counts()
         return super().counts()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of each sender with its objects."""
+        self.leave_lockstep()
+        self._settle_counts()
+        return super().snapshot(now)
 
     def _settle_counts(self) -> None:
         """Add what was counted for this receiver while it was in lockstep."""

@@ -35,6 +35,11 @@ class FastRxObject(RxObject):
                 self.gaps[missing] = True
             self.reached = unit
 
+    @property
+    def received(self) -> int:
+        """The number of units received."""
+        return self.reached - (0 if self.gaps is None else len(self.gaps))
+
     def has(self, unit: int) -> bool:
         """Return whether the unit was received."""
         return unit < self.reached and (self.gaps is None or unit not in self.gaps)

@@ -15,6 +15,7 @@ from protocols.arq.wire import size_of
 from protocols.fast.contract import FastMachine, OwnState
 from protocols.fast.lookahead import Burst
 from protocols.machine import Address, Group, Message, Ports
+from protocols.snapshot import Snapshot
 
 __all__ = ["FastGatheringSender"]
 
@@ -50,6 +51,11 @@ class FastGatheringSender(GatheringSender, FastMachine):
         """Return what was sent, and the NACKs received."""
         self.leave_lockstep()
         return super().counts()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of the object that is being sent."""
+        self.leave_lockstep()
+        return super().snapshot(now)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Handle feedback; a NACK ends a burst where its repair is due."""

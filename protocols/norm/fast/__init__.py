@@ -5,14 +5,25 @@ from protocols.norm.config import NormConfig
 from protocols.norm.fast.receiver import FastNormReceiver
 from protocols.norm.fast.sender import FastNormSender
 from protocols.norm.run_reception import NormBatchReceiver
+from protocols.norm.sender import NormSender
 
-__all__ = ["FastNormReceiver", "FastNormSender", "make_receiver", "make_sender"]
+__all__ = ["FastNormReceiver", "FastNormSender", "is_plain", "make_receiver", "make_sender"]
 
-make_sender = FastNormSender
+
+def is_plain(config: NormConfig) -> bool:
+    """Return whether the plain machines run in the fast engine, too.
+
+    With congestion control every receiver measures by itself, and the rate of a sender is not known ahead. Without feedback to
+    the group receivers need the address of each sender.
+    """
+    return config.congestion != "none" or config.feedback != "multicast"
+
+
+def make_sender(ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> NormSender:
+    """Make a sender for the fast engine."""
+    return (NormSender if is_plain(config) else FastNormSender)(ports, config, node, group, instance)
 
 
 def make_receiver(ports: Ports, config: NormConfig, node: int, group: Group) -> NormBatchReceiver:
-    """Return a receiver; a plain one where it keeps what the groups of fast ones do not: the address of each sender."""
-    if config.feedback != "multicast":
-        return NormBatchReceiver(ports, config, node, group)
-    return FastNormReceiver(ports, config, node, group)
+    """Make a receiver for the fast engine."""
+    return (NormBatchReceiver if is_plain(config) else FastNormReceiver)(ports, config, node, group)

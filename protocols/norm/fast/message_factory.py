@@ -11,6 +11,7 @@ from protocols.norm.message_factory import MessageFactory
 from protocols.norm.messages import (
     Application,
     CcFeedback,
+    CcNode,
     Command,
     Data,
     Extension,
@@ -150,9 +151,9 @@ class FastMessageFactory(MessageFactory):
         self._link_command(message)
         return message
 
-    def probe(self, sequence: int, clock: int, rate: int | None) -> Probe:
+    def probe(self, sequence: int, clock: int, rate: int | None, nodes: tuple[CcNode, ...] = ()) -> Probe:
         """Make a CMD(CC) and link it."""
-        message = super().probe(sequence, clock, rate)
+        message = super().probe(sequence, clock, rate, nodes)
         self._link_command(message)
         return message
 

@@ -19,6 +19,7 @@ from protocols.norm.position import TransmitPosition
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
+from protocols.snapshot import Snapshot
 
 __all__ = ["FastNormReceiver"]
 
@@ -178,6 +179,7 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
             return False
         for node, view in cast(SenderViews, self._senders).of.items():
             if self._senders.get(node) is None and view.fast_state.origin is not None:
+                self._note_overheard(view.fast_state)
                 view.fast_state = FastSenderState(self.session)
         return True
 
@@ -196,6 +198,9 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
         if origin is None or origin.source_id != message.sender_id:
             other = self._senders.get(message.sender_id)
             state = other if isinstance(other, FastSenderState) else None
+        if isinstance(message, Nack) and (state is None or state.coordinator is None):
+            # In lockstep the group counts it.
+            self.session.nacks_heard += 1
         if state is not None and state.attentive and state.overhear(message, now):
             self.settle(state)
 
@@ -236,6 +241,19 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
         """Return the counters of messages received and sent."""
         self.leave_lockstep()
         return super().counts()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of each sender with its objects."""
+        self.leave_lockstep()
+        views = [] if self._senders is _NO_SENDERS else cast(SenderViews, self._senders).of.values()
+        for state in [self.fast_state, *[view.fast_state for view in views]]:
+            self._note_overheard(state)
+        return super().snapshot(now)
+
+    def _note_overheard(self, state: FastSenderState) -> None:
+        """Count the NACKs that the receiver heard as a member of a group."""
+        self.session.nacks_heard += state.overheard
+        state.overheard = 0
 
     def settle(self, sender: Any) -> None:
         """Set the deadline, and whether feedback of others has an effect; `sender` is a `FastSenderState`."""

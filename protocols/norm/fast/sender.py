@@ -16,6 +16,7 @@ from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.sender import NormSender
 from protocols.norm.tx_object import TxObject
 from protocols.norm.wire.sizes import size_of
+from protocols.snapshot import Snapshot
 from protocols.stream import StreamSettings
 
 __all__ = ["FastNormSender"]
@@ -53,6 +54,11 @@ class FastNormSender(NormSender, FastMachine):
         """Return the counters of messages sent and received."""
         self.leave_lockstep()
         return super().counts()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of the objects in the window."""
+        self.leave_lockstep()
+        return super().snapshot(now)
 
     # -- planning --------------------------------------------------------------------------------------------------
 
@@ -95,8 +101,9 @@ class FastNormSender(NormSender, FastMachine):
         self._data_sent += count
 
     def commit_repairs(self, item: FastTxObject, count: int) -> None:
-        """Count so many repairs of an object in a burst."""
+        """Count so many repairs of an object in a burst, which are all parity."""
         self._repairs_sent += count
+        self._parity_sent += count
         if not item.repairing:
             self._repairs.pop(0)
 

@@ -38,12 +38,13 @@ _OVERHEARD: Final = _Overheard()
 class FastSenderState(StreamSenderState, FastState):
     """One sender as one receiver sees it; `position` is the sender's own object wherever that is equal."""
 
-    __slots__ = ("attentive", "coordinator")
+    __slots__ = ("attentive", "coordinator", "overheard")
     process_type = FastNackProcess
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.attentive = False
+        self.overheard = 0
         self.coordinator: Coordinator | None = None
 
     def take(self, message: FastData, now: float) -> int:

@@ -152,7 +152,7 @@ def test_files_never_leave_the_folder_or_replace_other_files(names: list[bytes],
 
 def test_a_folder_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=r"--dir: .* is not allowed"):
+    with pytest.raises(UsageError, match=r"folder: .* is not allowed"):
         open_folder(tmp_path / "file")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from experiments.running.stream_programs import LENGTH
+from experiments.session.boundaries import LENGTH
 from tests.tidy.tree import ROOT
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}

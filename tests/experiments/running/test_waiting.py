@@ -1,49 +1,25 @@
 """After a transfer the command waits for what is not done yet, but not for long after a signal."""
 
+import asyncio
 import os
 import signal
 import time
-from typing import Any, cast
 
 import pytest
 
-from emu.loop import new_loop
 from experiments.running.live import FINISHED, Live
 
 
-class Host:
-    """A host that only knows the time."""
-
-    now = 1.0
-
-    def stop(self) -> None:
-        """Do nothing."""
-
-
-class Player:
-    """A program that ends at once, by itself or by a signal."""
-
-    def __init__(self, number: signal.Signals | None) -> None:
-        self.number = number
-        self.session: Live | None = None
-
-    def start(self, host: object) -> None:
-        """End."""
-        assert self.session is not None
-        if self.number is None:
-            self.session.stop()
-        else:
-            os.kill(os.getpid(), self.number)
-
-    def finished(self) -> bool:
-        """Whether the program has finished."""
-        return True
+async def ending(number: signal.Signals | None) -> None:
+    """End at once, by itself or by a signal."""
+    if number is not None:
+        os.kill(os.getpid(), number)
+        await asyncio.Event().wait()
 
 
 def played(number: signal.Signals | None) -> tuple[Live, str]:
-    program, session = Player(number), Live(new_loop(), cast(Any, Host()))
-    program.session = session
-    return session, session.play(cast(Any, program), 5.0).word
+    session = Live()
+    return session, session.play(ending(number), 5.0).word
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -59,9 +35,8 @@ def test_each_signal_interrupts_and_cuts_the_wait_short(number: signal.Signals) 
 def test_a_hang_up_is_ignored_by_a_program_that_was_started_to_survive_it() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        program, session = Player(signal.SIGHUP), Live(new_loop(), cast(Any, Host()))
-        program.session = session
-        assert session.play(cast(Any, program), 0.1).word == "timeout"
+        session = Live()
+        assert session.play(ending(signal.SIGHUP), 0.1).word == "timeout"
         session.loop.close()
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -77,3 +52,31 @@ def test_a_finished_program_waits_until_all_is_done_or_a_signal_comes() -> None:
     session.wait(lambda: False)
     session.loop.close()
     assert time.monotonic() - begin < 2
+
+
+def test_what_is_cancelled_cleans_up_even_if_a_second_signal_comes() -> None:
+    cleaned = []
+
+    async def stubborn() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(0.02)
+            cleaned.append(True)
+
+    session = Live()
+    assert session.play(stubborn()).interrupted
+    session.loop.close()
+    assert cleaned == [True]
+
+
+def test_an_exception_of_the_coroutine_is_raised() -> None:
+    async def wrong() -> None:
+        raise KeyError("x")
+
+    session = Live()
+    with pytest.raises(KeyError):
+        session.play(wrong())
+    session.loop.close()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from experiments.contract.losses import Crossing
+from protocols.norm.congestion.states import FLAG_CLR
 from protocols.norm.messages import Ack, Data, Flush, Nack, RepairAdv
 from protocols.norm.repair_requests import requested_repairs
 from tests.protocols.norm.group_scenes import GroupScene
@@ -50,6 +51,17 @@ def test_a_repair_advertisement_suppresses_the_answers_of_others_to_a_probe() ->
     scene.run(2.0)
     # To nothing else than the probe at the start.
     assert 0 < len([each for each in scene.crossings if isinstance(each.message, Ack)]) < 10
+
+
+def test_a_repair_advertisement_has_the_rate_that_suppresses_the_answers_of_others() -> None:
+    scene = GroupScene(20, feedback="unicast", gsize=50, congestion="norm", probing="active")
+    scene.submit(30_000)
+    scene.run()
+    advertised = scene.messages_of(RepairAdv)
+    assert advertised
+    assert all(message.cc is not None and not message.cc.flags & FLAG_CLR for message in advertised)
+    assert all(scene.received(node) == [0] for node in scene.nodes)
+    assert {each.receiver for each in scene.crossings if isinstance(each.message, Ack)} == {"sender"}
 
 
 def test_multicast_feedback_is_not_advertised() -> None:

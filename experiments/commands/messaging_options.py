@@ -1,0 +1,39 @@
+"""Options of `mcastlab pub` and `sub`, and the connection they describe."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import typer
+
+from experiments.scenario.protocol_choice import ProtocolChoice
+from experiments.session.connection import DistributorConnection
+from experiments.session.membership import Membership
+from protocols.errors import ConfigError, UsageError
+
+__all__ = ["Application", "MessagingProtocol", "connection", "parameters"]
+
+MessagingProtocol: TypeAlias = Annotated[
+    Literal["distributor"], typer.Option(help="Protocol that carries the updates.", metavar="NAME")
+]
+Application: TypeAlias = Annotated[str, typer.Option(help="Name that other nodes are told.", metavar="NAME")]
+
+
+def parameters(protocol: str, **given: str | None) -> Any:
+    """Make the config of a protocol from options as the user wrote them. ConfigError names the option."""
+    try:
+        return ProtocolChoice.of(protocol, {key: value for key, value in given.items() if value is not None}).config
+    except ConfigError as error:
+        key, _, why = str(error).removeprefix("protocol.").partition(": ")
+        name = {"rate": "bandwidth"}.get(key, key)
+        raise ConfigError(f"--{name.replace('_', '-')}: {why}") from error
+
+
+def connection(
+    protocol: str, config: Any, group: str, iface: str | None, application: str, ttl: int = 1
+) -> DistributorConnection:
+    """Make a connection from options. UsageError names the option."""
+    from protocols.registry import protocol as named
+
+    try:
+        return DistributorConnection(Membership(named(protocol), config, group, iface, None, ttl), application)
+    except UsageError as error:
+        raise UsageError(f"--{error}") from error

@@ -1,0 +1,120 @@
+"""Which files of a watched folder were sent, kept in a file so that a sender that was killed goes on where it was.
+
+The file is replaced as a whole, and is on the disk before what follows from it begins (`SentFiles.note`).
+"""
+
+import fcntl
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from protocols.errors import UsageError
+
+__all__ = ["SentFiles", "Stage", "Version"]
+
+Version: TypeAlias = tuple[int, int, int]
+"""Size, time of modification in nanoseconds, and inode of a file: others mean other content."""
+Stage: TypeAlias = Literal["sent", "done"]
+"""sent: the command that follows a file is still to be run; done: nothing is."""
+_FORMAT = "mcastlab-sent-files"
+_STAGES = ("sent", "done")
+
+
+class SentFiles:
+    """The versions of files that were sent, by name; `path` is the file that keeps them.
+
+    UsageError for a file that holds something else, can't be written, or is used by another sender.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = self._claim()
+        try:
+            self._files = self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    def stage(self, name: str, version: Version) -> Stage | None:
+        """Return how far this version of a file got; None if it was not sent."""
+        known = self._files.get(name)
+        return known[1] if known is not None and known[0] == version else None
+
+    def note(self, name: str, version: Version, stage: Stage) -> None:
+        """Note how far a file got; on the disk when this returns. OSError if that fails."""
+        self._files[name] = (version, stage)
+        self._write()
+
+    def forget_others(self, names: set[str]) -> None:
+        """Forget files that are not there any more; `names` are those that are."""
+        gone = [name for name in self._files if name not in names]
+        for name in gone:
+            del self._files[name]
+        if gone:
+            self._write()
+
+    def close(self) -> None:
+        """Let other senders use the file."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _claim(self) -> int:
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        try:
+            fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise UsageError(f"state file {self.path}: can't be written ({error.strerror})") from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            raise UsageError(f"state file {self.path}: is in use by another sender") from None
+        return fd
+
+    def _read(self) -> dict[str, tuple[Version, Stage]]:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise UsageError(f"state file {self.path}: can't be read ({error.strerror})") from error
+        try:
+            data = json.loads(text)
+            if data["format"] != _FORMAT:
+                raise ValueError
+            return {name: self._entry(*entry) for name, entry in data["files"].items()}
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise UsageError(
+                f"state file {self.path}: is none of `mcastlab send --watch`; remove it to send all files"
+            ) from None
+
+    @staticmethod
+    def _entry(version: list[int], stage: Stage) -> tuple[Version, Stage]:
+        size, changed, inode = version
+        if stage not in _STAGES or not all(isinstance(value, int) for value in version):
+            raise ValueError
+        return (size, changed, inode), stage
+
+    def _write(self) -> None:
+        """Replace the file by one with the present entries; one of the two is there whatever happens."""
+        temporary = self.path.with_name(f"{self.path.name}.new")
+        text = json.dumps({"format": _FORMAT, "files": self._files}, indent=1)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, self.path)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

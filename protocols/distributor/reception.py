@@ -1,0 +1,284 @@
+"""What a subscriber knows of one publisher: the order of its segments, what is missing, and the large update under way."""
+
+from collections.abc import Callable, Iterator, Sequence
+from ipaddress import IPv4Address
+
+from protocols.distributor.config import DistributorConfig
+from protocols.distributor.messages import (
+    FIRST,
+    LAST,
+    Batch,
+    Configuration,
+    Fragment,
+    Heartbeat,
+    Segment,
+    Source,
+    SubjectUpdates,
+)
+from protocols.distributor.requests import Range, Requests
+from protocols.distributor.serial import unwrap
+from protocols.distributor.wire import size_of
+from protocols.rng import Rng
+from protocols.snapshot import Snapshot
+
+__all__ = ["Budget", "Reception"]
+
+SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.01, 3600.0
+"""Seconds; intervals that a publisher announces are taken as at least and at most so long."""
+
+
+class Budget:
+    """Bytes that a subscriber keeps of all publishers, and how many it may keep."""
+
+    __slots__ = ("kept", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.kept = 0
+
+
+class Reception:
+    """The segments of one publisher.
+
+    It delivers updates by `deliver(source, updates)`, in the order of their segments, and tells by `lose(source, first, count,
+    reason)` where segments are left out. Of a publisher that `began_after` the subscription, everything is wanted unless more
+    than `config.requested` segments were missed; of others what follows the first segment or heartbeat that is heard.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_deliver",
+        "_lose",
+        "_most_missed",
+        "_parts",
+        "_parts_size",
+        "_skipped",
+        "_total",
+        "_waiting",
+        "application",
+        "duplicates",
+        "expected",
+        "from_start",
+        "heard_at",
+        "highest",
+        "interval",
+        "overflowed",
+        "repairs",
+        "requests",
+        "segments",
+        "source",
+        "subject",
+        "updates",
+    )
+
+    def __init__(
+        self,
+        source: Source,
+        began_after: bool,
+        config: DistributorConfig,
+        rng: Rng,
+        budget: Budget,
+        deliver: Callable[[Source, Sequence[SubjectUpdates]], None],
+        lose: Callable[[Source, int, int, str], None],
+    ) -> None:
+        self.source = source
+        self.application = ""
+        self.from_start = began_after
+        """Whether it is received from its first segment on."""
+        self.interval = config.heartbeat
+        """Seconds between heartbeats of the publisher, as it announced them."""
+        self.heard_at = 0.0
+        self.expected: int | None = None
+        """The number of the next segment to deliver; None before the first is known."""
+        self.highest = 0
+        self.requests = Requests(config, rng)
+        self.segments = self.updates = self.duplicates = self.repairs = self.overflowed = 0
+        self._most_missed = config.requested
+        self._budget = budget
+        self._deliver = deliver
+        self._lose = lose
+        # Segments that wait for earlier ones, and the numbers that will not come with the reason, by the first of each range.
+        self._waiting: dict[int, Segment] = {}
+        self._skipped: dict[int, tuple[int, str]] = {}
+        # The large update under way: its parts, their bytes and those of all.
+        self._parts: list[bytes] = []
+        self._parts_size = self._total = 0
+        self.subject = ""
+
+    # What is heard
+
+    def configure(self, message: Configuration) -> None:
+        """Take what a publisher says about itself."""
+        self.interval = min(max(message.heartbeat_ms / 1000, SHORTEST_INTERVAL), LONGEST_INTERVAL)
+        self.application = message.application
+
+    def synchronise(self, message: Segment | Heartbeat) -> bool:
+        """Find out by a message which segment comes next; return whether it is known now."""
+        following = message.seqno if isinstance(message, Segment) else message.last + 1
+        self.from_start = self.from_start and 0 < following <= self._most_missed + 1
+        if self.from_start:
+            following = 1
+        elif isinstance(message, Fragment) and message.flags != FIRST:
+            return False
+        self.expected = following
+        self.highest = following - 1
+        return True
+
+    def hear_last(self, message: Heartbeat, now: float) -> None:
+        """Take the last number that was sent."""
+        last = unwrap(message.last, self.highest)
+        if last > self.highest:
+            self.requests.miss(self.highest + 1, last, now)
+            self.highest = last
+
+    def receive(self, segment: Segment, now: float) -> bool:
+        """Take a segment; return False if there is no room for it."""
+        self.segments += 1
+        self.repairs += segment.is_retransmission
+        number, expected = unwrap(segment.seqno, self.highest), self.expected
+        assert expected is not None, "synchronise comes first"
+        if number < expected or number in self._waiting:
+            self.duplicates += 1
+            return True
+        if number > expected and not self._can_wait(number, segment):
+            self.overflowed += 1
+            return False
+        if number > self.highest:
+            if number > self.highest + 1:
+                self.requests.miss(self.highest + 1, number - 1, now)
+            self.highest = number
+        else:
+            self.requests.served(number)
+        if number > expected:
+            self._waiting[number] = segment
+            self._budget.kept += size_of(segment)
+            return True
+        self.expected = number + 1
+        self._take(segment)
+        if self._waiting or self._skipped:
+            self._go_on()
+        return True
+
+    def overhear(self, low: int, high: int, now: float) -> None:
+        """Let the request of another subscriber stand for an own one."""
+        self.requests.heard(unwrap(low, self.highest), unwrap(high, self.highest), now)
+
+    def give_up(self, ranges: Sequence[Range], reason: str) -> None:
+        """Leave out numbers that will not come, each range when its turn is."""
+        for low, high in ranges:
+            self._skipped[low] = (high, reason)
+        self._go_on()
+
+    def ask(self, now: float) -> list[Range]:
+        """Return what is to be requested now; what was requested too often is given up."""
+        asked, lost = self.requests.requests(now)
+        if lost:
+            self.give_up(lost, "too many requests")
+        return asked
+
+    def refuse(self, seqnos: Sequence[int]) -> None:
+        """Give up what the publisher can't retransmit."""
+        for low, high in _ranges(unwrap(seqno, self.highest) for seqno in seqnos):
+            self.give_up(self.requests.refused(low, high), "not cached any more")
+
+    def close(self, reason: str) -> None:
+        """Give up everything that is missing, and deliver what waited for it."""
+        self.give_up(self.requests.refused(0, self.highest), reason)
+        self._drop_parts()
+
+    # Order
+
+    def _can_wait(self, number: int, segment: Segment) -> bool:
+        """Return whether there is room for a segment that is not the next one; one that was given up needs none any more."""
+        if any(first <= number <= last for first, (last, _) in self._skipped.items()):
+            return False
+        return self._budget.kept + size_of(segment) <= self._budget.most
+
+    def _go_on(self) -> None:
+        """Deliver what waits, and leave out what was given up, as far as nothing is missing."""
+        while self.expected is not None:
+            segment = self._waiting.pop(self.expected, None)
+            if segment is not None:
+                self._budget.kept -= size_of(segment)
+                self.expected += 1
+                self._take(segment)
+            elif self.expected in self._skipped:
+                first = self.expected
+                last, reason = self._skipped.pop(first)
+                self.expected = last + 1
+                self._drop_parts()
+                self._lose(self.source, first, last - first + 1, reason)
+            else:
+                return
+
+    def _take(self, segment: Segment) -> None:
+        """Deliver the updates that a segment completes."""
+        if isinstance(segment, Batch):
+            self._drop_parts()
+            self.updates += segment.updates
+            self._deliver(self.source, segment.subjects)
+        elif isinstance(segment, Fragment):
+            self._take_part(segment)
+
+    def _take_part(self, part: Fragment) -> None:
+        if part.subject is not None:
+            self._drop_parts()
+            self.subject, self._total = part.subject, part.total
+        elif not self._parts:
+            # Its first part was given up, or came before anything was expected.
+            return
+        size = len(part.content)
+        if self._parts_size + size > self._total or self._budget.kept + size > self._budget.most:
+            self._drop_parts()
+            self._lose(self.source, unwrap(part.seqno, self.highest), 0, "an update is too long")
+            return
+        self._parts.append(part.content)
+        self._parts_size += size
+        self._budget.kept += size
+        if part.flags == LAST:
+            content, is_whole = b"".join(self._parts), self._parts_size == self._total
+            self._drop_parts()
+            if is_whole:
+                self.updates += 1
+                self._deliver(self.source, [SubjectUpdates(self.subject, [content])])
+
+    def _drop_parts(self) -> None:
+        self._budget.kept -= self._parts_size
+        self._parts_size = 0
+        self._parts = []
+
+    def counts(self) -> dict[str, int]:
+        """Return the segments received, by what became of them, and the requests that others made unnecessary."""
+        return {
+            "data_received": self.segments,
+            "repairs_received": self.repairs,
+            "duplicates": self.duplicates,
+            "overflowed": self.overflowed,
+            "requests_suppressed": self.requests.suppressed,
+        }
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of this publisher as a subscriber knows it."""
+        values = {**self.counts(), "ranges_missing": len(self.requests), "silence": now - self.heard_at}
+        host, sender_id, start, _ = self.source
+        name = f"{IPv4Address(host)}/{sender_id}/{start & 0xFFFFFFFF:08x}"
+        return Snapshot("publisher", name, values, {"application": self.application[:64]})
+
+    @property
+    def due_at(self) -> float:
+        """When `ask` may have something to do, in seconds; inf for never."""
+        return self.requests.due_at
+
+
+def _ranges(numbers: Iterator[int]) -> Iterator[Range]:
+    """Yield consecutive numbers as ranges."""
+    low = high = None
+    for number in numbers:
+        if high is not None and number == high + 1:
+            high = number
+            continue
+        if low is not None and high is not None:
+            yield low, high
+        low = high = number
+    if low is not None and high is not None:
+        yield low, high

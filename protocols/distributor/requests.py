@@ -1,0 +1,170 @@
+"""The requests of a subscriber for what it misses of one publisher: random delay, suppression, retries and giving up."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from math import inf
+
+from protocols.distributor.config import DistributorConfig
+from protocols.rng import Rng
+
+__all__ = ["Range", "Requests"]
+
+DOUBLED = 2
+"""How often the time-out is doubled."""
+
+Range = tuple[int, int]
+"""First and last number."""
+
+
+@dataclass(slots=True)
+class _Missing:
+    """Consecutive numbers that are missing: when they are requested next (seconds), and how often they were."""
+
+    low: int
+    high: int
+    next_at: float
+    tries: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return self.high - self.low + 1
+
+
+class Requests:
+    """What is missing, as disjoint ranges in ascending order.
+
+    Only `config.requested` numbers are requested at the same time, the lowest first. A request of another subscriber counts as
+    an own one for what both miss.
+    """
+
+    __slots__ = ("_config", "_is_limited", "_missing", "_requested", "_rng", "due_at", "suppressed")
+
+    def __init__(self, config: DistributorConfig, rng: Rng) -> None:
+        self._config = config
+        self._rng = rng
+        self._missing: list[_Missing] = []
+        # How many of the missing numbers were requested, and whether others wait for them.
+        self._requested = 0
+        self._is_limited = False
+        self.due_at = inf
+        """When `requests` may have something to do, in seconds; inf for never."""
+        self.suppressed = 0
+        """Numbers that were not requested at their time, because another subscriber had done it."""
+
+    def __len__(self) -> int:
+        """Return the number of ranges."""
+        return len(self._missing)
+
+    def _wait(self) -> float:
+        """Return a random wait before a request, in seconds."""
+        return self._config.request_delay * self._rng.uniform()
+
+    def miss(self, low: int, high: int, now: float) -> None:
+        """Add numbers, which are higher than all before them."""
+        when = now + self._wait()
+        self._missing.append(_Missing(low, high, when))
+        if not self._is_limited:
+            self.due_at = min(self.due_at, when)
+
+    def served(self, number: int) -> None:
+        """Remove a number that has arrived."""
+        if self._missing:
+            self._cut(number, number)
+            self._look_again()
+
+    def refused(self, low: int, high: int) -> list[Range]:
+        """Remove numbers that will not come; return those that were missing."""
+        gone = [(item.low, item.high) for item in self._cut(low, high)]
+        self._look_again()
+        return gone
+
+    def heard(self, low: int, high: int, now: float) -> None:
+        """Take the request of another subscriber, in place of own ones that wait their random time."""
+        for item in self._cut(low, high):
+            if item.next_at <= now + self._config.request_delay:
+                self.suppressed += item.size
+                self._try(item, now)
+            self._requested += item.size if item.tries else 0
+            self._missing.insert(bisect_right(self._missing, item.low, key=_low_of), item)
+
+    def requests(self, now: float) -> tuple[list[Range], list[Range]]:
+        """Return what is to be requested now, and what is given up because it was requested too often."""
+        asked: list[Range] = []
+        lost: list[Range] = []
+        kept: list[_Missing] = []
+        self._is_limited = False
+        for item in self._missing:
+            if item.next_at > now:
+                kept.append(item)
+            elif item.tries > self._config.retries:
+                self._requested -= item.size
+                lost.append((item.low, item.high))
+            else:
+                kept += self._ask(item, now, asked)
+        self._missing = kept
+        self.due_at = min([item.next_at for item in kept if item.tries or not self._is_limited], default=inf)
+        return asked, lost
+
+    def _ask(self, item: _Missing, now: float, asked: list[Range]) -> list[_Missing]:
+        """Request a range that is due, as far as there is room; return it in as many parts as that makes."""
+        room = item.size if item.tries else self._config.requested - self._requested
+        if room <= 0:
+            self._is_limited = True
+            return [item]
+        parts = [item]
+        if item.size > room:
+            self._is_limited = True
+            parts.append(_Missing(item.low + room, item.high, item.next_at))
+            item.high = item.low + room - 1
+        self._requested += 0 if item.tries else item.size
+        self._try(item, now)
+        _append(asked, item.low, item.high)
+        return parts
+
+    def _try(self, item: _Missing, now: float) -> None:
+        """Count a request for a range, and set the time of the next one."""
+        item.next_at = now + self._config.timeout * 2.0 ** min(item.tries, DOUBLED) + self._wait()
+        item.tries += 1
+
+    def _cut(self, low: int, high: int) -> list[_Missing]:
+        """Remove numbers, and return those that were there; `_requested` is without them."""
+        missing = self._missing
+        found: list[_Missing] = []
+        index = max(bisect_right(missing, low, key=_low_of) - 1, 0)
+        while index < len(missing) and missing[index].low <= high:
+            item = missing[index]
+            if item.high < low:
+                index += 1
+                continue
+            part = _Missing(max(item.low, low), min(item.high, high), item.next_at, item.tries)
+            rest = [
+                _Missing(first, last, item.next_at, item.tries)
+                for first, last in ((item.low, low - 1), (high + 1, item.high))
+                if first <= last
+            ]
+            missing[index : index + 1] = rest
+            found.append(part)
+            self._requested -= part.size if part.tries else 0
+            index += len(rest)
+        return found
+
+    def _look_again(self) -> None:
+        """Have what waits requested when half of what was requested has come."""
+        if not self._missing:
+            self.due_at = inf
+            self._is_limited = False
+        elif self._is_limited and 2 * self._requested <= self._config.requested:
+            self.due_at = -inf
+
+
+def _low_of(item: _Missing) -> int:
+    return item.low
+
+
+def _append(ranges: list[Range], low: int, high: int) -> None:
+    """Add a range, as one with the last if it follows it."""
+    if ranges and ranges[-1][1] == low - 1:
+        ranges[-1] = (ranges[-1][0], high)
+    else:
+        ranges.append((low, high))

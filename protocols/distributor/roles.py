@@ -1,0 +1,139 @@
+"""The roles of the protocol in runs: updates that carry the messages of `protocols.messaging`."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from protocols.distributor.events import ConnectionNagging, PublisherGone, SegmentsLost, UpdatesReceived, UpdatesSent
+from protocols.distributor.identity import Identity
+from protocols.distributor.messages import Carried, Content, Source
+from protocols.distributor.publisher import DistributorPublisher
+from protocols.distributor.serial import on_wire
+from protocols.distributor.subscriber import DistributorSubscriber
+from protocols.errors import WireError
+from protocols.events import Event
+from protocols.layer import EventLayer
+from protocols.machine import Ports
+from protocols.message_wire import read_message
+from protocols.messaging import (
+    MessageAccepted,
+    MessageExpired,
+    MessageReceived,
+    MessagesLost,
+    Publication,
+    Publisher,
+    PublisherIdle,
+    Subscriber,
+    Subscription,
+)
+from protocols.roles import RoleContext
+
+__all__ = ["MessagePublisher", "MessageSubscriber", "identity_of"]
+
+
+def identity_of(context: RoleContext) -> Identity:
+    """Return who a node of a run is: its id takes the place of the address."""
+    name = f"node-{context.node}"
+    return Identity(context.node, on_wire(context.node), on_wire(context.node << 16 | context.instance), name, name)
+
+
+class MessagePublisher(EventLayer, Publisher):
+    """Publishes each message as an update; it is accepted when all of it was sent once."""
+
+    __slots__ = ("_expired", "_unsent")
+
+    def __init__(self, ports: Ports, context: RoleContext) -> None:
+        super().__init__(ports, DistributorPublisher(ports, context.config, identity_of(context), context.group))
+        # Numbers of the messages that were not sent, in the order of publishing.
+        self._unsent: deque[int] = deque()
+        self._expired = 0
+
+    def publish(self, message: Publication, now: float) -> bool:
+        """Publish a message; one that has expired is dropped."""
+        inner = cast(DistributorPublisher, self.inner)
+        if message.expires_at <= self.ports.epoch + now:
+            self._expired += 1
+            self.ports.notify(MessageExpired(message.publisher, message.number))
+            if not self._unsent:
+                self.ports.notify(PublisherIdle())
+            return inner.is_blocked
+        self._unsent.append(message.number)
+        return inner.publish(message.destination, Carried(message), now)
+
+    def heard(self, event: Event, now: float) -> Sequence[Event]:
+        """Turn updates that were sent into messages that are accepted."""
+        if isinstance(event, UpdatesSent):
+            return [MessageAccepted(self._unsent.popleft()) for _ in range(event.count)]
+        return [event]
+
+    def counts(self) -> dict[str, int]:
+        """Return the counters of the publisher, and the messages that expired."""
+        return {**self.inner.counts(), "messages_expired": self._expired}
+
+
+class MessageSubscriber(EventLayer, Subscriber):
+    """Delivers the messages that updates carry; other updates of the group are counted and dropped.
+
+    When segments were lost, the messages that they held are known with the next one of their publisher: it tells all numbers
+    between those of the messages before and after, which may include some for other subjects.
+    """
+
+    __slots__ = ("_foreign", "_latest", "_lost")
+
+    def __init__(self, ports: Ports, context: RoleContext) -> None:
+        super().__init__(ports, DistributorSubscriber(ports, context.config, identity_of(context), context.group))
+        # The last message of each publisher, and what was lost of each source since its last message.
+        self._latest: dict[int, int] = {}
+        self._lost: dict[Source, int] = {}
+        self._foreign = 0
+
+    def subscribe(self, subscription: Subscription, now: float) -> None:
+        """Deliver what matches from now on."""
+        cast(DistributorSubscriber, self.inner).subscribe(subscription, now)
+
+    def unsubscribe(self, number: int, now: float) -> None:
+        """End a subscription."""
+        cast(DistributorSubscriber, self.inner).unsubscribe(number, now)
+
+    def heard(self, event: Event, now: float) -> Sequence[Event]:
+        """Turn updates into messages."""
+        if isinstance(event, UpdatesReceived):
+            found: list[Event] = []
+            for content in event.contents:
+                found += self._received(event, content)
+            return found
+        if isinstance(event, SegmentsLost):
+            self._lost[event.source] = self._lost.get(event.source, 0) + event.count
+            return []
+        if isinstance(event, (PublisherGone, ConnectionNagging)):
+            gone = [event.source] if isinstance(event, PublisherGone) else list(self._lost)
+            return [MessagesLost(source.host, self._lost.pop(source)) for source in gone if source in self._lost]
+        return [event]
+
+    def _received(self, event: UpdatesReceived, content: Content) -> list[Event]:
+        message = _message_of(content, event.subject)
+        if message is None:
+            self._foreign += 1
+            return []
+        found: list[Event] = []
+        if self._lost.pop(event.source, 0):
+            first, last = self._latest.get(message.publisher, -1) + 1, message.number - 1
+            found.append(MessagesLost(message.publisher, last - first + 1, first, last))
+        self._latest[message.publisher] = message.number
+        found += [MessageReceived(number, message) for number in event.subscriptions]
+        return found
+
+    def counts(self) -> dict[str, int]:
+        """Return the counters of the subscriber, and the updates that are no messages."""
+        return {**self.inner.counts(), "messages_foreign": self._foreign}
+
+
+def _message_of(content: Content, subject: str) -> Publication | None:
+    """Return the message in an update, None for other bytes."""
+    if isinstance(content, Carried):
+        return content.message
+    try:
+        return replace(read_message(content), destination=subject)
+    except WireError:
+        return None

@@ -1,0 +1,330 @@
+"""The subscriber of a connection: follows every publisher it hears, and delivers what matches its subscriptions."""
+
+from collections.abc import Sequence
+from math import inf
+
+from protocols.distributor.config import DistributorConfig
+from protocols.distributor.events import (
+    ConnectionNagging,
+    PublisherGone,
+    PublisherHeard,
+    QueueOverflowed,
+    SegmentsLost,
+    UpdatesReceived,
+)
+from protocols.distributor.identity import Identity
+from protocols.distributor.messages import Configuration, Heartbeat, Nak, Request, Segment, Source, SubjectUpdates
+from protocols.distributor.nagging import NaggingMonitor
+from protocols.distributor.reception import Budget, Reception
+from protocols.distributor.serial import on_wire
+from protocols.distributor.subjects import SubjectTrie
+from protocols.distributor.wire import size_of
+from protocols.errors import UsageError
+from protocols.machine import Address, Group, Machine, Message, Packet, Ports
+from protocols.messaging import Subscribed, Subscription, SubscriptionEnded
+from protocols.snapshot import Snapshot, buffers
+
+__all__ = ["DistributorSubscriber"]
+
+MOST_PUBLISHERS = 4096
+"""Publishers that are followed at the same time."""
+COUNTERS = (
+    "messages_received",
+    "messages_unmatched",
+    "requests_sent",
+    "segments_lost",
+    "publishers_heard",
+    "publishers_gone",
+)
+
+Key = tuple[int, int, int]
+
+
+class DistributorSubscriber(Machine):
+    """Member of the group while it has subscriptions; without any it forgets all publishers."""
+
+    __slots__ = (
+        "_asking",
+        "_budget",
+        "_check_at",
+        "_config",
+        "_counts",
+        "_gone",
+        "_group",
+        "_has_overflowed",
+        "_identity",
+        "_is_nagging",
+        "_monitor",
+        "_receptions",
+        "_since",
+        "_source",
+        "_subscriptions",
+        "_trie",
+        "_window_at",
+    )
+
+    def __init__(self, ports: Ports, config: DistributorConfig, identity: Identity, group: Group) -> None:
+        super().__init__(ports)
+        self._config = config
+        self._identity = identity
+        self._group = group
+        self._trie: SubjectTrie[int] = SubjectTrie()
+        self._subscriptions: dict[int, Subscription] = {}
+        self._receptions: dict[Key, Reception] = {}
+        # Those of which something is missing.
+        self._asking: dict[Key, Reception] = {}
+        self._budget = Budget(config.receive_queue)
+        self._monitor = NaggingMonitor(config.nagging_window, config.nagging_check, config.nagging_max)
+        self._since = 0
+        self._check_at = self._window_at = inf
+        self._is_nagging = self._has_overflowed = False
+        self._counts = dict.fromkeys(COUNTERS, 0)
+        # What was counted for publishers that are gone.
+        self._gone: dict[str, int] = {}
+
+    def start(self, now: float) -> None:
+        """Wait for subscriptions."""
+        self._source = self._identity.source(round((self.ports.epoch + now) * 1000))
+
+    # Subscriptions
+
+    def subscribe(self, subscription: Subscription, now: float) -> None:
+        """Deliver what matches from now on. UsageError for a number in use, and for a pattern that nothing can match."""
+        if subscription.number in self._subscriptions:
+            raise UsageError(f"subscription {subscription.number} is in use")
+        if subscription.selector:
+            raise UsageError(f"selector {subscription.selector!r}: a distributor has no selectors")
+        self._trie.add(subscription.destination, subscription.number)
+        self._subscriptions[subscription.number] = subscription
+        if self._is_nagging:
+            self.ports.notify(SubscriptionEnded(subscription.number, "nagging"))
+            return
+        if len(self._subscriptions) == 1:
+            self._begin(now)
+        self.ports.notify(Subscribed(subscription.number))
+
+    def unsubscribe(self, number: int, now: float) -> None:
+        """End a subscription. UsageError for an unknown number."""
+        if number not in self._subscriptions:
+            raise UsageError(f"there is no subscription {number}")
+        self._trie.remove(self._subscriptions.pop(number).destination, number)
+        if not self._subscriptions and not self._is_nagging:
+            self._end()
+
+    def _begin(self, now: float) -> None:
+        self._since = round((self.ports.epoch + now) * 1000)
+        self.ports.join(self._group)
+        if self._config.nagging_window:
+            self._window_at = now + self._config.nagging_window
+        self._set_deadline()
+
+    def _end(self) -> None:
+        """Leave the group, and forget all publishers."""
+        self.ports.leave(self._group)
+        for reception in list(self._receptions.values()):
+            self._forget(reception)
+        self._budget.kept = 0
+        self._check_at = self._window_at = inf
+        self._set_deadline()
+
+    # Publishers
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Take a message of a publisher, or the request of another subscriber."""
+        if self._is_nagging or not self._subscriptions:
+            return
+        if isinstance(message, (Segment, Heartbeat)):
+            reception = self._hear(message.source, now)
+            if reception is not None and self._is_synchronised(reception, message):
+                self._take(reception, message, now)
+        elif isinstance(message, Configuration):
+            self._configure(message, now)
+        elif isinstance(message, Nak) and message.source.key in self._receptions:
+            reception = self._receptions[message.source.key]
+            reception.heard_at = now
+            reception.refuse(message.seqnos)
+            self._note_requests(reception)
+        elif isinstance(message, Request):
+            self._overhear(message, now)
+        self._set_deadline()
+
+    def _hear(self, source: Source, now: float) -> Reception | None:
+        """Return what is known of a publisher, which may be new; None if there are too many."""
+        reception = self._receptions.get(source.key)
+        if reception is None:
+            if len(self._receptions) >= MOST_PUBLISHERS:
+                return None
+            self._end_before(source)
+            began_after = on_wire(source.start - self._since) >= 0
+            rng = self.ports.rng
+            reception = Reception(source, began_after, self._config, rng, self._budget, self._deliver, self._lose)
+            self._receptions[source.key] = reception
+            self._counts["publishers_heard"] += 1
+            self._check_at = min(self._check_at, now + self._patience(reception))
+            self.ports.notify(PublisherHeard(source, ""))
+        reception.heard_at = now
+        return reception
+
+    def _end_before(self, source: Source) -> None:
+        """Give up what is missing of earlier publishers with this address and id, which have restarted and know it no more.
+
+        They are followed on, since addresses and ids may collide.
+        """
+        for reception in list(self._asking.values()):
+            known = reception.source
+            if known[:2] == source[:2] and on_wire(source.start - known.start) > 0:
+                reception.close("the publisher has restarted")
+                self._note_requests(reception)
+
+    def _configure(self, message: Configuration, now: float) -> None:
+        reception = self._hear(message.source, now)
+        if reception is None:
+            return
+        is_news = message.application != reception.application
+        reception.configure(message)
+        self._check_at = min(self._check_at, now + self._patience(reception))
+        if is_news:
+            self.ports.notify(PublisherHeard(reception.source, message.application))
+
+    def _is_synchronised(self, reception: Reception, message: Segment | Heartbeat) -> bool:
+        """Return whether it is known which segment comes next; find it out by a message if it can be.
+
+        Subscriptions are in effect from then on, unless the publisher is received from its first segment.
+        """
+        if reception.expected is not None:
+            return True
+        if not reception.synchronise(message):
+            return False
+        if not reception.from_start:
+            for number in self._subscriptions:
+                self.ports.notify(Subscribed(number))
+        return True
+
+    def _take(self, reception: Reception, message: Segment | Heartbeat, now: float) -> None:
+        if isinstance(message, Heartbeat):
+            reception.hear_last(message, now)
+        elif not reception.receive(message, now) and not self._has_overflowed:
+            self._has_overflowed = True
+            self.ports.notify(QueueOverflowed(self._budget.kept))
+        if self._has_overflowed and 2 * self._budget.kept < self._budget.most:
+            self._has_overflowed = False
+        self._note_requests(reception)
+
+    def _deliver(self, source: Source, subjects: Sequence[SubjectUpdates]) -> None:
+        """Tell of updates that match subscriptions."""
+        for updates in subjects:
+            matching = self._trie.match(updates.subject)
+            if matching:
+                self._counts["messages_received"] += len(updates.contents)
+                self.ports.notify(UpdatesReceived(source, updates.subject, updates.contents, matching))
+            else:
+                self._counts["messages_unmatched"] += len(updates.contents)
+
+    def _lose(self, source: Source, first: int, count: int, reason: str) -> None:
+        self._counts["segments_lost"] += count
+        self.ports.notify(SegmentsLost(source, first, count, reason))
+
+    # Requests
+
+    def _note_requests(self, reception: Reception) -> None:
+        """Keep apart the publishers of which something is missing."""
+        if reception.requests:
+            self._asking[reception.source.key] = reception
+        elif self._asking:
+            self._asking.pop(reception.source.key, None)
+
+    def _overhear(self, message: Request, now: float) -> None:
+        """Let a request of another subscriber stand for own ones."""
+        for reception in self._asking.values():
+            source = reception.source
+            if (source.sender_id, source.start) == (message.target_id, message.target_start):
+                before = reception.requests.suppressed
+                reception.overhear(message.low, message.high, now)
+                if self.ports.trace is not None and reception.requests.suppressed > before:
+                    self.ports.trace("request suppressed", {"by": message.brief, "of": source.sender_id})
+
+    def _request(self, reception: Reception, low: int, high: int) -> None:
+        """Request a range of segments."""
+        who, target = self._identity, reception.source
+        names = (who.host_name, who.name)
+        first, last = on_wire(low), on_wire(high)
+        request = Request(self._source, who.host, target.sender_id, target.start, first, last, *names)
+        self.ports.send(Packet(request, size_of(request), self._group))
+        self._counts["requests_sent"] += 1
+        self._monitor.count()
+
+    # Time
+
+    def wake(self, now: float) -> None:
+        """Request what is due, forget publishers that are gone, and look whether this connection nags."""
+        for reception in [reception for reception in self._asking.values() if reception.due_at <= now]:
+            for low, high in reception.ask(now):
+                self._request(reception, low, high)
+            self._note_requests(reception)
+        if self._check_at <= now:
+            self._forget_silent(now)
+        if self._window_at <= now:
+            self._window_at = now + self._config.nagging_window
+            requests = self._monitor.end_window()
+            if requests is not None:
+                self._give_up(requests)
+        self._set_deadline()
+
+    def _patience(self, reception: Reception) -> float:
+        """Return for how many seconds a publisher may be silent."""
+        return (self._config.heartbeats_lost + 1) * reception.interval
+
+    def _forget_silent(self, now: float) -> None:
+        for reception in list(self._receptions.values()):
+            if reception.heard_at + self._patience(reception) <= now:
+                reception.close("the publisher is gone")
+                self._forget(reception)
+                self._counts["publishers_gone"] += 1
+                self.ports.notify(PublisherGone(reception.source))
+        times = [known.heard_at + self._patience(known) for known in self._receptions.values()]
+        self._check_at = min(times, default=inf)
+
+    def _forget(self, reception: Reception) -> None:
+        del self._receptions[reception.source.key]
+        self._asking.pop(reception.source.key, None)
+        for name, count in reception.counts().items():
+            self._gone[name] = self._gone.get(name, 0) + count
+
+    def _give_up(self, requests: int) -> None:
+        """Stop receiving."""
+        self._is_nagging = True
+        self._end()
+        self.ports.notify(ConnectionNagging(requests))
+        for number in self._subscriptions:
+            self.ports.notify(SubscriptionEnded(number, "nagging"))
+
+    def _set_deadline(self) -> None:
+        due = min(self._check_at, self._window_at)
+        if self._asking:
+            due = min(due, *[reception.due_at for reception in self._asking.values()])
+        self._due(due)
+
+    # What others ask
+
+    def counts(self) -> dict[str, int]:
+        """Return updates delivered and unmatched, requests sent and suppressed, and segments by what became of them."""
+        counts = {**self._counts, **self._gone}
+        for reception in self._receptions.values():
+            for name, count in reception.counts().items():
+                counts[name] = counts.get(name, 0) + count
+        return counts
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return the bytes that wait, and the publishers that are followed."""
+        return {
+            "receive queue": (self._budget.kept, self._budget.most),
+            "publishers": (len(self._receptions), MOST_PUBLISHERS),
+        }
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the subscriber, and of each publisher that it follows."""
+        publishers = [reception.snapshot(now) for reception in self._receptions.values()]
+        values = {**self.counts(), "subscriptions": len(self._subscriptions)}
+        states = {"role": "subscriber", "activity": "nagging" if self._is_nagging else "receiving"}
+        name = str(self._identity.sender_id)
+        return Snapshot("session", name, values, states, [*publishers, *buffers(self.held())])
