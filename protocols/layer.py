@@ -16,7 +16,7 @@ from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sink
 from protocols.rng import Rng
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.storage import Change, Record
 
 __all__ = ["EventLayer", "InnerPorts", "Layer", "handed_through"]

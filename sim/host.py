@@ -13,7 +13,7 @@ from protocols.events import Event
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng, extend
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.storage import Change
 from sim.addresses import address_at, name_and_port
 from sim.disk import Disk
