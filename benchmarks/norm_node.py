@@ -148,7 +148,7 @@ def _send(options: argparse.Namespace) -> int:
     host.run(sender, on_event)
     if options.command:
         assert isinstance(sender, CommandSender)
-        # libnorm1 has no buffer for a command that arrives before content.
+        # Between content, as the peer does.
         host.later(0.03, partial(_command, host, sender, options.command.encode()))
     if options.congestion != "none":
         _report(host, options.report, lambda: _control(sender).state)

@@ -33,7 +33,7 @@ __all__ = ["Peer", "content", "main"]
 
 _SO_RCVBUFFORCE = 33
 _COMMAND_AT = 0.03
-"""Seconds until a command is sent: one that arrives before content is longer than the buffer the library has for it."""
+"""Seconds until a command is sent, so that it comes between content."""
 _POLL = 0.05
 """Longest wait for an event in seconds before the timeout is checked."""
 
