@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
+from experiments.contract.case import SETTINGS
 from experiments.session.outbox import Outbox
 from experiments.session.transmission import Transmission
 from mcastlab import Delivery, NormSender, StreamOpened, TransferError, UsageError
@@ -127,7 +128,7 @@ def test_a_session_that_fails_withdraws_nothing_any_more() -> None:
 
 def test_a_protocol_without_acknowledgements_says_so() -> None:
     async def main() -> None:
-        async with opened_on(new_group(), protocol="srm", receive=False) as one:
+        async with opened_on(new_group(), protocol="srm", receive=False, **SETTINGS.get("srm", {})) as one:
             note = await one.send_bytes(b"x")
             with pytest.raises(UsageError, match="the receivers of this protocol confirm nothing"):
                 await one.sent(note, by=[2])
