@@ -21,8 +21,12 @@ from typing import Any
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.peers.nrl_norm import content
+from emu.udp_options import UdpOptions
 from protocols.events import FlushCompleted, ObjectOpened, ObjectReceived
-from protocols.machine import Content, Event, Group, Offer, Sink
+from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
+from protocols.norm import NormReceiver, NormSender
+from protocols.norm.congestion.controller import CongestionControl
+from protocols.norm.congestion.states import FeedbackState
 from protocols.registry import protocol
 from protocols.rng import Rng
 from protocols.stream import FLUSHES, StreamReceiver, StreamSettings, StreamSink
@@ -63,7 +67,7 @@ def _emit(event: str, **fields: Any) -> None:
 def _host(loop: Loop, options: argparse.Namespace) -> UdpHost:
     rng = Rng(int.from_bytes(os.urandom(8)))
     # Unicast to this node is not part of the comparison, so its port is any.
-    return UdpHost(loop, NORM.codec(), interface=options.iface, port=0, rng=rng, loopback=False)
+    return UdpHost(loop, NORM.codec(), interface=options.iface, port=0, rng=rng, options=UdpOptions(loopback=False))
 
 
 def _group(options: argparse.Namespace) -> Group:
@@ -75,6 +79,18 @@ def _congestion(options: argparse.Namespace) -> dict[str, Any]:
     if options.congestion == "none":
         return {}
     return {"congestion": options.congestion, "rate_min": options.rate_min / 8, "rate_max": options.rate_max / 8}
+
+
+def _control(sender: Sender) -> CongestionControl:
+    assert isinstance(sender, NormSender)
+    assert sender.congestion is not None
+    return sender.congestion
+
+
+def _feedback(receiver: Machine) -> FeedbackState | None:
+    """Return what the receiver knows of the first sender."""
+    assert isinstance(receiver, NormReceiver)
+    return next((sender.feedback_state() for sender in receiver.senders()), None)
 
 
 def _report(host: UdpHost, interval: float, state: Callable[[], Any]) -> None:
@@ -124,7 +140,7 @@ def _send(options: argparse.Namespace) -> int:
     before = time.process_time()
     host.run(sender, on_event)
     if options.congestion != "none":
-        _report(host, options.report, lambda: sender.congestion.state)
+        _report(host, options.report, lambda: _control(sender).state)
     if options.kind == "stream":
         streams.append(_StreamSource(host, sender, contents[0], options))
     for index, data in enumerate(contents if not streams else []):
@@ -241,7 +257,7 @@ def _receive(options: argparse.Namespace) -> int:
     receiver.accept_streams(log.accept_stream)
     host.run(receiver, log.on_event, log.accept)
     if options.congestion != "none":
-        _report(host, options.report, lambda: next((sender.feedback_state() for sender in receiver.senders()), None))
+        _report(host, options.report, lambda: _feedback(receiver))
     _emit("START", role="recv")
     loop.run(options.timeout)
     used, octets = time.process_time() - log.before, sum(sink.size for *_, sink in log.received)

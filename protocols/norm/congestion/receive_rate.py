@@ -6,7 +6,7 @@ __all__ = ["ReceiveRate"]
 
 SHORTEST: Final = 0.1
 """Seconds over which the rate is measured at the least, as in NRL NORM: a few packets of a batch say little."""
-LEAST_PACKETS: Final = 4
+LEAST_PACKETS: Final = 6
 """Packets with content over which the rate is measured at the least."""
 
 

@@ -69,7 +69,8 @@ def test_in_slow_start_the_rate_is_that_of_the_receiver_that_receives_least_and_
     scene.start(7, 1e6)
     assert scene.control.rate == pytest.approx(30e3, rel=1e-3)
     scene.start(8, 25e3)
-    assert (scene.control.state.clr, scene.control.rate) == (8, pytest.approx(25e3, rel=1e-3))
+    assert scene.control.state.clr == 8
+    assert scene.control.rate == pytest.approx(25e3, rel=1e-3)
 
 
 def test_the_first_loss_ends_slow_start_with_the_rate_of_the_equation() -> None:
@@ -104,7 +105,8 @@ def test_a_lower_rate_is_adopted_at_once_and_its_receiver_becomes_the_clr() -> N
     scene.settle(7, 0.001)
     scene.lose(8, 0.02)
     state = scene.control.state
-    assert (state.clr, state.clr_loss) == (8, pytest.approx(0.02))
+    assert state.clr == 8
+    assert state.clr_loss == pytest.approx(0.02)
     assert state.rate == pytest.approx(tcp_rate(1000, RTT, 0.02), rel=1e-3)
     first, second = scene.control.nodes
     assert (first.node_id, first.flags & (FLAG_CLR | FLAG_PLR)) == (8, FLAG_CLR)
