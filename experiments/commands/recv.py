@@ -10,6 +10,8 @@ import typer
 
 from experiments.commands.options import (
     Brief,
+    Congestion,
+    FairTo,
     Group,
     Iface,
     Json,
@@ -46,6 +48,8 @@ def recv(
     iface: Iface = None,
     node: NodeId = None,
     key_file: KeyFile = None,
+    congestion: Congestion = "none",
+    fair_to: FairTo = "reno",
     count: Annotated[int | None, typer.Option(help="End after this number of files.", min=1, metavar="N")] = None,
     timeout: Annotated[
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
@@ -64,7 +68,8 @@ def recv(
     View.of(brief=brief, as_json=as_json)
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
-    place = membership(norm_config(key_file=str(key_file or "")), group, iface, node)
+    config = norm_config(key_file=str(key_file or ""), congestion=congestion, fair_to=fair_to)
+    place = membership(config, group, iface, node)
     stored: list[Stored] = []
     folder = Folder(directory, force=force, on_stored=stored.append, option="--dir")
     # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.

@@ -49,6 +49,14 @@ class NormReceiver(Machine):
             sender.receive(message, now)
             self.settle(sender)
 
+    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Process a message whose packet a queue has marked; congestion control may count that as a loss."""
+        if isinstance(message, (Data, Info, Command)):
+            sender = self._known(message.origin.source_id)
+            if sender is not None and sender.congestion is not None:
+                sender.congestion.note_mark()
+        self.receive(message, source, to, now)
+
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""
         self.session.nacks_heard += isinstance(message, Nack)

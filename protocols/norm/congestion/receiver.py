@@ -56,6 +56,7 @@ class ReceiverCongestion:
         "_history",
         "_hold",
         "_is_confirmed",
+        "_is_marked",
         "_node",
         "_receive_rate",
         "_rng",
@@ -75,6 +76,7 @@ class ReceiverCongestion:
         self._rng = rng
         self._history = LossHistory(kind == "loss-tolerant")
         self._uses_marks = kind == "ecn"
+        self._is_marked = False
         self._receive_rate = ReceiveRate()
         self._segment = 0.0
         """Average bytes of a packet."""
@@ -91,17 +93,20 @@ class ReceiverCongestion:
 
     # -- inputs ----------------------------------------------------------------------------------------------------
 
-    def arrived(
-        self, sequence: int, octets: int, sender: SenderProfile, now: float, *, is_content: bool = True, is_marked: bool = False
-    ) -> None:
-        """Record a message of so many bytes, by its sequence number; `is_marked`: with a congestion mark (ECN)."""
+    def note_mark(self) -> None:
+        """Note that the message that comes next has a congestion mark (ECN)."""
+        self._is_marked = self._uses_marks
+
+    def arrived(self, sequence: int, octets: int, sender: SenderProfile, now: float, *, is_content: bool = True) -> None:
+        """Record a message of so many bytes, by its sequence number."""
         rtt = self._round_trip(sender)
         self._receive_rate.arrived(octets, now, rtt, is_content)
         if is_content or not self._segment:
             self._segment += (octets - self._segment) * SMOOTHING if self._segment else octets
         history, is_first = self._history, not self._history.events
         before = float(history.present)
-        if not history.arrived(sequence, now, rtt, is_marked and self._uses_marks):
+        is_marked, self._is_marked = self._is_marked, False
+        if not history.arrived(sequence, now, rtt, is_marked):
             return
         if is_first:
             history.initialise(self._first_interval(before, rtt))
