@@ -10,19 +10,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from math import inf
 from typing import Any, TypeAlias, TypeVar
 
+from emu.addresses import SocketAddress, address_of, at_port, socket_address_of
 from emu.disk import OpenDisk
 from emu.fair_queue import FairQueue
 from emu.host_disk import HostDisk
 from emu.loop import HostLoop, spend
-from emu.ports import Devices, UdpPort, UdpPorts, open_port
+from emu.ports import Devices, UdpPort, make_ports
 from emu.slow_reader import SlowReader
 from emu.tcp import Inputs, TcpConnections
 from emu.tcp_connection import TcpConnection
-from emu.udp import BUFFERS, SEGMENTS, SocketAddress, address_of, open_receiver, receive_coalesced, socket_address_of
+from emu.udp import BUFFERS, SEGMENTS, receive_coalesced
+from emu.udp_options import DEFAULTS, UdpOptions
 from protocols.batches import Assisted, RunReceiver, Selective
 from protocols.connection import Connection
 from protocols.errors import LivelockError, UsageError, WireError
@@ -31,7 +32,7 @@ from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.storage import Change
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
@@ -57,24 +58,24 @@ _TIMER_QUANTUM = 0.0005
 class UdpHost:
     """A node on a real network: sockets, clock, and the ports of its machine.
 
-    `interface` is a device name or an IPv4 address (None: where the system routes multicast), `port` the UDP port for unicast
-    to this node; the name of a group contains its own port. `buffers` is the size in bytes of the kernel's socket buffers, and
-    of the queue for what this host has no time to process, `burst` the most packets in one system call, `loopback` whether
-    other programs of this machine receive the multicast.
+    `interface` is an address or the device that has an IPv4 address (None: where the system routes multicast), `port` the UDP
+    port for unicast to this node; the name of a group contains its own port. `buffers` is the size in bytes of the kernel's
+    socket buffers, and of the queue for what this host has no time to process, `burst` the most packets in one system call,
+    `options` are those of the IP layer.
 
-    With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
-    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive; groups are
-    joined on `devices`. `names` has the addresses of hosts, with their ports for unicast, for programs that name hosts.
-    `open_disk` opens the host's disk when its machine first uses it. `framing` makes what cuts the stream of a connection into
-    messages; `tcp` has its options, None leaves them to the kernel. `traffic` counts packets sent, `faults` what went wrong.
+    With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`.
+    `joining` is the time in seconds from joining a group until its packets arrive; groups are joined on `devices`. `names` has
+    the addresses of hosts, with their ports for unicast, for programs that name hosts. `make_codec` makes the codec of each
+    further port; None: all share one. `open_disk` opens the host's disk when its machine first uses it. `framing` makes what
+    cuts the stream of a connection into messages; `tcp` has the options of connections, None leaves them to the kernel.
+    `traffic` counts packets sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
     _run_receiver: RunReceiver | None = None
     _selective: Selective | None = None
     _latest = 0.0
-    _queue_drops = 0
-    _is_queueing = False
+    _queue_drops, _is_queueing = 0, False
     _full_since = inf
     _machine: Machine | None = None
     _reader: SlowReader | None = None
@@ -90,13 +91,13 @@ class UdpHost:
         loop: HostLoop,
         codec: Codec,
         *,
+        make_codec: Callable[[], Codec] | None = None,
         interface: str | None,
         port: int,
         rng: Rng,
-        ttl: int = 1,
+        options: UdpOptions = DEFAULTS,
         buffers: int = BUFFERS,
         burst: int = SEGMENTS,
-        loopback: bool = True,
         held: bool = False,
         joining: float = 0.0,
         devices: Devices | None = None,
@@ -105,8 +106,7 @@ class UdpHost:
         tcp: TcpOptions | None = None,
         open_disk: OpenDisk | None = None,
     ) -> None:
-        self.rng = rng
-        self.traffic = Traffic()
+        self.rng, self.traffic = rng, Traffic()
         self.address = address_of(interface)
         self._loop = loop
         self._epoch = inf if held else loop.time()
@@ -114,16 +114,9 @@ class UdpHost:
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
         self._joining = joining
         self._names: Mapping[str, SocketAddress] = names or {}
-        self._codec = codec
-        self._ports = UdpPorts(
-            loop,
-            (self.address, port),
-            partial(open_port, ttl=ttl, loopback=loopback, buffers=buffers, burst=burst),
-            partial(open_receiver, address=self.address, buffers=buffers),
-            self._on_readable,
-            self._after_joining,
-            devices or Devices(),
-        )
+        self._codec, self._make_codec = codec, make_codec or (lambda: codec)
+        devices, tuned = devices or Devices(), (options, buffers, burst)
+        self._ports = make_ports(loop, self.address, port, tuned, devices, self._on_readable, self._after_joining)
         self._first = self._ports.open(0, codec, held=held)
         self.unicast_address = self._first.where
         """Where other hosts reach the first machine of this one."""
@@ -192,7 +185,7 @@ class UdpHost:
         """Start the machine; `loop.run()` then runs it. Raises UsageError if this host runs one already."""
         if self._machine is not None:
             raise UsageError("this host already runs a machine")
-        machine, self._on_event, self._accept = handed_through(machine, on_event, accept)
+        machine, self._on_event, self._accept = handed_through(machine, on_event, accept, lambda: self.now)
         self._machine = machine
         self._ports.start()
         if isinstance(machine, Assisted):
@@ -212,12 +205,12 @@ class UdpHost:
 
     def address_of(self, name: str, port: int = 0) -> Address:
         """Return the address of the machine at a port of a host; `name` may be "ip:port" as well. UsageError for others."""
-        ip, first = self._names[name] if name in self._names else socket_address_of(name)
-        return ip, first + port
+        first = self._names[name] if name in self._names else socket_address_of(name)
+        return at_port(first, first[1] + port)
 
     def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
         """Use a port: UDP port `port` above the first one. Its datagrams have a source of their own."""
-        own = self._codec if codec is None else codec()
+        own = codec() if codec is not None else self._make_codec() if port else self._codec
         self._ports.open(port, own, held=self._epoch == inf)
         self._tcp.open_port(port, own)
 

@@ -109,13 +109,12 @@ def emulate(
     A node that dies does not end the run; its report says how it died.
     """
     _check(topology, programs, tcp)
-    plan = _choose_plan(topology, groups, ttls, seed, keyed, trunk)
     server = NamespaceServer(title)
     held, talk = make_hold(hold, server.name) if hold is not None else (None, None)
     with server.socket:
         return _IsolatedEmulation(
             topology,
-            plan,
+            _choose_plan(topology, groups, ttls, seed, keyed, trunk),
             programs,
             codec,
             node_codec or codec,

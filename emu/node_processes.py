@@ -16,7 +16,7 @@ from math import inf
 from typing import Any, TypeAlias
 
 from emu.foreign_program import ForeignProgram
-from emu.node import NodeConfig, Program, fork_node
+from emu.node import CRASH, NodeConfig, Program, fork_node
 
 __all__ = ["NodeProcesses", "NodeReport", "ProgressCallback"]
 
@@ -144,16 +144,15 @@ class NodeProcesses:
         heappush(self._actions, (when, self._scheduled, action))
 
     def crash(self, name: str) -> None:
-        """Kill the process of a node after its final report; does nothing if it does not run."""
+        """Kill the process of a node where it is; does nothing if it does not run."""
         process = self._processes.get(name)
-        if process is not None and process.state == "held":
-            process.state = "down"
-            os.kill(process.pid, signal.SIGKILL)
-            os.waitpid(process.pid, 0)
+        if process is None or process.state not in ("ready", "finished", "held"):
             return
-        if process is not None and process.state in ("ready", "finished"):
-            process.state = "dying"
+        process.state = "dying"
+        if isinstance(self._programs[name], ForeignProgram):
             self._send(name, {"die": True})
+        else:
+            os.kill(process.pid, CRASH)
 
     def restart(self, name: str) -> None:
         """Start a new process for a node that crashed, without any state; does nothing if it runs."""
@@ -265,13 +264,12 @@ class NodeProcesses:
             self._counters[name] = message["counters"]
         elif "finished" in message:
             process.state = "finished" if process.state == "ready" else process.state
+        elif "decided" in message:
+            process.state = "held"
+            self.on_decision[name]()
         else:
             self.reports[name].add(message)
             self._selector.unregister(process.control)
-            if message.get("decided"):
-                process.state = "held"
-                self.on_decision[name]()
-                return
             process.state = "down" if process.state == "dying" else "reported"
             if process.state == "down":
                 os.waitpid(process.pid, 0)

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from emu.udp_options import UdpOptions
     from experiments.analysis.formulas import FORMULAS
     from experiments.compare.comparison import Comparison
     from experiments.compare.twin.verdict import TwinVerdict
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from protocols.rng import Rng
     from protocols.roles import Role, RoleContext
     from protocols.settings import Setting, check, setting
+    from protocols.snapshot import Measure, Rates, Snapshot
     from protocols.spec import ProtocolSpec
     from protocols.srm.config import SrmConfig
     from sim.host import SimHost
@@ -123,6 +125,7 @@ __all__ = [
     "LivelockError",
     "Machine",
     "McastlabError",
+    "Measure",
     "MemorySink",
     "Message",
     "MessageReceived",
@@ -150,6 +153,7 @@ __all__ = [
     "PublisherGone",
     "PublisherHeard",
     "QueueOverflowed",
+    "Rates",
     "Result",
     "Rng",
     "Role",
@@ -165,6 +169,7 @@ __all__ = [
     "Setting",
     "SimHost",
     "Sink",
+    "Snapshot",
     "Source",
     "SrmConfig",
     "StreamOpened",
@@ -175,6 +180,7 @@ __all__ = [
     "TransferError",
     "Transmission",
     "TwinVerdict",
+    "UdpOptions",
     "UnsupportedError",
     "Update",
     "Updates",
@@ -200,6 +206,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "emu.udp_options": ("UdpOptions",),
     "experiments.analysis.formulas": ("FORMULAS",),
     "experiments.compare.comparison": ("Comparison",),
     "experiments.compare.twin.verdict": ("TwinVerdict",),
@@ -268,6 +275,7 @@ _HOMES = {
     "protocols.rng": ("Rng",),
     "protocols.roles": ("Role", "RoleContext"),
     "protocols.settings": ("Setting", "check", "setting"),
+    "protocols.snapshot": ("Measure", "Rates", "Snapshot"),
     "protocols.spec": ("ProtocolSpec",),
     "protocols.srm.config": ("SrmConfig",),
     "sim.host": ("SimHost",),

@@ -26,7 +26,7 @@ from protocols.connection import Connection, ConnectionPorts, Reason
 from protocols.events import Event
 from protocols.group import Group
 from protocols.rng import Rng
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 from protocols.storage import Record, StoragePorts
 
 __all__ = [

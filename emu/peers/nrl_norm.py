@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from emu.peers import nrl_modes, nrl_network
 from emu.peers.libnorm import FLUSHES, STREAM, NormEvent, content_of, load, name_of
 from protocols.errors import UnsupportedError, UsageError
 
@@ -71,6 +72,7 @@ class Peer:
             lib.NormSetMulticastLoopback(self.session, True)
             lib.NormSetRxPortReuse(self.session, True, None, None, 0)
         lib.NormSetTTL(self.session, options.ttl)
+        nrl_network.apply_options(lib, self.session, options)
         if options.tx_loss:
             lib.NormSetTxLoss(self.session, options.tx_loss)
         if options.rx_loss:
@@ -108,6 +110,8 @@ class _ObjectQueue:
         self._peer, self._options, self._folder = peer, options, folder
         self._pending = list(enumerate(options.sizes * options.count))
         self._kept: list[bytes] = []
+        self.handles: dict[int, int] = {}
+        """Objects by number."""
 
     @property
     def empty(self) -> bool:
@@ -118,23 +122,26 @@ class _ObjectQueue:
         """Enqueue objects until the library takes no more."""
         while self._pending:
             index, size = self._pending[0]
-            if not self._enqueue_object(index, size):
+            handle = self._enqueue_object(index, size)
+            if not handle:
                 return
+            self.handles[index] = handle
             del self._pending[0]
 
-    def _enqueue_object(self, index: int, size: int) -> bool:
+    def _enqueue_object(self, index: int, size: int) -> int:
+        """Return the library's handle; 0 if it takes no more."""
         lib, session, options = self._peer.lib, self._peer.session, self._options
         name = f"{options.prefix}{index}".encode()
         path = Path(self._folder, name.decode())
         if options.kind == "file" and path.exists():
-            return bool(lib.NormFileEnqueue(session, str(path).encode(), name, len(name)))
+            return lib.NormFileEnqueue(session, str(path).encode(), name, len(name)) or 0
         data = content(options.seed, index, size)
         _emit("TX_OBJECT", index=index, name=name.decode(), size=size, sha256=_sha(data))
         if options.kind == "file":
             path.write_bytes(data)
-            return bool(lib.NormFileEnqueue(session, str(path).encode(), name, len(name)))
+            return lib.NormFileEnqueue(session, str(path).encode(), name, len(name)) or 0
         self._kept.append(data)
-        return bool(lib.NormDataEnqueue(session, data, size, name, len(name)))
+        return lib.NormDataEnqueue(session, data, size, name, len(name)) or 0
 
 
 class _StreamQueue:
@@ -145,6 +152,7 @@ class _StreamQueue:
         self._data = content(options.seed, 0, options.sizes[0])
         self._at = 0
         self._is_flushed = False
+        self.handles: dict[int, int] = {}
         self._stream = peer.lib.NormStreamOpen(peer.session, options.stream_buffer, None, 0)
         if options.push:
             peer.lib.NormStreamSetPushEnable(self._stream, True)
@@ -189,6 +197,7 @@ def _tune_sender(peer: Peer, options: argparse.Namespace) -> None:
     ):
         if value is not None:
             function(session, value)
+    nrl_modes.apply_sender_modes(lib, session, options)
     if options.cc:
         lib.NormSetCongestionControl(session, True, True)
         lib.NormSetTxRateBounds(session, options.rate_min, options.rate_max)
@@ -209,13 +218,17 @@ def _send(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         objects = _StreamQueue(peer, options) if options.kind == "stream" else _ObjectQueue(peer, options, folder)
         objects.enqueue()
+        actions = nrl_modes.Actions(peer.lib, peer.session, options)
         for name, _ in peer.events():
             if name.startswith("TX_QUEUE") or not name:
                 objects.enqueue()
+            if actions.perform(objects.handles):
+                flushed = None
             if name == "TX_RATE_CHANGED":
                 _emit(name, rate=round(peer.lib.NormGetTxRate(peer.session)))
             if name == "TX_FLUSH_COMPLETED" and objects.empty:
                 flushed = time.monotonic() - began
+            if flushed is not None and actions.are_over:
                 break
         return peer.close(flushed is not None, seconds=flushed, cpu_tx=round(_cpu() - before, 4))
 
@@ -292,6 +305,7 @@ def _receive(options: argparse.Namespace) -> int:
     peer = Peer(options)
     with tempfile.TemporaryDirectory() as folder:
         peer.lib.NormSetCacheDirectory(peer.instance, f"{folder}/".encode())
+        nrl_modes.apply_receiver_modes(peer.lib, peer.session, options)
         if not peer.lib.NormStartReceiver(peer.session, options.buffer):
             raise UsageError("libnorm can't start a receiver")
         peer.lib.NormSetRxSocketBuffer(peer.session, options.sockbuf)
@@ -338,6 +352,7 @@ def _parser() -> argparse.ArgumentParser:
         add("--timeout", type=float, default=60.0)
         add("--buffer", type=_number, default=64 << 20)
         add("--sockbuf", type=_number, default=16 << 20)
+        nrl_network.add_options(add)
         (_sender_options if role == "send" else _receiver_options)(add)
     return parser
 
@@ -368,12 +383,14 @@ def _sender_options(add: Any) -> None:
     add("--rate-min", type=float, default=-1.0, help="lowest rate with congestion control; negative: the library's own")
     add("--rate-max", type=float, default=-1.0, help="highest rate with congestion control; negative: none")
     add("--start-delay", type=float, default=0.0)
+    nrl_modes.sender_options(add)
 
 
 def _receiver_options(add: Any) -> None:
     add("--expect", type=int, default=0, help="end after this many objects")
     add("--linger", type=float, default=0.5, help="seconds to stay after the last object")
     add("--no-hash", action="store_true")
+    nrl_modes.receiver_options(add)
     add("--tail", type=_number, default=0, help="bytes at the end of a stream whose hash is printed, too")
 
 

@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from experiments.commands.network_options import Df, Group, Iface, Loopback, Tos, Ttl, TxPort, transmitting
 from experiments.commands.options import (
     Brief,
     Congestion,
     FairTo,
-    Group,
-    Iface,
     Json,
     KeyFile,
     Metrics,
@@ -79,7 +78,11 @@ def send(
     backoff: Annotated[int, typer.Option(help="Back-off factor K of the receivers.", metavar="K")] = 4,
     gsize: Annotated[int, typer.Option(help="Estimate of the group size.", metavar="N")] = 1000,
     robust: Annotated[int, typer.Option(help="Robust factor: repetitions of the final FLUSH.", metavar="N")] = 20,
-    ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    df: Df = None,
+    loopback: Loopback = True,
+    tx_port: TxPort = 0,
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
@@ -124,7 +127,8 @@ def send(
         key_file=str(key_file or ""),
     )
     View.of(brief=brief, as_json=as_json)
-    place = membership(config, group, iface, node, ttl=ttl, derive=int)
+    network = transmitting(ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
+    place = membership(config, group, iface, node, receives=False, network=network, derive=int)
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
     if watch is not None:
@@ -183,7 +187,8 @@ class _Sending:
         """Send and hash the files; each that fails is noted, and the others are sent."""
         async with self.session as session:
             for source in self.sources:
-                self.sent.append(session.submit(Content(source, os.fsencode(source.path.name)), str(source.path)))
+                content = Content(source, os.fsencode(source.path.name))
+                self.sent.append(session.submit(content, str(source.path), source.close))
             told = self.wanted.told(self.runner, session.host, session.measures, as_json=self.says.as_json)
             with told as self.says.statistics, suppress(TransferError):
                 self.digests = [hasher.hash(source.open) for source in self.sources]

@@ -15,7 +15,7 @@ from experiments.running.live_statistics import WantedStatistics
 from experiments.session.connection import DistributorConnection
 from experiments.session.deliveries import DeliveryOverflowed, Incoming
 from protocols.distributor.events import ConnectionNagging, PublisherGone, PublisherHeard, QueueOverflowed, SegmentsLost
-from protocols.distributor.statistics import MEASURES
+from protocols.distributor.snapshot import MEASURES
 from protocols.events import Event
 from topologies.units import format_duration
 

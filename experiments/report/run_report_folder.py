@@ -136,7 +136,8 @@ def open_run(folder: Path) -> RunFolder:
     scenario = _read(folder / "scenario.json")
     try:
         rows = tuple(Row(**row) for row in plain.pop("receivers"))
-        values = {item.name: plain[item.name] for item in fields(Result) if item.name not in ("receivers", "messages")}
+        optional = ("receivers", "messages", "statistics")
+        values = {item.name: plain[item.name] for item in fields(Result) if item.name not in optional}
         result = Result(**values, receivers=rows, messages=plain.get("messages"), statistics=plain.get("statistics"))
         float(result.metrics["duration"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -11,6 +11,7 @@ from ipaddress import IPv4Address
 from types import TracebackType
 from typing import Any, cast
 
+from emu.addresses import ip_of
 from emu.host import UdpHost
 from experiments.session.deliveries import Incoming, Update
 from experiments.session.guarded_loop import GuardedLoop
@@ -87,7 +88,11 @@ class DistributorConnection:
         self._loop = GuardedLoop(asyncio.get_running_loop(), self._fail)
         rng = Rng(secrets.randbits(64))
         codec = place.protocol.codec()
-        self.host = UdpHost(self._loop, codec, interface=place.iface, port=place.port, ttl=place.ttl, rng=rng)
+        where = place.place(receives=True)
+        if where.is_unicast or ip_of(where.address).version != 4:
+            allowed = "a multicast address (224.0.0.0 to 239.255.255.255) and a port"
+            raise UsageError(f"group: value {place.group!r} is not allowed; {allowed}")
+        self.host = UdpHost(self._loop, codec, interface=where.address, port=where.port, options=where.options, rng=rng)
         try:
             self._lock = _take_id(self.host.address)
         except BaseException:
@@ -140,10 +145,14 @@ class DistributorConnection:
             self._publish(subject, contents if len(contents) <= AT_ONCE else contents[start : start + AT_ONCE])
 
     def _publish(self, subject: str, contents: Sequence[bytes]) -> None:
-        self._is_idle = False
+        was_idle, self._is_idle = self._is_idle, False
         self._is_blocked = False
-        # The event that ends the blockade may come before the result.
-        blocked = self.host.call(self.node.publish_many, subject, contents)
+        try:
+            blocked = self.host.call(self.node.publish_many, subject, contents)
+        except UsageError:
+            self._is_idle = was_idle
+            raise
+        # The event that ends the blockade may have come before the result.
         publisher = self.node.publisher
         self._is_blocked = blocked and publisher is not None and publisher.is_blocked
 

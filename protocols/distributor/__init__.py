@@ -3,7 +3,7 @@
 from protocols.distributor.config import DistributorConfig
 from protocols.distributor.messages import Configuration, Heartbeat
 from protocols.distributor.roles import MessagePublisher, MessageSubscriber
-from protocols.distributor.statistics import MEASURES
+from protocols.distributor.snapshot import MEASURES
 from protocols.distributor.subjects import matches
 from protocols.distributor.wire import DistributorCodec
 from protocols.messaging import Guarantees, Subscription

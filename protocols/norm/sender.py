@@ -13,16 +13,16 @@ from protocols.norm.config import NormConfig
 from protocols.norm.congestion.controller import CongestionControl
 from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.limits import RepairLimit
-from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, DataRun, Nack, NormMessage, Request, Squelch
+from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, Command, Data, DataRun, Info, Nack, NormMessage, Request, Squelch
+from protocols.norm.object_control import ObjectControl
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.sender_content import SenderContent
-from protocols.norm.statistics import object_sent
+from protocols.norm.snapshot import control, object_sent
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream
 from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
 from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["NormSender"]
 
@@ -38,10 +38,10 @@ LATEST_CLOCK: Final = 1 << 50
 """Microseconds that a random clock may be ahead at time 0; its seconds have 32 bits on the wire."""
 
 
-class NormSender(SenderContent):
+class NormSender(ObjectControl):
     """Sends objects to a group. `node` is its 32-bit id, `instance` changes with every restart.
 
-    The methods `_catch_up`, `_invalidate` and `_settle_feedback` are hooks for subclasses, and those of `SenderContent`.
+    The methods `_catch_up`, `_invalidate` and `_settle_feedback` are hooks for subclasses, and those of its base classes.
     """
 
     __slots__ = (
@@ -109,7 +109,7 @@ class NormSender(SenderContent):
         self._schedule()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Process feedback for this sender and instance; a sender ignores everything else."""
+        """Process feedback for this sender and instance; report another sender with its node id; ignore everything else."""
         if isinstance(message, (Nack, Ack)):
             origin = self._factory.origin
             if message.sender_id != origin.source_id or message.instance_id != origin.instance_id:
@@ -123,6 +123,8 @@ class NormSender(SenderContent):
             else:
                 self._acks_received += 1
             self._settle_feedback()
+        elif isinstance(message, (Data, Info, Command)) and message.origin.source_id == self._factory.origin.source_id:
+            self._clash(source)
 
     def wake(self, now: float) -> None:
         """Send all that is due."""
@@ -147,7 +149,8 @@ class NormSender(SenderContent):
 
     def send_runs(self, most: int) -> None:
         """Send up to `most` source symbols of a block as one run."""
-        self._most = most
+        # The messages of a run carry their object's FTI.
+        self._most = most if self._config.fti == "always" else 1
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
@@ -176,7 +179,7 @@ class NormSender(SenderContent):
             **self.counts(),
             "parity_sent": self._parity_sent,
             "bytes_sent": window.octets_gone + sum([item.octets_sent for item in items]),
-            "rate": self._config.rate,
+            "rate": self._rate,
             "grtt": self._grtt.advertised,
             "grtt_measured": self._grtt.measured,
         }
@@ -184,8 +187,9 @@ class NormSender(SenderContent):
         activity = "repairing" if self._repairs else "sending" if self._unsent else flushing
         objects = [object_sent(item, item.object_id in self._streams) for item in items]
         waiting = Snapshot("queue", "objects", {"held": len(window.backlog)})
+        controls = () if self.congestion is None else (control(self.congestion.state),)
         states = {"role": "sender", "activity": activity}
-        return Snapshot("session", self._group.name, values, states, (*objects, waiting, *buffers(self.held())))
+        return Snapshot("session", self._group.name, values, states, (*controls, *objects, waiting, *buffers(self.held())))
 
     @property
     def grtt(self) -> float:

@@ -16,7 +16,7 @@ from protocols.norm.messages import Origin
 from protocols.norm.quantise import gsize_code
 from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.tx_stream import TxStream, check_stream
-from protocols.norm.window import IDS, Window
+from protocols.norm.window import IDS, Window, without
 from protocols.serial import before
 from protocols.stream import Flush, StreamSettings, StreamVacant
 
@@ -84,6 +84,8 @@ class SenderContent(Sender):
     def open_stream(self, settings: StreamSettings, now: float) -> int:
         """Begin a stream. UsageError when NORM can't carry it."""
         check_stream(settings, self._config)
+        if self._config.fti != "always":
+            raise UsageError(f"a stream can't be sent with fti {self._config.fti}; its messages describe it themselves")
         item = TxStream(self._next_id, settings, self._config, self._factory.origin.source_id)
         self._streams[item.object_id] = item
         return self._queue(item, now)
@@ -127,9 +129,13 @@ class SenderContent(Sender):
     def _continue(self, item: TxStream) -> None:
         """Send what a stream has to send."""
         if item.unsent and item.object_id in self._window.objects and item not in self._unsent:
-            later = [place for place, other in enumerate(self._unsent) if before(item.object_id, other.object_id)]
-            self._unsent.insert(later[0] if later else len(self._unsent), item)
+            self._insert_unsent(item)
         self._schedule()
+
+    def _insert_unsent(self, item: TxObject) -> None:
+        """Have an object of the window sent, in the order of ids."""
+        later = [place for place, other in enumerate(self._unsent) if before(item.object_id, other.object_id)]
+        self._unsent.insert(later[0] if later else len(self._unsent), item)
 
     def _offer_room(self, now: float) -> bool:
         """Tell applications that wait for room in a stream that there is some, or end it; return whether one has ended."""
@@ -183,7 +189,7 @@ class SenderContent(Sender):
         self._failed = True
         self._window.drop(item.object_id)
         self._streams.pop(item.object_id, None)
-        self._unsent = deque(other for other in self._unsent if other is not item)
+        self._unsent = without(self._unsent, item)
         self._repairs = [other for other in self._repairs if other is not item]
 
     def _has_end(self) -> bool:

@@ -2,7 +2,7 @@
 
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.rx_stream import RxStream
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 from protocols.stream import StreamAcceptor
 
 __all__ = ["NormStreamReceiver"]
@@ -11,7 +11,7 @@ __all__ = ["NormStreamReceiver"]
 class NormStreamReceiver(NormReceiver):
     """A `NormReceiver` that receives streams, too, if the application accepts them (`protocols.stream.StreamReceiver`).
 
-    It also tells its statistics (protocols/statistics.py).
+    It also tells its statistics (protocols/snapshot.py).
     """
 
     __slots__ = ()

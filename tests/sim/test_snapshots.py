@@ -53,6 +53,7 @@ def look(network: Network) -> dict[str, Any]:
         ("norm", {"grtt": 0.02}),
         ("norm", {"grtt": 0.05, "parity": 0, "auto_parity": 0}),
         ("norm", {"grtt": 0.02, "auto_parity": 2}),
+        ("norm", {"grtt": 0.02, "congestion": "norm", "probing": "active"}),
         ("a", {}),
         ("n1", {}),
         ("n2", {}),
@@ -115,3 +116,20 @@ def test_what_is_told_adds_up() -> None:
     assert 0 < sender.values["parity_sent"] <= sender.values["repairs_sent"]
     assert all(each.values["parity_used"] <= sender.values["parity_sent"] for each in receivers)
     assert sum(each.values["parity_used"] for each in receivers) > 0
+
+
+def test_a_sender_with_congestion_control_tells_who_limits_it() -> None:
+    trunk = {"rate": "2Mbit", "queue": 20, "delay": "10ms"}
+    parameters = {"grtt": 0.05, "congestion": "norm", "probing": "active"}
+    made = session("auto", "norm", parameters, {"receivers": 3, "trunk": trunk}, [3_000_000], 4)
+    made.network.run(6.0)
+    sender, *receivers = (made.network.host(name).snapshot().parts[0] for name in made.network.topology.hosts)
+    (control,) = sender.only("congestion")
+    assert control.states["phase"] == "steady"
+    assert control.values["rate"] == sender.values["rate"]
+    (limiting,) = [each for each in control.parts if each.states["role"] == "CLR"]
+    fed_back = [receiver.only("sender")[0].only("congestion")[0] for receiver in receivers]
+    assert [each.states["role"] for each in fed_back].count("CLR") == 1
+    assert 0.03 < limiting.values["rtt"] < 0.3
+    assert limiting.values["loss_event_rate"] > 0
+    assert all(100_000 < each.values["receive_rate"] < 260_000 for each in fed_back)

@@ -16,7 +16,7 @@ from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.sender import NormSender
 from protocols.norm.tx_object import TxObject
 from protocols.norm.wire.sizes import size_of
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.stream import StreamSettings
 
 __all__ = ["FastNormSender"]
@@ -49,6 +49,12 @@ class FastNormSender(NormSender, FastMachine):
         self._invalidate()
         self._linked.links, self._linked.position = False, None
         return super().open_stream(settings, now)
+
+    def requeue(self, object_id: int, now: float) -> bool:
+        """Send an object once more; from now on messages are not linked, since they do not follow each other in one order."""
+        self._invalidate()
+        self._linked.links, self._linked.position = False, None
+        return super().requeue(object_id, now)
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""

@@ -16,7 +16,7 @@ from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Nack
 from protocols.norm.stream_reception import StreamSenderState
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from protocols.norm.fast.receiver import FastNormReceiver
