@@ -76,6 +76,11 @@ class NormReceiver(ReceiverControl):
             sender.abandon(object_id, reason)
             self.settle(sender)
 
+    def leave(self, now: float) -> None:
+        """Tell the senders whose rate this receiver limits that it leaves (RFC 5740 5.5.2)."""
+        for sender in self.senders():
+            sender.leave(now)
+
     def counts(self) -> dict[str, int]:
         """Return the counters of messages received and sent."""
         senders, session = self.senders(), self.session

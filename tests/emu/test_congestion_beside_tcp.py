@@ -41,7 +41,7 @@ def _run(control: str) -> tuple[float, float]:
 
 def _norm_goodput(rows: list[dict[str, Any]]) -> float:
     states = [row for row in rows if row["event"] == "CONGESTION"]
-    return 8 * mean(row["receive_rate"] for row in states if WARM < row["t"] - states[0]["t"] < SECONDS - 1)
+    return 8.0 * mean(float(row["receive_rate"]) for row in states if WARM < row["t"] - states[0]["t"] < SECONDS - 1)
 
 
 def _tcp_goodput(rows: list[dict[str, Any]]) -> float:

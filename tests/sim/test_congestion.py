@@ -20,6 +20,7 @@ from protocols.tcp import TcpOptions
 from sim.network import Network
 from tests.sim.runs import Session
 from topologies.generators import Dumbbell, Star
+from topologies.inline import Inline
 
 NORM = protocol("norm")
 
@@ -234,3 +235,28 @@ def test_marks_of_queues_limit_the_rate_without_losses(queue: str) -> None:
         lost[kind] = receiver.counts()["data_lost"], flows.state.clr_rtt
     assert lost["ecn"][0] == 0
     assert lost["ecn"][1] < lost["norm"][1], "without marks the queue is full"
+
+
+def test_a_limiting_receiver_that_leaves_says_so_and_the_rate_rises() -> None:
+    link = {"rate": "10Mbit", "delay": "10ms", "queue": 50}
+    nodes = {"sender": {}, "s1": {"kind": "switch"}, "r1": {}, "r2": {}}
+    links = [{"ends": ["sender", "s1"], **link}, {"ends": ["s1", "r1"], **link}]
+    links.append({"ends": ["s1", "r2"], **link, "down": {"loss": "5%"}})
+    topology = Inline.model_validate({"kind": "graph", "nodes": nodes, "links": links}).build()
+    session = Session(topology, NORM, NORM.config(congestion="norm", grtt=0.05, parity=0, gsize=10), engine="fast")
+    session.send(20_000_000)
+    network, sender = session.network, session.sender
+    assert isinstance(sender, NormSender)
+    control = sender.congestion
+    assert control is not None
+    network.run(10.0)
+    lossy, before = network.host("r2"), control.state
+    receiver = lossy.machine
+    assert isinstance(receiver, NormReceiver)
+    assert before.clr == receiver.session.node
+    lossy.call(receiver.leave)
+    lossy.stop()
+    network.run(10.2)
+    assert control.state.clr not in (None, before.clr)
+    network.run(20.0)
+    assert control.state.rate > 3 * before.rate

@@ -56,6 +56,7 @@ class ReceiverCongestion:
         "_history",
         "_hold",
         "_is_confirmed",
+        "_is_leaving",
         "_is_marked",
         "_node",
         "_receive_rate",
@@ -83,7 +84,7 @@ class ReceiverCongestion:
         self._flags = 0
         """FLAG_CLR and FLAG_PLR, as the sender has told last."""
         self._rtt = 0.0
-        self._is_confirmed = False
+        self._is_confirmed = self._is_leaving = False
         self._send_rate = 0.0
         self._sequence = 0
         """The cc_sequence of the next feedback."""
@@ -154,12 +155,21 @@ class ReceiverCongestion:
 
     # -- feedback --------------------------------------------------------------------------------------------------
 
-    def feedback(self, sender: SenderProfile, now: float, is_leaving: bool = False) -> CcFeedback:
+    @property
+    def is_listed(self) -> bool:
+        """Whether the sender has told this receiver its round-trip time, and so may know of it."""
+        return self._is_confirmed
+
+    def leave(self) -> None:
+        """Say from now on that the receiver leaves."""
+        self._is_leaving = True
+
+    def feedback(self, sender: SenderProfile, now: float) -> CcFeedback:
         """Return what an ACK or NACK tells; a pending answer is no longer needed then."""
         self.due = inf
         self._hold = now + sender.grtt * sender.backoff
         rate, flags = self._rate(sender)
-        flags |= self._flags | (FLAG_RTT if self._is_confirmed else 0) | (FLAG_LEAVE if is_leaving else 0)
+        flags |= self._flags | (FLAG_RTT if self._is_confirmed else 0) | (FLAG_LEAVE if self._is_leaving else 0)
         high, low = split_loss(self._history.loss)
         return CcFeedback(self._sequence, flags, rtt_code(self._round_trip(sender)), high, rate_code(rate), low)
 

@@ -185,4 +185,7 @@ def test_marks_count_with_the_setting_for_them_only() -> None:
 
 def test_one_that_leaves_says_so() -> None:
     scene = Scene()
-    assert scene.receiver.feedback(SENDER, scene.now, is_leaving=True).flags & FLAG_LEAVE
+    scene.probe(rtt=0.1)
+    assert scene.receiver.is_listed
+    scene.receiver.leave()
+    assert scene.told().flags & FLAG_LEAVE
