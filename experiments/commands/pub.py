@@ -15,7 +15,7 @@ from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader
 from experiments.session.boundaries import MessageCutter
 from experiments.session.connection import DistributorConnection
-from protocols.distributor.statistics import MEASURES
+from protocols.distributor.measures import MEASURES
 from protocols.errors import ConfigError, TransferError, UsageError
 from topologies.units import format_duration, parse_duration, parse_size
 

@@ -13,9 +13,9 @@ from experiments.output.safe_text import printable
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.session.connection import DistributorConnection
-from experiments.session.deliveries import DeliveryOverflowed, Incoming
+from experiments.session.deliveries import DeliveryOverflowed, UpdateStream
 from protocols.distributor.events import ConnectionNagging, PublisherGone, PublisherHeard, QueueOverflowed, SegmentsLost
-from protocols.distributor.statistics import MEASURES
+from protocols.distributor.measures import MEASURES
 from protocols.events import Event
 from topologies.units import format_duration
 
@@ -99,7 +99,7 @@ class _Receiving:
         except* OSError as errors:
             self.failure = f"standard output: {errors.exceptions[0]}"
 
-    async def _updates(self, incoming: Incoming) -> None:
+    async def _updates(self, incoming: UpdateStream) -> None:
         while (updates := await incoming.together()) is not None:
             for content in updates.contents:
                 if self._count is not None and self.received >= self._count:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from emu.host import UdpHost
-from experiments.session.deliveries import Incoming, Update
+from experiments.session.deliveries import Update, UpdateStream
 from experiments.session.guarded_loop import GuardedLoop
 from experiments.session.membership import Membership
 from experiments.session.waiting import Changes
@@ -63,7 +63,7 @@ class DistributorConnection:
         self._place = place
         self._application = application
         self._most = most
-        self._subscriptions: dict[int, Incoming] = {}
+        self._subscriptions: dict[int, UpdateStream] = {}
         self._numbers = 0
         self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self._changes = Changes()
@@ -164,7 +164,7 @@ class DistributorConnection:
 
     def subscribe(
         self, pattern: str, callback: Callable[[Update], object] | None = None, value: Any = None, most: int | None = None
-    ) -> Incoming:
+    ) -> UpdateStream:
         """Subscribe to the subjects that match a pattern.
 
         The result is an asynchronous iterator of updates, or with a `callback` each update goes to it. `value` comes with every
@@ -173,7 +173,7 @@ class DistributorConnection:
         self._check()
         number = self._numbers
         limit = self._most if most is None else most
-        incoming = Incoming(number, pattern, value, callback, limit, self._tell, self._unsubscribe)
+        incoming = UpdateStream(number, pattern, value, callback, limit, self._tell, self._unsubscribe)
         self._subscriptions[number] = incoming
         try:
             self.host.call(self.node.subscribe, Subscription(number, pattern))
@@ -183,7 +183,7 @@ class DistributorConnection:
         self._numbers += 1
         return incoming
 
-    def _unsubscribe(self, incoming: Incoming) -> None:
+    def _unsubscribe(self, incoming: UpdateStream) -> None:
         self._check()
         self.host.call(self.node.unsubscribe, incoming.number)
         del self._subscriptions[incoming.number]

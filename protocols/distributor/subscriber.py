@@ -15,7 +15,7 @@ from protocols.distributor.events import (
 from protocols.distributor.identity import Identity
 from protocols.distributor.messages import Configuration, Heartbeat, Nak, Request, Segment, Source, SubjectUpdates
 from protocols.distributor.nagging import NaggingMonitor
-from protocols.distributor.reception import Budget, Reception
+from protocols.distributor.publisher_state import Budget, PublisherState
 from protocols.distributor.serial import on_wire
 from protocols.distributor.subjects import SubjectTrie
 from protocols.distributor.wire import size_of
@@ -70,9 +70,9 @@ class DistributorSubscriber(Machine):
         self._group = group
         self._trie: SubjectTrie[int] = SubjectTrie()
         self._subscriptions: dict[int, Subscription] = {}
-        self._receptions: dict[Key, Reception] = {}
+        self._receptions: dict[Key, PublisherState] = {}
         # Those of which something is missing.
-        self._asking: dict[Key, Reception] = {}
+        self._asking: dict[Key, PublisherState] = {}
         self._budget = Budget(config.receive_queue)
         self._monitor = NaggingMonitor(config.nagging_window, config.nagging_check, config.nagging_max)
         self._since = 0
@@ -148,7 +148,7 @@ class DistributorSubscriber(Machine):
             self._overhear(message, now)
         self._set_deadline()
 
-    def _hear(self, source: Source, now: float) -> Reception | None:
+    def _hear(self, source: Source, now: float) -> PublisherState | None:
         """Return what is known of a publisher, which may be new; None if there are too many."""
         reception = self._receptions.get(source.key)
         if reception is None:
@@ -157,7 +157,7 @@ class DistributorSubscriber(Machine):
             self._end_before(source)
             began_after = on_wire(source.start - self._since) >= 0
             rng = self.ports.rng
-            reception = Reception(source, began_after, self._config, rng, self._budget, self._deliver, self._lose)
+            reception = PublisherState(source, began_after, self._config, rng, self._budget, self._deliver, self._lose)
             self._receptions[source.key] = reception
             self._counts["publishers_heard"] += 1
             self._check_at = min(self._check_at, now + self._patience(reception))
@@ -186,7 +186,7 @@ class DistributorSubscriber(Machine):
         if is_news:
             self.ports.notify(PublisherHeard(reception.source, message.application))
 
-    def _is_synchronised(self, reception: Reception, message: Segment | Heartbeat) -> bool:
+    def _is_synchronised(self, reception: PublisherState, message: Segment | Heartbeat) -> bool:
         """Return whether it is known which segment comes next; find it out by a message if it can be.
 
         Subscriptions are in effect from then on, unless the publisher is received from its first segment.
@@ -200,7 +200,7 @@ class DistributorSubscriber(Machine):
                 self.ports.notify(Subscribed(number))
         return True
 
-    def _take(self, reception: Reception, message: Segment | Heartbeat, now: float) -> None:
+    def _take(self, reception: PublisherState, message: Segment | Heartbeat, now: float) -> None:
         if isinstance(message, Heartbeat):
             reception.hear_last(message, now)
         elif not reception.receive(message, now) and not self._has_overflowed:
@@ -226,7 +226,7 @@ class DistributorSubscriber(Machine):
 
     # Requests
 
-    def _note_requests(self, reception: Reception) -> None:
+    def _note_requests(self, reception: PublisherState) -> None:
         """Keep apart the publishers of which something is missing."""
         if reception.requests:
             self._asking[reception.source.key] = reception
@@ -243,7 +243,7 @@ class DistributorSubscriber(Machine):
                 if self.ports.trace is not None and reception.requests.suppressed > before:
                     self.ports.trace("request suppressed", {"by": message.brief, "of": source.sender_id})
 
-    def _request(self, reception: Reception, low: int, high: int) -> None:
+    def _request(self, reception: PublisherState, low: int, high: int) -> None:
         """Request a range of segments."""
         who, target = self._identity, reception.source
         names = (who.host_name, who.name)
@@ -270,7 +270,7 @@ class DistributorSubscriber(Machine):
                 self._give_up(requests)
         self._set_deadline()
 
-    def _patience(self, reception: Reception) -> float:
+    def _patience(self, reception: PublisherState) -> float:
         """Return for how many seconds a publisher may be silent."""
         return (self._config.heartbeats_lost + 1) * reception.interval
 
@@ -284,7 +284,7 @@ class DistributorSubscriber(Machine):
         times = [known.heard_at + self._patience(known) for known in self._receptions.values()]
         self._check_at = min(times, default=inf)
 
-    def _forget(self, reception: Reception) -> None:
+    def _forget(self, reception: PublisherState) -> None:
         del self._receptions[reception.source.key]
         self._asking.pop(reception.source.key, None)
         for name, count in reception.counts().items():
