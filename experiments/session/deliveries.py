@@ -84,6 +84,11 @@ class UpdateStream:
 
     # From the connection
 
+    @property
+    def waiting(self) -> int:
+        """Updates that wait for the program."""
+        return self._size
+
     def deliver(self, subject: str, source: Source, contents: Sequence[bytes], now: float) -> None:
         """Take updates of one subject."""
         if self._callback is not None:

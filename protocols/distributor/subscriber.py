@@ -26,12 +26,16 @@ from protocols.statistics import Snapshot, buffers
 
 __all__ = ["DistributorSubscriber"]
 
+MOST_HOSTS = 64
+"""Addresses of publishers that are remembered because they were requested to retransmit."""
 MOST_PUBLISHERS = 4096
 """Publishers that are followed at the same time."""
 COUNTERS = (
     "messages_received",
     "messages_unmatched",
+    "bytes_received",
     "requests_sent",
+    "requests_heard",
     "segments_lost",
     "publishers_heard",
     "publishers_gone",
@@ -61,6 +65,7 @@ class DistributorSubscriber(Machine):
         "_subscriptions",
         "_trie",
         "_window_at",
+        "asked",
     )
 
     def __init__(self, ports: Ports, config: DistributorConfig, identity: Identity, group: Group) -> None:
@@ -79,6 +84,8 @@ class DistributorSubscriber(Machine):
         self._check_at = self._window_at = inf
         self._is_nagging = self._has_overflowed = False
         self._counts = dict.fromkeys(COUNTERS, 0)
+        self.asked: dict[int, None] = {}
+        """Addresses of publishers that were requested to retransmit, the first `MOST_HOSTS`."""
         # What was counted for publishers that are gone.
         self._gone: dict[str, int] = {}
 
@@ -135,6 +142,7 @@ class DistributorSubscriber(Machine):
             return
         if isinstance(message, (Segment, Heartbeat)):
             reception = self._hear(message.source, now)
+            self._counts["bytes_received"] += size_of(message)
             if reception is not None and self._is_synchronised(reception, message):
                 self._take(reception, message, now)
         elif isinstance(message, Configuration):
@@ -235,6 +243,7 @@ class DistributorSubscriber(Machine):
 
     def _overhear(self, message: Request, now: float) -> None:
         """Let a request of another subscriber stand for own ones."""
+        self._counts["requests_heard"] += 1
         for reception in self._asking.values():
             source = reception.source
             if (source.sender_id, source.start) == (message.target_id, message.target_start):
@@ -251,6 +260,8 @@ class DistributorSubscriber(Machine):
         request = Request(self._source, who.host, target.sender_id, target.start, first, last, *names)
         self.ports.send(Packet(request, size_of(request), self._group))
         self._counts["requests_sent"] += 1
+        if len(self.asked) < MOST_HOSTS:
+            self.asked[target.host] = None
         self._monitor.count()
 
     # Time
