@@ -22,7 +22,10 @@ from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.peers.nrl_norm import content
 from protocols.events import FlushCompleted, ObjectOpened, ObjectReceived
-from protocols.machine import Content, Event, Group, Offer, Sink
+from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
+from protocols.norm import NormReceiver, NormSender
+from protocols.norm.congestion.controller import CongestionControl
+from protocols.norm.congestion.states import FeedbackState
 from protocols.registry import protocol
 from protocols.rng import Rng
 from protocols.stream import FLUSHES, StreamReceiver, StreamSettings, StreamSink
@@ -77,6 +80,18 @@ def _congestion(options: argparse.Namespace) -> dict[str, Any]:
     return {"congestion": options.congestion, "rate_min": options.rate_min / 8, "rate_max": options.rate_max / 8}
 
 
+def _control(sender: Sender) -> CongestionControl:
+    assert isinstance(sender, NormSender)
+    assert sender.congestion is not None
+    return sender.congestion
+
+
+def _feedback(receiver: Machine) -> FeedbackState | None:
+    """Return what the receiver knows of the first sender."""
+    assert isinstance(receiver, NormReceiver)
+    return next((sender.feedback_state() for sender in receiver.senders()), None)
+
+
 def _report(host: UdpHost, interval: float, state: Callable[[], Any]) -> None:
     """Print the state of congestion control at intervals of so many seconds; None: there is none yet."""
 
@@ -124,7 +139,7 @@ def _send(options: argparse.Namespace) -> int:
     before = time.process_time()
     host.run(sender, on_event)
     if options.congestion != "none":
-        _report(host, options.report, lambda: sender.congestion.state)
+        _report(host, options.report, lambda: _control(sender).state)
     if options.kind == "stream":
         streams.append(_StreamSource(host, sender, contents[0], options))
     for index, data in enumerate(contents if not streams else []):
@@ -241,7 +256,7 @@ def _receive(options: argparse.Namespace) -> int:
     receiver.accept_streams(log.accept_stream)
     host.run(receiver, log.on_event, log.accept)
     if options.congestion != "none":
-        _report(host, options.report, lambda: next((sender.feedback_state() for sender in receiver.senders()), None))
+        _report(host, options.report, lambda: _feedback(receiver))
     _emit("START", role="recv")
     loop.run(options.timeout)
     used, octets = time.process_time() - log.before, sum(sink.size for *_, sink in log.received)

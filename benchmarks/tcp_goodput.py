@@ -12,7 +12,9 @@ import json
 import sys
 from collections.abc import Iterator
 from itertools import product
+from math import hypot, sqrt
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any, ClassVar, NamedTuple
 
 from emu.launch import emulate
@@ -23,6 +25,7 @@ from protocols.errors import UnsupportedError, WireError
 from protocols.events import Event
 from protocols.hosting import PortsHost
 from protocols.machine import Address, Machine, Message, Packet, Ports
+from protocols.tcp.congestion import CONTROLS
 from protocols.tcp.options import TcpOptions
 from sim.network import Network
 from topologies.inline import Inline
@@ -38,14 +41,21 @@ _TITLE = "## TCP"
 _TEXT = """\
 `python -m benchmarks.tcp_goodput --write docs/fidelity.md` measures the goodput (Mbit/s) of flows of the simulator's TCP and
 of the kernel's over a link of this rate and delay, with a queue of 200 packets and buffers of 4 MB. Segments are lost at
-random, but not the same ones in both worlds. Without loss a difference of 10 % is allowed, with loss 20 %.
+random, but not the same ones in both worlds, so runs with loss are repeated with other seeds; +- is the standard error of the
+difference. Without loss a difference of 10 % is allowed, with loss 20 %.
 
-The kernel is slower where the round trip is short and losses leave small windows (100 Mbit/s, 2 ms, 1 %). It has no time-outs
-there, but losses are only some 50 ms apart. The link in user space makes the round trip of 4.1 ms one of 4.4 ms,
-and the kernel acknowledges 2.5 segments at once where the simulator acknowledges 2. The kernel's CUBIC besides computes its
-Reno-friendly window only every 31 ms as long as its window is the same (HZ / 32 in tcp_cubic.c), and grows by 0.53
-segments per round trip for ever, where RFC 9438 takes 1 after the window of the last loss is reached.
+`reno` and `cubic` are those of RFC 5681 and RFC 9438, `reno-linux` and `cubic-linux` what the kernel makes of them. They
+differ where losses are but a few short round trips apart (100 Mbit/s, 2 ms, 1 %: 100 segments, 8 round trips, 40 ms). The
+kernel computes the growth of CUBIC again when the window has changed or after 28 ms (HZ / 32), so behind each loss the window
+stands still for several round trips; and its estimate of Reno's window grows by 0.53 segments per round trip for ever, where
+RFC 9438 takes 1 after the window of the last loss is reached. Its Reno halves whole segments, and forgets with a loss the
+segments that were acknowledged since the window grew. What is left is the round trip: 4.8 to 4.9 ms in Mininet and 4.6 to 4.7
+in the simulator, since the process that reads the connection does so 0.1 to 0.2 ms late and the kernel acknowledges then. It is
+longer where the machine is busy with other work, as it was here.
 """
+LATE, ATTEMPTS = 0.005, 3
+"""Seconds by which a link may be late in a run that counts, and runs until the least late one counts: a stop of 40 ms fills a
+queue of 200 packets."""
 ALLOWED = {0.0: 0.10, 0.01: 0.20}
 """Difference allowed by loss rate."""
 
@@ -57,6 +67,16 @@ class Case(NamedTuple):
     rate: float
     delay: float
     loss: float
+
+    @property
+    def runs(self) -> int:
+        """Number of runs, each with a seed of its own: several where chance decides."""
+        return 4 if self.loss else 1
+
+    @property
+    def kernel(self) -> "Case":
+        """The case that the kernel knows."""
+        return self._replace(control=TcpOptions(self.control).kernel_control)
 
     @property
     def flows(self) -> int:
@@ -177,7 +197,15 @@ def simulated(case: Case, seed: int) -> float:
 
 
 def emulated(case: Case, seed: int) -> float:
-    """Return the goodput in Mininet in Mbit/s."""
+    """Return the goodput in Mininet in Mbit/s, of the first run whose links were never late, or of the one that was least."""
+    found: list[tuple[float, float]] = []
+    while len(found) < ATTEMPTS and not any(late <= LATE for late, _ in found):
+        found.append(_emulated(case, seed))
+    return min(found)[1]
+
+
+def _emulated(case: Case, seed: int) -> tuple[float, float]:
+    """Return by how many seconds a link was late at most, and the goodput."""
     run = emulate(
         _topology(case),
         _programs(case),
@@ -191,22 +219,33 @@ def emulated(case: Case, seed: int) -> float:
     errors = [node.error for node in run.nodes.values() if node.error is not None]
     if errors:
         raise UnsupportedError(errors[0])
-    return _goodput(case, {name: node.result for name, node in run.nodes.items()})
+    return run.health["lateness"]["max"], _goodput(case, {name: node.result for name, node in run.nodes.items()})
 
 
 def measure(cases: Iterator[Case]) -> Iterator[dict[str, Any]]:
     """Yield a row of each case: what it is, and the goodput in both worlds."""
+    measured: dict[Case, list[float]] = {}
     for case in cases:
-        expected, found = simulated(case, 1), emulated(case, 1)
-        difference = found / expected - 1
-        agrees = abs(difference) <= ALLOWED[case.loss]
+        seeds = range(1, case.runs + 1)
+        expected = [simulated(case, seed) for seed in seeds]
+        if case.kernel not in measured:
+            measured[case.kernel] = [emulated(case.kernel, seed) for seed in seeds]
+        found = measured[case.kernel]
+        difference = fmean(found) / fmean(expected) - 1
+        error = hypot(_relative_error(expected), _relative_error(found)) * (1 + difference)
         yield {
             **case._asdict(),
-            "sim": round(expected, 2),
-            "kernel": round(found, 2),
+            "sim": round(fmean(expected), 2),
+            "kernel": round(fmean(found), 2),
             "differs": round(difference, 4),
-            "agrees": agrees,
+            "error": round(error, 4),
+            "agrees": abs(difference) <= ALLOWED[case.loss],
         }
+
+
+def _relative_error(values: list[float]) -> float:
+    """Return the standard error of a mean as a fraction of it; 0 for one value."""
+    return stdev(values) / sqrt(len(values)) / fmean(values) if len(values) > 1 else 0.0
 
 
 def main() -> int:
@@ -214,7 +253,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare simulated TCP with the kernel's.")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table into a page")
-    parser.add_argument("--controls", nargs="+", default=["reno", "cubic"])
+    parser.add_argument("--controls", nargs="+", default=["reno", "reno-linux", "cubic", "cubic-linux"], choices=[*CONTROLS])
     parser.add_argument("--rates", type=float, nargs="+", default=[10e6, 100e6], metavar="BIT/S")
     parser.add_argument("--delays", type=float, nargs="+", default=[0.002, 0.05], metavar="SECONDS")
     parser.add_argument("--losses", type=float, nargs="+", default=[0.0, 0.01], choices=[*ALLOWED])
@@ -239,7 +278,8 @@ def main() -> int:
 def _line(row: dict[str, Any]) -> str:
     what = f"{row['control']} | {row['rate'] / 1e6:g} Mbit/s | {row['delay'] * 1e3:g} ms | {row['loss']:.0%}"
     verdict = "agrees" if row["agrees"] else "differs"
-    return f"| {what} | {row['sim']:.2f} | {row['kernel']:.2f} | {row['differs']:+.1%} | {verdict} |"
+    error = f" +- {row['error']:.1%}" if row["error"] else ""
+    return f"| {what} | {row['sim']:.2f} | {row['kernel']:.2f} | {row['differs']:+.1%}{error} | {verdict} |"
 
 
 def _write(page: Path, rows: list[dict[str, Any]]) -> None:

@@ -31,7 +31,7 @@ from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.run import Run
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.storage import Change
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
@@ -62,19 +62,19 @@ class UdpHost:
     of the queue for what this host has no time to process, `burst` the most packets in one system call, `loopback` whether
     other programs of this machine receive the multicast.
 
-    With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
-    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive; groups are
-    joined on `devices`. `names` has the addresses of hosts, with their ports for unicast, for programs that name hosts.
-    `open_disk` opens the host's disk when its machine first uses it. `framing` makes what cuts the stream of a connection into
-    messages; `tcp` has its options, None leaves them to the kernel. `traffic` counts packets sent, `faults` what went wrong.
+    With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`.
+    `joining` is the time in seconds from joining a group until its packets arrive; groups are joined on `devices`. `names` has
+    the addresses of hosts, with their ports for unicast, for programs that name hosts. `make_codec` makes the codec of each
+    further port; None: all share one. `open_disk` opens the host's disk when its machine first uses it. `framing` makes what
+    cuts the stream of a connection into messages; `tcp` has the options of connections, None leaves them to the kernel.
+    `traffic` counts packets sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
     _run_receiver: RunReceiver | None = None
     _selective: Selective | None = None
     _latest = 0.0
-    _queue_drops = 0
-    _is_queueing = False
+    _queue_drops, _is_queueing = 0, False
     _full_since = inf
     _machine: Machine | None = None
     _reader: SlowReader | None = None
@@ -90,6 +90,7 @@ class UdpHost:
         loop: HostLoop,
         codec: Codec,
         *,
+        make_codec: Callable[[], Codec] | None = None,
         interface: str | None,
         port: int,
         rng: Rng,
@@ -105,8 +106,7 @@ class UdpHost:
         tcp: TcpOptions | None = None,
         open_disk: OpenDisk | None = None,
     ) -> None:
-        self.rng = rng
-        self.traffic = Traffic()
+        self.rng, self.traffic = rng, Traffic()
         self.address = address_of(interface)
         self._loop = loop
         self._epoch = inf if held else loop.time()
@@ -114,7 +114,7 @@ class UdpHost:
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
         self._joining = joining
         self._names: Mapping[str, SocketAddress] = names or {}
-        self._codec = codec
+        self._codec, self._make_codec = codec, make_codec or (lambda: codec)
         self._ports = UdpPorts(
             loop,
             (self.address, port),
@@ -135,12 +135,8 @@ class UdpHost:
         if not held:
             self._tcp.begin()
         self.join, self.leave, self.port_of = self._ports.join, self._ports.leave, self._ports.port_of
-        self.listen, self.connect, self.hold, self.release = (
-            self._tcp.listen,
-            self._tcp.connect,
-            self._tcp.hold,
-            self._tcp.release,
-        )
+        self.listen, self.connect = self._tcp.listen, self._tcp.connect
+        self.hold, self.release = self._tcp.hold, self._tcp.release
         self._events: deque[Event] = deque()
         self.worked = 0.0
         """Seconds of work that the machine stated."""
@@ -163,10 +159,9 @@ class UdpHost:
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them, and connections that were reset for it.
 
-        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed`
-        and `stale`; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a
-        source that sent more than its share while this host could not keep up; `slow_drops`: dropped because a slow application
-        had no room.
+        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed` and `stale`; `send_errors`:
+        refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a source that sent more than its
+        share while this host could not keep up; `slow_drops`: dropped because a slow application had no room.
         """
         return {
             **self._refused,
@@ -189,8 +184,7 @@ class UdpHost:
     def snapshot(self) -> Snapshot:
         """Return the statistics of the machine now, and of what the host sent and dropped."""
         parts = () if self._machine is None else (self._machine.snapshot(self.now),)
-        sent = {"packets_sent": sum(self.traffic.packets.values()), "bytes_sent": sum(self.traffic.octets.values())}
-        return Snapshot("host", self.address, {**sent, **self.faults}, {}, parts)
+        return Snapshot("host", self.address, {**self.traffic.totals(), **self.faults}, {}, parts)
 
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
@@ -198,7 +192,7 @@ class UdpHost:
         """Start the machine; `loop.run()` then runs it. Raises UsageError if this host runs one already."""
         if self._machine is not None:
             raise UsageError("this host already runs a machine")
-        machine, self._on_event, self._accept = handed_through(machine, on_event, accept)
+        machine, self._on_event, self._accept = handed_through(machine, on_event, accept, lambda: self.now)
         self._machine = machine
         self._ports.start()
         if isinstance(machine, Assisted):
@@ -223,7 +217,7 @@ class UdpHost:
 
     def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
         """Use a port: UDP port `port` above the first one. Its datagrams have a source of their own."""
-        own = self._codec if codec is None else codec()
+        own = codec() if codec is not None else self._make_codec() if port else self._codec
         self._ports.open(port, own, held=self._epoch == inf)
         self._tcp.open_port(port, own)
 
@@ -355,8 +349,7 @@ class UdpHost:
 
     def _compute(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         """Call a function in this host's other thread, which begins with the first of them."""
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, "computing")
+        self._thread = self._thread or ThreadPoolExecutor(1, "computing")
         return self._thread.submit(function, *arguments)
 
     def _drain(self) -> None:

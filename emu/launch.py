@@ -91,6 +91,7 @@ def emulate(
     disk: Path | None = None,
     framing: Callable[[], Framing] = LengthPrefixed,
     tcp: TcpOptions | None = None,
+    statistics: float | None = None,
 ) -> Emulation:
     """Run a program on each named host until `over(names of finished hosts)` is true, or for `duration` seconds.
 
@@ -101,37 +102,37 @@ def emulate(
     `seed`, packet by packet. Links read packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` names
     the emulation to who attaches to it. `hold` holds the network before and after the run. `disk` is the folder of the
     hosts' stores, a folder for each; None: a folder in memory, which vanishes with the run. `framing` makes what cuts the
-    stream of a connection into messages, `tcp` has the options of connections; None leaves them to the kernel.
+    stream of a connection into messages, `tcp` has the options of connections; None leaves them to the kernel. Nodes keep
+    their statistics every `statistics` seconds; None: they don't.
 
     NotStartedError if `hold` ends it before the run. UnsupportedError, before anything starts, if this machine can't run it.
     A node that dies does not end the run; its report says how it died.
     """
     _check(topology, programs, tcp)
-    plan = _choose_plan(topology, groups, ttls, seed, keyed, trunk)
     server = NamespaceServer(title)
     held, talk = make_hold(hold, server.name) if hold is not None else (None, None)
-    emulation = _IsolatedEmulation(
-        topology,
-        plan,
-        programs,
-        codec,
-        node_codec or codec,
-        port,
-        duration,
-        over,
-        seed,
-        faults,
-        respawn,
-        captures,
-        progress,
-        server,
-        held,
-        disk or Path(_DISKS),
-        framing,
-        tcp,
-    )
     with server.socket:
-        return emulation.run(talk)
+        return _IsolatedEmulation(
+            topology,
+            _choose_plan(topology, groups, ttls, seed, keyed, trunk),
+            programs,
+            codec,
+            node_codec or codec,
+            port,
+            duration,
+            over,
+            seed,
+            faults,
+            respawn,
+            captures,
+            progress,
+            server,
+            held,
+            disk or Path(_DISKS),
+            framing,
+            tcp,
+            statistics,
+        ).run(talk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,7 @@ class _IsolatedEmulation:
     disk: Path
     framing: Callable[[], Framing]
     tcp: TcpOptions | None
+    statistics: float | None
 
     def run(self, meanwhile: Callable[[], None] | None) -> Emulation:
         """Run it in isolated namespaces, and `meanwhile()` in this process."""
@@ -283,6 +285,7 @@ class _IsolatedEmulation:
                     names=plan.addresses,
                     open_disk=disk_opener(self.disk / name / "store.sqlite", name, model),
                     disk=self.disk / name,
+                    statistics=self.statistics,
                     decision=decisions.get(name),
                 )
             )

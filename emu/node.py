@@ -1,9 +1,10 @@
 """One node of an emulation: a process forked from the launcher, with one program in a host's network namespace.
 
 The program is one of this project on a UdpHost, or a foreign one. Launcher and node exchange JSON lines over a socket pair.
-Node to launcher: `ready`, then `finished` when its program is, `counters` if asked for, and at the end `result` or `error`.
-Launcher to node: `begin` with the common epoch, `stop` at the end, `die` for a crash, `slow` with a service time and capacity,
-`counters` with the period of progress reports in seconds.
+Node to launcher: `ready`, then `finished` when its program is, `counters` if asked for, `decided` at a decision that it was to
+stop at, and at the end `result` or `error`.
+Launcher to node: `begin` with the common epoch, `stop` at the end, `slow` with a service time and capacity, `counters` with the
+period of progress reports in seconds; for a crash the signal CRASH, or `die` to a foreign program.
 """
 
 import json
@@ -27,6 +28,7 @@ from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace
 from emu.ports import Devices
+from emu.statistics_log import StatisticsLog
 from protocols.errors import McastlabError
 from protocols.framing import Framing
 from protocols.hosting import PortsHost
@@ -34,7 +36,10 @@ from protocols.machine import Codec
 from protocols.rng import Rng
 from protocols.tcp.options import TcpOptions
 
-__all__ = ["NodeConfig", "Program", "fork_node", "raise_priority"]
+__all__ = ["CRASH", "NodeConfig", "Program", "fork_node", "raise_priority"]
+
+CRASH = signal.SIGUSR1
+"""A node's process that gets it is killed where it is, between any two of its instructions."""
 
 _PRIORITY = -10
 _POLL = 0.02
@@ -86,6 +91,8 @@ class NodeConfig:
     """Devices on which it joins groups; none: the one of its address."""
     networks: Mapping[str, str] = field(default_factory=dict)
     """The devices of its networks by their names, if it has several."""
+    statistics: float | None = None
+    """Interval in seconds at which the statistics of its machine are kept; None: they are not."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The addresses of all hosts, for programs that name one."""
 
@@ -130,6 +137,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
     host = UdpHost(
         loop,
         node.codec(),
+        make_codec=node.codec,
         interface=node.address,
         port=node.port,
         rng=Rng(node.stream_key),
@@ -151,32 +159,57 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
             "slow": lambda argument: host.read_at(*argument),
             "counters": report_counters,
         }
-        connection = _LauncherConnection(loop, control, node.epoch, program.finished, orders)
+        _LauncherConnection(loop, control, node.epoch, program.finished, orders)
         before = _cpu()
+        log = StatisticsLog(host, node.statistics)
         if node.decision is not None:
-            host.trace = _stopping(node.decision, lambda: _send(control, _report(host, program, before) | {"decided": True}))
+            host.trace = _stopping(node.decision, lambda: _send(control, {"decided": True}))
+        signal.signal(CRASH, lambda number, frame: _die(control, lambda: _report(host, program, log.rows), before))
         program.start(host)
+        log.begin()
         _send(control, {"ready": True})
         loop.run()
-        return _report(host, program, before) | {"killed": connection.killed}
+        signal.signal(CRASH, signal.SIG_IGN)
+        return _report(host, program, log.end()) | _used(before)
     finally:
         host.close()
 
 
-def _report(host: UdpHost, program: Program, before: float) -> dict[str, Any]:
-    """Return the report of a process that used `before` seconds of CPU time before its program began."""
+def _report(host: UdpHost, program: Program, statistics: Sequence[Any]) -> dict[str, Any]:
+    """Return what a process did, with its `statistics`."""
     return {
         "result": program.result(),
         "traffic": {"packets": host.traffic.packets, "octets": host.traffic.octets},
         "faults": host.faults,
-        "cpu": _cpu() - before,
         "worked": host.worked,
-        "memory": _peak(),
+        "statistics": statistics,
     }
 
 
+def _used(before: float) -> dict[str, Any]:
+    """Return what a process used that had used `before` seconds of CPU time before its program began."""
+    return {"cpu": _cpu() - before, "memory": _peak()}
+
+
+def _die(control: socket.socket, report: Callable[[], dict[str, Any]], before: float) -> None:
+    """Kill this process by SIGKILL. A copy of it that is made at this point (fork(2)) reports what it had done.
+
+    The copy closes the sockets at once, so that the kernel does with them what it does for a killed process.
+    """
+    used = _used(before)
+    if os.fork():
+        os.kill(os.getpid(), signal.SIGKILL)
+    kept = control.fileno()
+    os.closerange(3, kept)
+    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    try:
+        _send(control, report() | used)
+    finally:
+        os._exit(0)
+
+
 def _stopping(decision: tuple[str, int], report: Callable[[], None]) -> Callable[[str, object], None]:
-    """Return a trace function that reports at a decision and then waits for ever, in the middle of the machine's input."""
+    """Return a trace function that tells of a decision by `report()` and then waits to be killed, amid the machine's input."""
     wanted, count = decision
     left = count
 

@@ -16,7 +16,7 @@ from math import inf
 from typing import Any, TypeAlias
 
 from emu.foreign_program import ForeignProgram
-from emu.node import NodeConfig, Program, fork_node
+from emu.node import CRASH, NodeConfig, Program, fork_node
 
 __all__ = ["NodeProcesses", "NodeReport", "ProgressCallback"]
 
@@ -34,7 +34,8 @@ class NodeReport:
 
     `result` is that of its program, `earlier` those before crashes, `packets` and `octets` were sent by kind of message,
     `faults` are those of `UdpHost.faults`, `cpu` is in seconds, `worked` the seconds of work its machine stated, `memory` the
-    largest resident set in bytes. Without a result `error` says how the node died.
+    largest resident set in bytes, `statistics` has rows with time and statistics. Without a result `error` says how the node
+    died.
     """
 
     result: dict[str, Any] | None = None
@@ -45,6 +46,7 @@ class NodeReport:
     cpu: float = 0.0
     worked: float = 0.0
     memory: int = 0
+    statistics: list[dict[str, Any]] = field(default_factory=list)
     error: str | None = None
 
     def add(self, message: dict[str, Any]) -> None:
@@ -55,6 +57,7 @@ class NodeReport:
         self.cpu += message.get("cpu", 0.0)
         self.worked += message.get("worked", 0.0)
         self.memory = max(self.memory, message.get("memory", 0))
+        self.statistics += message.get("statistics", [])
         traffic = message.get("traffic", {})
         for mine, more in (
             (self.faults, message.get("faults", {})),
@@ -141,16 +144,15 @@ class NodeProcesses:
         heappush(self._actions, (when, self._scheduled, action))
 
     def crash(self, name: str) -> None:
-        """Kill the process of a node after its final report; does nothing if it does not run."""
+        """Kill the process of a node where it is; does nothing if it does not run."""
         process = self._processes.get(name)
-        if process is not None and process.state == "held":
-            process.state = "down"
-            os.kill(process.pid, signal.SIGKILL)
-            os.waitpid(process.pid, 0)
+        if process is None or process.state not in ("ready", "finished", "held"):
             return
-        if process is not None and process.state in ("ready", "finished"):
-            process.state = "dying"
+        process.state = "dying"
+        if isinstance(self._programs[name], ForeignProgram):
             self._send(name, {"die": True})
+        else:
+            os.kill(process.pid, CRASH)
 
     def restart(self, name: str) -> None:
         """Start a new process for a node that crashed, without any state; does nothing if it runs."""
@@ -262,13 +264,12 @@ class NodeProcesses:
             self._counters[name] = message["counters"]
         elif "finished" in message:
             process.state = "finished" if process.state == "ready" else process.state
+        elif "decided" in message:
+            process.state = "held"
+            self.on_decision[name]()
         else:
             self.reports[name].add(message)
             self._selector.unregister(process.control)
-            if message.get("decided"):
-                process.state = "held"
-                self.on_decision[name]()
-                return
             process.state = "down" if process.state == "dying" else "reported"
             if process.state == "down":
                 os.waitpid(process.pid, 0)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from protocols.connection import Connection, Reason
 from protocols.hosting import SeveralPortsHost
 from protocols.machine import Address, Machine, Message
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.storage import Record
 
 __all__ = ["SlowReader"]

@@ -96,7 +96,7 @@ def set_options(sock: socket.socket, options: TcpOptions | None) -> None:
     if options is not None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, int(not options.nagle))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, options.mss + _TIME_STAMPS)
-        _set_control(sock, options.control)
+        _set_control(sock, options.kernel_control)
         _set_buffer(sock, options.buffer)
 
 

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from protocols.rng import Rng
     from protocols.roles import Role, RoleContext
     from protocols.settings import Setting, check, setting
+    from protocols.snapshot import Measure, Rates, Snapshot
     from protocols.spec import ProtocolSpec
     from protocols.srm.config import SrmConfig
     from sim.host import SimHost
@@ -122,6 +123,7 @@ __all__ = [
     "LivelockError",
     "Machine",
     "McastlabError",
+    "Measure",
     "MemorySink",
     "Message",
     "MessageReceived",
@@ -149,6 +151,7 @@ __all__ = [
     "PublisherGone",
     "PublisherHeard",
     "QueueOverflowed",
+    "Rates",
     "Result",
     "Rng",
     "Role",
@@ -164,6 +167,7 @@ __all__ = [
     "Setting",
     "SimHost",
     "Sink",
+    "Snapshot",
     "Source",
     "SrmConfig",
     "StreamOpened",
@@ -268,6 +272,7 @@ _HOMES = {
     "protocols.rng": ("Rng",),
     "protocols.roles": ("Role", "RoleContext"),
     "protocols.settings": ("Setting", "check", "setting"),
+    "protocols.snapshot": ("Measure", "Rates", "Snapshot"),
     "protocols.spec": ("ProtocolSpec",),
     "protocols.srm.config": ("SrmConfig",),
     "sim.host": ("SimHost",),

@@ -94,7 +94,7 @@ class ComponentHost(InnerPorts):
         """Start a machine. UsageError if this component runs one."""
         if self.machine is not None:
             raise UsageError("this component runs a machine already")
-        self.machine, self.on_event, self.accepting = handed_through(machine, on_event, accept)
+        self.machine, self.on_event, self.accepting = handed_through(machine, on_event, accept, lambda: self.now)
         self.call(self.machine.start)
 
     def call(self, verb: Callable[..., T], *args: object) -> T:

@@ -3,9 +3,14 @@
 from dataclasses import dataclass
 
 __all__ = [
+    "AcksCompleted",
+    "CommandReceived",
+    "CommandSent",
     "Event",
     "FlushCompleted",
     "InfoReceived",
+    "NodeAcknowledged",
+    "NodeUnacknowledged",
     "ObjectAborted",
     "ObjectOpened",
     "ObjectPurged",
@@ -40,6 +45,50 @@ class FlushCompleted(Event):
     """
 
     object_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAcknowledged(Event):
+    """Sender: a receiver has everything through the end of this object, or through the point of a stream that was asked for.
+
+    `content` is the application data of its ACK.
+    """
+
+    object_id: int
+    node: int
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUnacknowledged(Event):
+    """Sender: a receiver was asked as often as configured and has not acknowledged."""
+
+    object_id: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class AcksCompleted(Event):
+    """Sender: no more ACKs are awaited for this object; node ids of those that acknowledged and of those that did not."""
+
+    object_id: int
+    acknowledged: tuple[int, ...]
+    missing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSent(Event):
+    """Sender: the last copy of an application's command was sent."""
+
+    command_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommandReceived(Event):
+    """Receiver: a command of the sender's application was received; one event for all copies of it."""
+
+    sender: int
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)

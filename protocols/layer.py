@@ -16,7 +16,7 @@ from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sink
 from protocols.rng import Rng
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.storage import Change, Record
 
 __all__ = ["EventLayer", "InnerPorts", "Layer", "handed_through"]
@@ -340,8 +340,8 @@ class EventLayer(Machine):
         super().__init__(ports)
         self.inner = inner
 
-    def heard(self, event: Event) -> Sequence[Event]:
-        """Return what the application is told in the place of an event of the inner machine."""
+    def heard(self, event: Event, now: float) -> Sequence[Event]:
+        """Return what the application is told, at `now` seconds, in the place of an event of the inner machine."""
         return (event,)
 
     def offered(self, offer: Offer, accept: Accept | None) -> Sink | None:
@@ -374,16 +374,21 @@ class EventLayer(Machine):
         return replace(snapshot, values={**snapshot.values, **self.counts()})
 
 
-def handed_through(machine: Machine, on_event: OnEvent, accept: Accept | None) -> tuple[Machine, OnEvent, Accept | None]:
-    """Return what a host runs when it is told to run a machine, and where events and offers go; called by every host."""
+def handed_through(
+    machine: Machine, on_event: OnEvent, accept: Accept | None, clock: Callable[[], float]
+) -> tuple[Machine, OnEvent, Accept | None]:
+    """Return what a host runs when it is told to run a machine, and where events and offers go; called by every host.
+
+    `clock` returns the present time of the machine in seconds.
+    """
     while isinstance(machine, EventLayer):
-        on_event, accept = partial(_tell, machine, on_event), partial(_offer, machine, accept)
+        on_event, accept = partial(_tell, machine, on_event, clock), partial(_offer, machine, accept)
         machine = machine.inner
     return machine, on_event, accept
 
 
-def _tell(layer: EventLayer, on_event: OnEvent, event: Event) -> None:
-    for told in layer.heard(event):
+def _tell(layer: EventLayer, on_event: OnEvent, clock: Callable[[], float], event: Event) -> None:
+    for told in layer.heard(event, clock()):
         on_event(told)
 
 

@@ -24,8 +24,9 @@ from mypy_extensions import mypyc_attr
 
 from protocols.connection import Connection, ConnectionPorts, Reason
 from protocols.events import Event
+from protocols.group import Group
 from protocols.rng import Rng
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 from protocols.storage import Record, StoragePorts
 
 __all__ = [
@@ -46,25 +47,6 @@ __all__ = [
 
 Address: TypeAlias = Hashable
 """Opaque to machines: a node name in the simulator, an (ip, port) in emulation, a `Group`, a `Connection`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A multicast group. In emulation the name is "ip:port".
-
-    A host with several networks, as a router is one, may name one of them: what it sends goes there alone, and when it joins,
-    it receives only what comes from there, as sent to the same `Group`. Networks of a router have the names of the switches,
-    hosts or routers at the other ends of its links, those of a real host the names of its devices.
-    """
-
-    name: str
-    network: str = ""
-    """Empty: all of them."""
-
-    @property
-    def anywhere(self) -> "Group":
-        """The group on all networks."""
-        return Group(self.name) if self.network else self
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

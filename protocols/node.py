@@ -6,25 +6,32 @@ from typing import cast
 from protocols.batches import Assisted, Background, RunReceiver, Selective
 from protocols.events import Event
 from protocols.layer import InnerPorts, Layer
-from protocols.machine import Address, Machine, Ports, Sender
+from protocols.machine import Address, Machine, Offer, Ports, Sender, Sink
 from protocols.run import Run
 
 __all__ = ["NodeMachine"]
 
 
 class NodeMachine(Layer):
-    """A sender and a receiver that share port, group and node id; a receiver ignores its own node's messages.
+    """A sender and a receiver that share port, group and node id.
 
+    The application is offered no objects of this `node`, which may come back in the repairs of others.
     Both get every message, since a receiver suppresses its requests by those of others, which are meant for senders. Their
     events go to the application as they are, which calls their methods through `host.call`.
     """
 
-    __slots__ = ("receiver", "sender")
+    __slots__ = ("_node", "receiver", "sender")
 
-    def __init__(self, ports: Ports, make_sender: Callable[[Ports], Sender], make_receiver: Callable[[Ports], Machine]) -> None:
+    def __init__(
+        self, ports: Ports, node: int, make_sender: Callable[[Ports], Sender], make_receiver: Callable[[Ports], Machine]
+    ) -> None:
         super().__init__(ports)
+        self._node = node
         self.sender = self.inner("sender", make_sender, _unheard)
-        self.receiver = self.inner("receiver", make_receiver, _unheard, ports.accept)
+        self.receiver = self.inner("receiver", make_receiver, _unheard, self._accept)
+
+    def _accept(self, offer: Offer) -> Sink | None:
+        return None if offer.sender == self._node else self.ports.accept(offer)
 
     def notified(self, inner: InnerPorts, event: Event) -> None:
         """Pass an event on to the application."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from math import inf
 from typing import cast
 
 from protocols.errors import WireError
@@ -15,6 +14,7 @@ from protocols.messaging import (
     MessageAccepted,
     MessageDropped,
     MessageExpired,
+    MessageReceived,
     Publication,
     Publisher,
     PublisherIdle,
@@ -108,7 +108,7 @@ class ObjectPublisher(EventLayer, Publisher):
         self._is_blocked = len(self._unsent) >= MOST_UNSENT
         return self._is_blocked
 
-    def heard(self, event: Event) -> Sequence[Event]:
+    def heard(self, event: Event, now: float) -> Sequence[Event]:
         """Turn events of objects into those of messages."""
         if isinstance(event, ObjectSent) and event.object_id in self._unsent:
             return [MessageAccepted(self._unsent.pop(event.object_id)), *self._unblocked()]
@@ -156,14 +156,13 @@ class ObjectSubscriber(EventLayer, Subscriber):
         sink = self._sinks[offer.sender, offer.object_id] = _Collected(offer.size)
         return sink
 
-    def heard(self, event: Event) -> Sequence[Event]:
+    def heard(self, event: Event, now: float) -> Sequence[Event]:
         """Turn a received object into messages."""
         if isinstance(event, (ObjectReceived, ObjectAborted)):
             sink = self._sinks.pop((event.sender, event.object_id), None)
             if sink is not None and sink.message is not None and isinstance(event, ObjectReceived):
-                # The application, which knows the time, drops what has expired.
-                events = self._subscriptions.delivery(sink.message, -inf)
-                self._delivered += len(events)
+                events = self._subscriptions.delivery(sink.message, self.ports.epoch + now)
+                self._delivered += sum(isinstance(each, MessageReceived) for each in events)
                 return events
             return []
         return [event] if isinstance(event, Subscribed) else []

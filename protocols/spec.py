@@ -10,7 +10,7 @@ from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec, Group, Machine, Ports, Sender
 from protocols.messaging import Guarantees
 from protocols.roles import Role
-from protocols.statistics import Measure
+from protocols.snapshot import Measure
 
 __all__ = ["MakeAuthenticated", "Makers", "ProtocolSpec"]
 
@@ -77,7 +77,7 @@ class ProtocolSpec:
     """What a messaging protocol guarantees; None: it carries files only."""
 
     measures: tuple[Measure, ...] = ()
-    """What its machines' snapshots tell beside the shared `protocols.statistics.MEASURES`."""
+    """What its machines' snapshots tell beside the shared `protocols.snapshot.MEASURES`."""
 
     @property
     def carries_files(self) -> bool:

@@ -29,3 +29,7 @@ class Traffic:
         kind = run.packet_kind
         self.packets[kind] = self.packets.get(kind, 0) + run.packets
         self.octets[kind] = self.octets.get(kind, 0) + size
+
+    def totals(self) -> dict[str, int]:
+        """Return the packets and bytes of all kinds, by the names of statistics."""
+        return {"packets_sent": sum(self.packets.values()), "bytes_sent": sum(self.octets.values())}

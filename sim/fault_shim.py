@@ -13,7 +13,7 @@ from typing import Any
 
 from protocols.connection import Connection, Reason
 from protocols.machine import Address, Machine, Message, Ports
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.storage import Record
 from sim.addresses import name_and_port
 from sim.clock import Clock

@@ -13,7 +13,7 @@ from protocols.events import Event
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng, extend
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.storage import Change
 from sim.addresses import address_at, name_and_port
 from sim.disk import Disk
@@ -91,7 +91,7 @@ class SimHost(KernelHost):
         """Start the machine; UsageError when one runs already."""
         if self.machine is not IDLE:
             raise UsageError(f"{self.name} runs a machine already")
-        machine, on_event, accept = handed_through(machine, on_event, accept)
+        machine, on_event, accept = handed_through(machine, on_event, accept, self._machine_time)
         shim = self._fault_shim()
         if shim is not None:
             shim.inner = machine
@@ -152,6 +152,11 @@ class SimHost(KernelHost):
         """Return which port of this host has an address, None for those of other hosts."""
         name, port = name_and_port(address)
         return port if name == self.name else None
+
+    def _machine_time(self) -> float:
+        """Return the present time by the machine's own clock."""
+        shim = self._fault_shim()
+        return self.now if shim is None else shim.clock.read(self.now)
 
     def _fault_shim(self) -> FaultShim | None:
         """The fault shim, if the host has faults; the time of its machine is what the shim's clock shows."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from protocols.connection import Connection, Reason
 from protocols.machine import Address, Machine, Message
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.storage import Record
 from sim.idle import IDLE
 from sim.kernel import Kernel, Pending

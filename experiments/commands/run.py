@@ -59,6 +59,14 @@ def run_command(
         str | None,
         typer.Option(help="Write time series of this interval into DIR/series.parquet.", metavar="100ms", show_default=False),
     ] = None,
+    stats: Annotated[
+        str | None,
+        typer.Option(
+            help="Keep the statistics of all hosts at this interval in the result; with --out or --json.",
+            metavar="TIME",
+            show_default=False,
+        ),
+    ] = None,
     live: Annotated[
         bool, typer.Option("--live", help="Show the rates, loss and NACKs of hosts during a run in Mininet.")
     ] = False,
@@ -98,6 +106,9 @@ def run_command(
         raise UsageError(f"--on: value {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
     looks = [f"capture={json.dumps(capture)}"] if capture else []
     looks += [f"series={series}"] if series else []
+    looks += [f"statistics={stats}"] if stats else []
+    if stats and not (out or as_json):
+        raise UsageError("--stats: needs a result to be kept in; give --out DIR or --json")
     cases = load_cases(scenario, [*(sets or ()), *looks], seed)
     if trace is not None and len(cases) > 1:
         raise UsageError("--trace: names one file, and the scenario has several cases; use --set trace=true and --out DIR")

@@ -171,7 +171,8 @@ class _Sending:
         """Send and hash the files; each that fails is noted, and the others are sent."""
         async with self.session as session:
             for source in self.sources:
-                self.sent.append(session.submit(Content(source, os.fsencode(source.path.name)), str(source.path)))
+                content = Content(source, os.fsencode(source.path.name))
+                self.sent.append(session.submit(content, str(source.path), source.close))
             told = self.wanted.told(self.runner, session.host, session.measures, as_json=self.says.as_json)
             with told as self.says.statistics, suppress(TransferError):
                 self.digests = [hasher.hash(source.open) for source in self.sources]

@@ -76,7 +76,8 @@ class FakeHost(Recorder):
     ) -> None:
         """Start the machine. When `accept` is None, this host accepts every object into memory; other hosts accept none."""
         assert self.machine is None, f"{self.name} already runs a machine"
-        running, self._on_event, accepting = handed_through(machine, on_event, self.accepting if accept is None else accept)
+        accept = self.accepting if accept is None else accept
+        running, self._on_event, accepting = handed_through(machine, on_event, accept, lambda: self.now)
         self.machine = running
         assert accepting is not None
         self.accepting = accepting

@@ -9,7 +9,7 @@ from protocols.connection import Connection, Reason
 from protocols.events import Event
 from protocols.machine import Address, Content, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
 from protocols.rng import Rng
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.storage import Change, Record
 
 __all__ = ["Watch"]

@@ -9,7 +9,7 @@ from experiments.doctor.session_facts import HEADER, SessionFacts
 from experiments.scenario.scenario import Scenario
 from topologies.units import format_duration, format_rate, format_size
 
-__all__ = ["NETWORK_RULES", "load_above_rate", "published_by", "quoted", "rate_of", "rounded_up", "sending_time"]
+__all__ = ["NETWORK_RULES", "is_adaptive", "load_above_rate", "published_by", "quoted", "rate_of", "rounded_up", "sending_time"]
 
 _SPARE = 0.9
 """Share of the narrowest link that a sender should use at the most."""
@@ -20,9 +20,14 @@ _MANY_ROUTERS = 64
 """A TTL that is enough for every network that is built here."""
 
 
+def is_adaptive(scenario: Scenario) -> bool:
+    """Return whether congestion control finds the rate."""
+    return str(getattr(scenario.protocol.config, "congestion", "none")) != "none"
+
+
 def rate_of(scenario: Scenario) -> float:
-    """Return the rate of the protocol in bytes of UDP payload per second; inf where it has none."""
-    return float(getattr(scenario.protocol.config, "rate", inf))
+    """Return the rate of the protocol in bytes of UDP payload per second, the highest one; inf where it has none."""
+    return float(getattr(scenario.protocol.config, "rate_max" if is_adaptive(scenario) else "rate", inf))
 
 
 def rounded_up(value: float) -> float:
@@ -42,7 +47,8 @@ def quoted(seconds: float) -> str:
 
 def sending_time(scenario: Scenario, facts: SessionFacts) -> float:
     """Return the seconds that it takes to send everything once at the rate of the protocol."""
-    return facts.octets * (1 + HEADER / scenario.segment) / rate_of(scenario)
+    rate = rate_of(scenario)
+    return facts.octets * (1 + HEADER / scenario.segment) / (min(rate, facts.rate) if is_adaptive(scenario) else rate)
 
 
 def _rate_below_duration(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:
@@ -54,7 +60,7 @@ def _rate_below_duration(scenario: Scenario, facts: SessionFacts) -> Iterator[Fi
     implies = (
         f"{format_rate(rate)} means {quoted(needed)} for {format_size(facts.octets)}, and the run ends after {quoted(left)}"
     )
-    faster = rounded_up(1.5 * rate * needed / left * 8) / 8 if left > 0 else inf
+    faster = rounded_up(1.5 * rate * needed / left * 8) / 8 if left > 0 and not is_adaptive(scenario) else inf
     if faster <= _SPARE * facts.rate:
         advice, changes = f"send at {format_rate(faster)}", {"protocol.rate": format_rate(faster)}
     else:
@@ -65,7 +71,7 @@ def _rate_below_duration(scenario: Scenario, facts: SessionFacts) -> Iterator[Fi
 
 def _rate_above_link(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:
     rate = rate_of(scenario)
-    if rate == inf or rate <= facts.rate:
+    if rate == inf or rate <= facts.rate or is_adaptive(scenario):
         return
     lost = 1 - facts.rate / rate
     implies = (

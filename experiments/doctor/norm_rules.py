@@ -6,7 +6,7 @@ from math import ceil, log
 from typing import Any
 
 from experiments.doctor.finding import COST, PROBLEM, Finding
-from experiments.doctor.network_rules import published_by, quoted, rounded_up, sending_time
+from experiments.doctor.network_rules import is_adaptive, published_by, quoted, rounded_up, sending_time
 from experiments.doctor.session_facts import SessionFacts
 from experiments.scenario.scenario import Scenario
 from experiments.theory.multicast import block_failure, first_nack, integrated, nacks, repetition
@@ -46,6 +46,17 @@ class NormTiming:
     def rest(self) -> float:
         """For how long an object, or a part of a stream, is kept after it was sent or requested."""
         return self.config.flow * (self.config.backoff + 1) * self.grtt
+
+
+def _floor_above_link(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:
+    if not is_adaptive(scenario) or config.rate_min <= facts.rate:
+        return
+    implies = (
+        f"link {facts.narrowest} carries {format_rate(round(facts.rate))}, and congestion control can't go below this rate: "
+        "the queue stays full"
+    )
+    lower = format_rate(int(facts.rate / 20 * 8 / 1000) * 1000 / 8)
+    yield _finding("floor-above-link", COST, "rate_min", format_rate(config.rate_min), implies, {"rate_min": lower})
 
 
 def _grtt_above_path(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:
@@ -265,6 +276,7 @@ def _finding(rule: str, severity: str, key: str, value: str, implies: str, setti
 
 
 NORM_RULES: Any = (
+    _floor_above_link,
     _grtt_above_path,
     _grtt_below_path,
     _group_below_members,

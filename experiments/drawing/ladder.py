@@ -134,7 +134,15 @@ class _Ladder:
             self._decision(decision)
         self._axis()
         self._legend()
+        if self.cut.is_numbered:
+            self._numbers()
         return self.drawing
+
+    def _numbers(self) -> None:
+        """Draw the number of each line right of the last lifeline."""
+        for number, item in enumerate(self.cut.shown, 1):
+            y = self.scale(item.packets[-1].time) - 11 if isinstance(item, FoldedPackets) else self.scale(item.time)
+            self.drawing.text_at(max(self.x.values()) + 44, y, str(number), size=10, colour="soft", anchor="end", halo=False)
 
     def _frame(self) -> None:
         drawing, bottom = self.drawing, self.scale.bottom

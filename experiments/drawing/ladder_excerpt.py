@@ -43,6 +43,8 @@ class LadderExcerpt:
     shown: tuple[LadderItem, ...]
     decisions: tuple[TraceEvent, ...]
     parity: Mapping[int, ParityRequest] = field(default_factory=dict)
+    is_numbered: bool = False
+    """Whether the lines of the drawing have numbers: those of `shown`, from 1."""
 
 
 def cut(trace: Trace, hosts: Sequence[str] = (), begin: float | None = None, end: float | None = None) -> LadderExcerpt:
@@ -107,19 +109,21 @@ def _hosts(trace: Trace, packets: Sequence[TracedPacket], decisions: Sequence[Tr
     return (*senders, *sorted(chosen, key=order.__getitem__))
 
 
-def folded(packets: Sequence[TracedPacket], unseen: frozenset[str] = frozenset()) -> tuple[LadderItem, ...]:
+def folded(
+    packets: Sequence[TracedPacket], unseen: frozenset[str] = frozenset(), single: frozenset[int] = frozenset()
+) -> tuple[LadderItem, ...]:
     """Fold runs without loss, and if still too many, lossy runs as well, except the first few losses.
 
-    Losses at the `unseen` hosts do not keep a packet from being folded.
+    Losses at the `unseen` hosts do not keep a packet from being folded; packets whose numbers are `single` are never folded.
     """
     for kept in (inf, 12, 6, 3, 1, 0):
-        shown = _fold(packets, unseen, kept)
+        shown = _fold(packets, unseen, kept, single)
         if len(shown) <= MOST_SHOWN:
             break
     return tuple(shown)
 
 
-def _fold(packets: Sequence[TracedPacket], unseen: frozenset[str], kept: float) -> list[LadderItem]:
+def _fold(packets: Sequence[TracedPacket], unseen: frozenset[str], kept: float, single: frozenset[int]) -> list[LadderItem]:
     """Fold packets, keeping the first `kept` lossy ones; losses on the way to a switch affect all hosts."""
     shown: list[LadderItem] = []
     row: list[TracedPacket] = []
@@ -127,7 +131,7 @@ def _fold(packets: Sequence[TracedPacket], unseen: frozenset[str], kept: float) 
         missed = any(each.node not in unseen for each in packet.missed)
         if missed and not packet.repair:
             kept -= 1
-        open_ = missed and kept >= 0
+        open_ = (missed and kept >= 0) or packet.number in single
         if row and (open_ or (packet.node, packet.kind, packet.repair) != (row[0].node, row[0].kind, row[0].repair)):
             shown += _closed(row)
             row = []

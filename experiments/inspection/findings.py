@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["CaptureFinding", "FindingLog"]
+__all__ = ["RESERVED_NODES", "CaptureFinding", "FindingLog"]
 
+RESERVED_NODES = (0, 0xFFFFFFFF)
+"""NORM_NODE_NONE and NORM_NODE_ANY."""
 _SHOWN = 5
 
 VIOLATIONS = {
@@ -16,6 +18,7 @@ VIOLATIONS = {
     "changed-content": "symbols repeated with different content",
     "never-sent": "requests or flushes for content that was never sent",
     "wrong-fec": "requests with a fec_id other than the sender's",
+    "reserved-node": "messages from node id 0 or 4294967295, which stand for no node and for any",
     "two-decodings": "messages decoded differently by codec and scapy",
 }
 NOTICES = {
@@ -25,6 +28,7 @@ NOTICES = {
     "instance-change": "senders that restarted with a new instance id",
     "two-addresses": "node ids used at several addresses",
     "unknown-sender": "feedback to a sender or instance not in the capture",
+    "unasked-ack": "acknowledgements of a FLUSH that no captured FLUSH asked of their node",
     "detail-limit": "blocks and requests not tracked, because memory or work would be out of proportion to the capture",
     "before-capture": "requests for objects older than the first captured one",
 }

@@ -32,6 +32,21 @@ _REQUEST = ("packet", "time", "receiver", "sender", "what", "symbols", "new")
 _UNITS = {"size": "B", **dict.fromkeys(("first", "last", "time", "grtt", "answer_after"), "s")}
 _ROUND = ("packet", "time", "askers", "suppressed", "silent", "segments", "repairs", "unneeded", "answer_after")
 
+_STATE = (
+    "time",
+    "grtt",
+    "says_rate_bps",
+    "sent_rate_bps",
+    "data",
+    "repairs",
+    "nacks",
+    "clr",
+    "clr_rtt",
+    "clr_loss",
+    "clr_flags",
+)
+_MARK = ("packet", "time", "names", "flushes", "asked", "acked", "missing")
+
 
 def inspection_page(found: Inspection) -> str:
     """Render the page: summary, findings, tables, message counts over time, and a sequence diagram."""
@@ -79,8 +94,13 @@ def _sender(sender: Mapping[str, Any]) -> Iterable[str]:
     shown = ("addresses", "to", "first", "last", "packets", "rate_bps", "says_rate_bps", "grtt", "backoff", "group_size")
     yield _facts({key: sender[key] for key in (*shown, "missing", "late", "duplicates")})
     yield "<p>Repairs</p>" + _facts(sender["repairs"])
+    yield "<p>Suppression</p>" + _facts(sender["suppression"])
     if sender["objects"]:
         yield "<p>Objects</p>" + _table(_OBJECT, sender["objects"], sender["objects_more"])
+    if sender["states"]:
+        yield "<p>State from probe to probe</p>" + _table(_STATE, sender["states"])
+    if sender["watermarks"]:
+        yield "<p>Watermarks</p>" + _table(_MARK, sender["watermarks"])
     if sender["rounds"]:
         yield "<p>Repair rounds, each until the first request after a repair</p>" + _table(_ROUND, sender["rounds"])
 

@@ -9,6 +9,7 @@ from experiments.inspection.findings import CaptureFinding
 from experiments.inspection.inspection import Inspection
 from experiments.inspection.objects import ObjectView
 from experiments.inspection.request_excerpt import node_name
+from experiments.inspection.sender_states import ProbeState, Watermark
 from experiments.inspection.senders import SenderView
 from experiments.output.budget import Column, Table
 from experiments.output.condensed import ALIKE, condensed
@@ -18,6 +19,7 @@ from topologies.units import format_duration, format_rate
 __all__ = ["INSPECTED", "overview", "show"]
 
 _SENDERS, _OBJECTS, _REQUESTS, _LINES = 20, 12, 10, 24
+_STATES, _MARKS = 12, 12
 # The year 10000.
 _NO_DATE = 253_402_300_800
 _BARS, _ASCII_BARS = " ▁▂▃▄▅▆▇█", " .:-=+*#"
@@ -113,8 +115,54 @@ def _sender(printer: Printer, sender: SenderView) -> None:
         f"without a captured request; {repairs['refused']} segments refused by SQUELCH, {repairs['open']} never repaired",
         indent=2,
     )
+    quality = plain["suppression"]
+    if quality["rounds"]:
+        printer.line(
+            f"  suppression: {quality['nacks_per_round']:.3g} requesting receivers per round in {quality['rounds']} rounds; "
+            f"{quality['suppressed']} suppressed, {quality['silent']} silent",
+            indent=2,
+        )
     if sender.objects:
         printer.table(_objects(sender.objects))
+    _states(printer, sender)
+
+
+def _states(printer: Printer, sender: SenderView) -> None:
+    """Print what the sender advertised over time, in a few of its probes, and who answered its watermarks."""
+    states, marks = sender.states.states, sender.states.watermarks
+    if len(states) > 1:
+        step = max(1, -(-len(states) // _STATES))
+        printer.line()
+        note = f"each row stands for {step} of {len(states)} probes" if step > 1 else ""
+        rows = [_state(states[at : at + step]) for at in range(0, len(states), step)]
+        printer.table(Table(_STATE, rows, "from probe to probe", note))
+    if marks:
+        rows = [[mark.time, mark.names, mark.flushes, len(mark.asked), len(mark.acked), _last(mark)] for mark in marks[:_MARKS]]
+        note = f"and {len(marks) - _MARKS} more" if len(marks) > _MARKS else ""
+        printer.line()
+        printer.table(Table(_MARK, rows, "watermarks", note))
+
+
+def _state(joined: Sequence[ProbeState]) -> list[Any]:
+    """Return the row of the last of several probes, with what was sent since the row before."""
+    state, rates = joined[-1], [each.sent_rate_bps for each in joined if each.sent_rate_bps is not None]
+    return [
+        state.time,
+        state.grtt * 1000,
+        _rate(state.says_rate_bps),
+        _rate(sum(rates) / len(rates) if rates else None),
+        sum(each.data for each in joined),
+        sum(each.repairs for each in joined),
+        sum(each.nacks for each in joined),
+        None if state.clr is None else node_name(state.clr),
+        None if state.clr_rtt is None else state.clr_rtt * 1000,
+        None if state.clr_loss is None else state.clr_loss * 100,
+        " ".join(state.clr_flags) or None,
+    ]
+
+
+def _last(mark: Watermark) -> float | None:
+    return max(mark.acked.values(), default=None)
 
 
 def _rate(value: float | None) -> str:
@@ -156,8 +204,29 @@ _REQUEST = (
     Column("symbols", rank=4),
     Column("new", rank=5),
 )
+_STATE = (
+    Column("probe", "s", rank=0, form=".3f"),
+    Column("GRTT", "ms", rank=0, digits=4),
+    Column("advertised", rank=1, right=True),
+    Column("sent", rank=2, right=True),
+    Column("new", rank=5),
+    Column("repairs", rank=4),
+    Column("NACKs", rank=4),
+    Column("CLR", rank=3),
+    Column("CLR RTT", "ms", rank=3, digits=4),
+    Column("CLR loss", "%", rank=3, form=".3f"),
+    Column("CLR flags", rank=6),
+)
+_MARK = (
+    Column("watermark", "s", rank=0, form=".3f"),
+    Column("symbol", rank=0),
+    Column("flushes", rank=1),
+    Column("asked", rank=0),
+    Column("acked", rank=0),
+    Column("last ACK after", "s", rank=2, digits=4),
+)
 _EXCERPT = (Column("time", "s", rank=0, form=".6f"), Column("way", rank=0), Column("packet", rank=0))
-INSPECTED = tuple(column.name for column in (*_OBJECT, *_RECEIVER, ALIKE, *_REQUEST, *_EXCERPT))
+INSPECTED = tuple(column.name for column in (*_OBJECT, *_STATE, *_MARK, *_RECEIVER, ALIKE, *_REQUEST, *_EXCERPT))
 """Names of the columns of all tables."""
 
 

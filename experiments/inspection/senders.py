@@ -8,6 +8,7 @@ from experiments.inspection.detail import DetailBudget
 from experiments.inspection.findings import FindingLog
 from experiments.inspection.objects import BlockView, ObjectView
 from experiments.inspection.repair_rounds import BlockRequest, RepairRound, RequestSize, between, block_requests
+from experiments.inspection.sender_states import SenderStates
 from experiments.inspection.sequence import SequenceTracker
 from protocols.norm.messages import FLAG_REPAIR, Data, Flush, Info, Origin, Squelch
 from protocols.norm.quantise import gsize_value, rate_value, rtt_seconds
@@ -45,6 +46,7 @@ class SenderView:
         self._requested: dict[int, ObjectView] = {}
         """Objects that may have open requests, by order."""
         self._findings, self._budget = findings, budget
+        self.states = SenderStates(budget)
         self._code = (origin.grtt, origin.grtt)
 
     # -- messages sent -------------------------------------------------------------------------------------------------
@@ -59,6 +61,7 @@ class SenderView:
         self.targets[ends[1]] += 1
         self.packets[kind] += 1
         self.octets[kind] += size
+        self.states.sent(kind, size)
 
     def number(self, source: str, sequence: int) -> tuple[int, bool]:
         """Record a sequence number from an address; return (numbers skipped before it, whether it is a duplicate).
@@ -242,7 +245,19 @@ class SenderView:
             "objects": [view.plain() for view in self.objects[:_OBJECTS_LISTED]],
             "objects_more": max(len(self.objects) - _OBJECTS_LISTED, 0),
             "repairs": self._repairs(),
+            "suppression": self._suppression(),
             "rounds": [each.plain() for each in self.rounds],
+            **self.states.plain(),
+        }
+
+    def _suppression(self) -> dict[str, Any]:
+        """Return how well requests suppressed each other, as far as the capture shows it."""
+        askers = sum(len(each.askers) for each in self.rounds)
+        return {
+            "rounds": len(self.rounds),
+            "nacks_per_round": round(askers / len(self.rounds), 4) if self.rounds else None,
+            "suppressed": sum(len(each.silent) for each in self.rounds if each.shared),
+            "silent": sum(len(each.silent) for each in self.rounds if not each.shared),
         }
 
     def _repairs(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from experiments.inspection.detail import DetailBudget
-from experiments.inspection.findings import FindingLog
+from experiments.inspection.findings import RESERVED_NODES, FindingLog
 from experiments.inspection.interval_counts import IntervalCounts
 from experiments.inspection.node_tally import NodeTally
 from experiments.inspection.norm_reader import CapturedMessage
@@ -113,6 +113,8 @@ class SessionAnalysis:
         key = origin.source_id, origin.instance_id
         sender = self.senders.get(key)
         if sender is None:
+            if origin.source_id in RESERVED_NODES:
+                self.findings.add("reserved-node", datagram.number, time, f"sender at {datagram.source}")
             sender = self.senders[key] = SenderView(origin, time, self.findings, self._budget)
         before = self._latest.get(origin.source_id)
         if before is not sender:
@@ -131,11 +133,13 @@ class SessionAnalysis:
             return self._data(sender, captured, message, time)
         if isinstance(message, Info):
             return "repair" if sender.on_info(message, number, time) else "info"
-        if isinstance(message, Probe) and message.rate is not None:
-            sender.rates.append(message.rate)
+        if isinstance(message, Probe):
+            sender.states.probed(message, number, time)
+            sender.rates += [] if message.rate is None else [message.rate]
         elif isinstance(message, Flush):
             self._pending_violations.flushed(sender, message, number, time)
             sender.flushed(message, time)
+            sender.states.flushed(message, number, time)
         elif isinstance(message, Squelch):
             sender.squelched(message)
         elif isinstance(message, RepairAdv) and sender.fec_id is not None:
@@ -165,9 +169,18 @@ class SessionAnalysis:
         if sender is None:
             what = f"receiver {message.source_id} to sender {message.sender_id}, instance {message.instance_id}"
             self.findings.add("unknown-sender", datagram.number, time, what)
-        elif isinstance(message, Nack):
-            self._nack(sender, receiver, message, datagram.number, time)
+        else:
+            self._fed_back(sender, receiver, message, datagram.number, time)
+        if message.source_id in RESERVED_NODES:
+            self.findings.add("reserved-node", datagram.number, time, f"{message.kind} from {datagram.source}")
         return message.kind
+
+    def _fed_back(self, sender: SenderView, receiver: ReceiverView, message: Nack | Ack, number: int, time: float) -> None:
+        if not sender.states.fed_back(message, time):
+            what = f"receiver {message.source_id} acknowledges a FLUSH of sender {sender.source_id} that asks others, or nobody"
+            self.findings.add("unasked-ack", number, time, what)
+        if isinstance(message, Nack):
+            self._nack(sender, receiver, message, number, time)
 
     def _nack(self, sender: SenderView, receiver: ReceiverView, nack: Nack, number: int, time: float) -> None:
         fault = fec_fault(nack.requests, sender.fec_id)

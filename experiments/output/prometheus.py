@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from experiments.output.extras import need
 from experiments.output.safe_text import printable
 from protocols.errors import UsageError
-from protocols.statistics import MEASURES, Measure, Path, Snapshot, measure_of
+from protocols.snapshot import MEASURES, Measure, Path, Snapshot, measure_of
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -12,10 +12,10 @@ from rich.text import Text
 from experiments.output.budget import Column, Table, number
 from experiments.output.printer import View, draw
 from experiments.output.safe_text import printable
-from protocols.statistics import MEASURES, Measure, Rates, Snapshot, measure_of, walk
+from protocols.snapshot import MEASURES, Measure, Rates, Snapshot, measure_of, walk
 from topologies.units import format_duration
 
-__all__ = ["StatisticsView", "line_of", "tables_of", "value_text"]
+__all__ = ["StatisticsView", "line_of", "tables_of"]
 
 HEADLINES = (
     "bytes_sent",
@@ -102,7 +102,7 @@ class StatisticsView:
         self._live.update(Group(Text(f"after {format_duration(round(now, 1))}"), *drawn), refresh=True)
 
 
-def sessions_of(snapshot: Snapshot, rates: Snapshot) -> list[tuple[Snapshot, Snapshot]]:
+def _sessions_of(snapshot: Snapshot, rates: Snapshot) -> list[tuple[Snapshot, Snapshot]]:
     """Return the sessions of a tree, each with its rates, which have the same shape."""
     pairs = zip(walk(snapshot), walk(rates), strict=True)
     return [(told, rate) for (_, told), (_, rate) in pairs if told.part == "session" and (told.values or told.states)]
@@ -110,7 +110,7 @@ def sessions_of(snapshot: Snapshot, rates: Snapshot) -> list[tuple[Snapshot, Sna
 
 def line_of(now: float, snapshot: Snapshot, rates: Snapshot, measures: Mapping[str, Measure] = MEASURES) -> str:
     """Return a line about all sessions of a snapshot."""
-    parts = [_session_line(told, rate, measures) for told, rate in sessions_of(snapshot, rates)]
+    parts = [_session_line(told, rate, measures) for told, rate in _sessions_of(snapshot, rates)]
     return printable(f"{format_duration(round(now, 3))}: {'; '.join(parts) or 'no session'}")
 
 
@@ -120,8 +120,8 @@ def _session_line(told: Snapshot, rates: Snapshot, measures: Mapping[str, Measur
         value, measure = told.values.get(name), measure_of(name, measures)
         if value:
             rate = rates.values.get(name)
-            pace = "" if rate is None else f" ({rate_text(rate, measure)})"
-            words.append(f"{label_of(measure)} {value_text(value, measure)}{pace}")
+            pace = "" if rate is None else f" ({_rate_text(rate, measure)})"
+            words.append(f"{_label_of(measure)} {_value_text(value, measure)}{pace}")
     for kind in ("sender", "congestion", "object"):
         each = told.only(kind)
         words += [_part_words(part, measures) for part in each[:MOST_NAMED]]
@@ -134,19 +134,23 @@ def _part_words(part: Snapshot, measures: Mapping[str, Measure]) -> str:
     told = [word for name, word in part.states.items() if name != "kind" and word != "idle"]
     size, done = part.values.get("size"), part.values.get("bytes_received", part.values.get("bytes_sent"))
     told += [f"{done / size:.0%}"] if size and done is not None else []
-    told += [f"{name} {value_text(part.values[name], measure_of(name, measures))}" for name in ("loss", "rtt", "rate") if part.values.get(name)]
+    told += [
+        f"{name} {_value_text(part.values[name], measure_of(name, measures))}"
+        for name in ("loss", "rtt", "rate")
+        if part.values.get(name)
+    ]
     return " ".join(word for word in (part.part, part.name, *told) if word)
 
 
 def tables_of(snapshot: Snapshot, rates: Snapshot, measures: Mapping[str, Measure] = MEASURES, height: int = 40) -> list[Table]:
     """Return the tables of all sessions: what each counts, and a table for each kind of its parts, within `height` lines."""
     found: list[Table] = []
-    for told, rate in sessions_of(snapshot, rates):
+    for told, rate in _sessions_of(snapshot, rates):
         title = " ".join(
             word for word in (told.states.get("role", "session"), told.name, told.states.get("activity", "")) if word
         )
         rows = [
-            [label_of(measure), None if pace is None else rate_text(pace, measure), value_text(value, measure)]
+            [_label_of(measure), None if pace is None else _rate_text(pace, measure), _value_text(value, measure)]
             for name, value in told.values.items()
             if value
             for measure, pace in [(measure_of(name, measures), rate.values.get(name))]
@@ -163,24 +167,24 @@ def _parts_table(kind: str, parts: Sequence[Snapshot], measures: Mapping[str, Me
     states = list(dict.fromkeys(name for part in parts for name in part.states))
     names = list(dict.fromkeys(name for part in parts for name, value in part.values.items() if value))
     heads = [Column(kind, rank=0, right=False), *(Column(name, rank=1) for name in states)]
-    heads += [Column(label_of(measure_of(name, measures)), rank=rank, right=True) for rank, name in enumerate(names, 2)]
+    heads += [Column(_label_of(measure_of(name, measures)), rank=rank, right=True) for rank, name in enumerate(names, 2)]
     rows = [
         [
             part.name or "-",
             *(part.states.get(name) for name in states),
-            *(value_text(part.values[name], measure_of(name, measures)) if name in part.values else None for name in names),
+            *(_value_text(part.values[name], measure_of(name, measures)) if name in part.values else None for name in names),
         ]
         for part in parts[:room]
     ]
     return Table(heads, rows, note=f"and {len(parts) - room} more" if len(parts) > room else "")
 
 
-def label_of(measure: Measure) -> str:
+def _label_of(measure: Measure) -> str:
     """Return the name of a measure as people write it."""
     return " ".join([_SPELT.get(word, word) for word in measure.name.split("_")])
 
 
-def value_text(value: float, measure: Measure) -> str:
+def _value_text(value: float, measure: Measure) -> str:
     """Return a value with its unit, in four digits."""
     if not isfinite(value):
         return str(value)
@@ -193,7 +197,7 @@ def value_text(value: float, measure: Measure) -> str:
     return f"{_scaled(value)}B" if measure.unit == "bytes" else number(value, 6)
 
 
-def rate_text(rate: float, measure: Measure) -> str:
+def _rate_text(rate: float, measure: Measure) -> str:
     """Return a rate per second with its unit."""
     return f"{_scaled(rate * 8)}bit/s" if measure.unit == "bytes" else f"{number(rate, 4)}/s"
 

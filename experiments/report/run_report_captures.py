@@ -43,7 +43,10 @@ class _Sent:
 
 
 class CapturedRun:
-    """The captures of a run's folder as rows of a trace; `hosts` are those with a capture of their own."""
+    """The captures of a run's folder as rows of a trace; `hosts` are those with a capture of their own.
+
+    Besides what a trace has, a packet has the decoded `message`, and in `frames` its number in each capture.
+    """
 
     def __init__(self, folder: RunFolder, routes: Routes) -> None:
         self.folder = folder
@@ -106,6 +109,7 @@ class CapturedRun:
             # Another interface of the same point, or a copy that the network made.
             return
         sent.seen.add(point)
+        sent.data["frames"][point] = datagram.number
         if point in sent.expected:
             sent.expected.remove(point)
             self._slowest[point] = max(self._slowest.get(point, 0.0), time - sent.time)
@@ -114,7 +118,7 @@ class CapturedRun:
 
     def _new(self, key: _Key, time: float, source: str, to: str, datagram: CapturedDatagram) -> _Sent:
         self._count += 1
-        data = {"packet": self._count, "to": to, "size": datagram.size, "from": source, **self._shown(datagram)}
+        data = {"packet": self._count, "to": to, "size": datagram.size, "from": source, "frames": {}, **self._shown(datagram)}
         sent = _Sent(self._count, time, source, list(self._expected(source, to)), data)
         self._open[key] = sent
         self._waiting.append((key, sent))
@@ -135,7 +139,7 @@ class CapturedRun:
             message = self._codec.decode(datagram.payload)
         except WireError:
             return {"kind": "unreadable"}
-        return {"kind": message.kind, "brief": message.brief, "repair": message.repair}
+        return {"kind": message.kind, "brief": message.brief, "repair": message.repair, "message": message}
 
     # -- losses ------------------------------------------------------------------------------------------------------------
 

@@ -136,8 +136,9 @@ def open_run(folder: Path) -> RunFolder:
     scenario = _read(folder / "scenario.json")
     try:
         rows = tuple(Row(**row) for row in plain.pop("receivers"))
-        values = {item.name: plain[item.name] for item in fields(Result) if item.name not in ("receivers", "messages")}
-        result = Result(**values, receivers=rows, messages=plain.get("messages"))
+        optional = ("receivers", "messages", "statistics")
+        values = {item.name: plain[item.name] for item in fields(Result) if item.name not in optional}
+        result = Result(**values, receivers=rows, messages=plain.get("messages"), statistics=plain.get("statistics"))
         float(result.metrics["duration"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{folder / 'result.json'}: is no result of this version; run the scenario again") from error

@@ -1,8 +1,10 @@
 """Run a scenario in Mininet."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from emu.hold import Hold
@@ -88,18 +90,29 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         title=scenario.name,
         hold=hold,
         ttls=scenario.scopes,
+        statistics=scenario.statistics,
     )
-    results = {
-        name: join_lives([*node.earlier, node.result]) if node.result is not None else {"fault": node.error}
-        for name, node in emulation.nodes.items()
-    }
     metrics = _measured(emulation) | ({"captures": emulation.captures} if points else {})
     if keyed:
         metrics |= {"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first}
-    result = participants.result("emu", results, WorldCounters(None, *_traffic(emulation), metrics))
+    result = participants.result("emu", _results(emulation), WorldCounters(None, *_traffic(emulation), metrics))
     if participants.ledger is not None:
         result.metrics["invariants"] = check_messages(participants.ledger)
-    return result
+    return result if scenario.statistics is None else replace(result, statistics=_statistics(emulation))
+
+
+def _results(emulation: Emulation) -> dict[str, Mapping[str, Any]]:
+    """Return the result of each node over all its lives, or its fault."""
+    return {
+        name: join_lives([*node.earlier, node.result]) if node.result is not None else {"fault": node.error}
+        for name, node in emulation.nodes.items()
+    }
+
+
+def _statistics(emulation: Emulation) -> list[dict[str, Any]]:
+    """Return the statistics that all nodes kept, in the order of their times."""
+    rows = [{"time": row["time"], "host": name, **row} for name, node in emulation.nodes.items() for row in node.statistics]
+    return sorted(rows, key=itemgetter("time"))
 
 
 def _traffic(emulation: Emulation) -> tuple[Counter[str], Counter[str]]:

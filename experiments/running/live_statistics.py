@@ -12,7 +12,7 @@ from experiments.output.prometheus import Endpoint, endpoint_of, serving
 from experiments.output.statistics_view import StatisticsView
 from experiments.running.live import Live
 from protocols.errors import ConfigError, UsageError
-from protocols.statistics import Measure, Snapshot, measures_by_name
+from protocols.snapshot import Measure, Snapshot, measures_by_name
 from topologies.units import parse_duration
 
 __all__ = ["WantedStatistics"]

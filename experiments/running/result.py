@@ -63,6 +63,8 @@ class Result:
     receivers: tuple[Row, ...]
     messages: dict[str, list[dict[str, Any]]] | None = None
     """Tables of the ledger, by name (`publishers`, `subscriptions`); None in a run without messages."""
+    statistics: list[dict[str, Any]] | None = None
+    """Rows with the `time` in seconds, the `host` and its `statistics` (`Snapshot.plain`); None where nobody asked for them."""
 
     @property
     def violations(self) -> list[dict[str, Any]]:
@@ -79,7 +81,8 @@ class Result:
         """Return plain values for JSON, the receivers as a list of mappings."""
         rows = {"receivers": [asdict(row) for row in self.receivers]}
         told = {} if self.messages is None else {"messages": self.messages}
-        return {**{name: getattr(self, name) for name in _HEAD}, **rows, **told}
+        kept = {} if self.statistics is None else {"statistics": self.statistics}
+        return {**{name: getattr(self, name) for name in _HEAD}, **rows, **told, **kept}
 
 
 UNREAD = "datagram"

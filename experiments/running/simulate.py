@@ -4,8 +4,9 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
+from math import ceil
 from typing import Any
 
 from experiments.running.authentication import simulated_codec
@@ -83,7 +84,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
     if progress is not None:
         progress.begin(network, monitor.storm)
     try:
-        network.run(until=scenario.duration, over=participants.over)
+        statistics = _run(network, scenario, participants.over)
     finally:
         # After an error, the records up to it are completed as well.
         if isinstance(network, WatchedNetwork):
@@ -101,7 +102,23 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
             _measured(network, used) | monitor.metrics(parts),
         ),
     )
-    return monitor.conclude(result, parts, participants.ledger, finished=participants.over())
+    concluded = monitor.conclude(result, parts, participants.ledger, finished=participants.over())
+    return replace(concluded, statistics=statistics)
+
+
+def _run(network: Network, scenario: Scenario, over: Callable[[], bool]) -> list[dict[str, Any]] | None:
+    """Run the network until it is `over`; return the statistics of all hosts at the scenario's interval, and at the end."""
+    interval, duration, rows = scenario.statistics, scenario.duration, list[dict[str, Any]]()
+    if interval is None:
+        network.run(until=duration, over=over)
+        return None
+    for step in range(1, ceil(duration / interval) + 1):
+        network.run(until=min(step * interval, duration), over=over)
+        for name in network.topology.hosts:
+            rows.append({"time": network.now, "host": name, "statistics": network.host(name).snapshot().plain()})
+        if over():
+            break
+    return rows
 
 
 def _network(scenario: Scenario, topology: Topology, codec: Callable[[], Codec] | None, watchers: Sequence[Watcher]) -> Network:

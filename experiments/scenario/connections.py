@@ -15,7 +15,10 @@ class Connections(BaseModel):
     """TCP of all hosts, for protocols that use connections."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    control: Literal["cubic", "reno"] = Field(default="cubic", description="congestion control")
+    control: Literal["cubic", "cubic-linux", "reno", "reno-linux"] = Field(
+        default="cubic",
+        description="congestion control: CUBIC or Reno, in the simulator by RFC or as Linux computes it, else the kernel's",
+    )
     mss: Annotated[Size, Field(ge=88, le=65_483)] = Field(
         default=TcpOptions.mss, description="bytes of data in a full segment; its frame has 66 more"
     )

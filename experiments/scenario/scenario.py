@@ -37,10 +37,12 @@ from topologies.units import Duration
 __all__ = ["Scenario", "complete", "file_schema", "load", "parse", "read", "schema"]
 
 
-MEANINGLESS = ("engine", "capture", "trace", "series", "twin", "compare")
+MEANINGLESS = ("engine", "capture", "trace", "series", "statistics", "twin", "compare")
 """Keys that do not influence the result: how to run, what to record, and what to compare."""
 
 
+MOST_STATISTICS = 1_000_000
+"""Snapshots that are kept in a run, at most."""
 USUAL_SEGMENT = 1400
 """Bytes of content in a packet of a protocol that has no such parameter."""
 
@@ -85,6 +87,9 @@ class Scenario(BaseModel):
     series: Duration | None = Field(
         default=None, gt=0.0, description="interval of time series written as Parquet into the output folder; simulator only"
     )
+    statistics: Duration | None = Field(
+        default=None, gt=0.0, description="interval at which the statistics of every host are kept for the result"
+    )
 
     compare: dict[CaseName, dict[str, Any]] = Field(
         default_factory=dict, description="cases by name, each with the values that differ from this file; `run` runs all cases"
@@ -100,6 +105,10 @@ class Scenario(BaseModel):
                     topology.hosts_of(name)
                 except UsageError as error:
                     raise ConfigError(f"{key}: value {name!r} is not allowed; {error}") from error
+        rows = 0.0 if self.statistics is None else len(topology.hosts) * self.duration / self.statistics
+        if rows > MOST_STATISTICS:
+            least = len(topology.hosts) * self.duration / MOST_STATISTICS
+            raise ConfigError(f"statistics: value {self.statistics!r} is not allowed; at least {least:g} s for so many hosts")
         for n, fault in enumerate(self.faults):
             try:
                 check_fault(fault, topology)

@@ -1,5 +1,6 @@
 """What a session sends: objects from their submission until nothing more is sent for them, and streams."""
 
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from experiments.session.boundaries import Boundary
@@ -7,8 +8,9 @@ from experiments.session.events import Delivery
 from experiments.session.outgoing_stream import OutgoingStream
 from experiments.session.transmission import State, Transmission
 from experiments.session.waiting import Changes
+from protocols.acknowledgement import AckRequest, AckSender
 from protocols.errors import TransferError, UsageError
-from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
+from protocols.events import AcksCompleted, Event, FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.hosting import Host
 from protocols.machine import Content, Sender
 from protocols.stream import Flush, StreamSender, StreamSettings, StreamVacant
@@ -17,6 +19,19 @@ __all__ = ["MOST_UNSENT", "Outbox"]
 
 MOST_UNSENT = 32
 """Objects that were not sent once, from which on further ones wait."""
+
+
+class _Question:
+    """Who confirms an object: `answer` is None until it is known."""
+
+    __slots__ = ("answer", "item")
+
+    def __init__(self, item: Transmission) -> None:
+        self.item = item
+        self.answer: Delivery | None = None
+
+    def is_over(self) -> bool:
+        return self.answer is not None or self.item.state == "failed"
 
 
 class Outbox:
@@ -28,6 +43,8 @@ class Outbox:
         """By object id what can still be sent or repaired."""
         self._pending: dict[Transmission, None] = {}
         self._failed: list[Transmission] = []
+        self._releases: dict[int, Callable[[], None]] = {}
+        self._questions: list[_Question] = []
         self._streams: dict[int, OutgoingStream] = {}
         self._unsent = 0
         self._early: list[Event] | None = None
@@ -35,8 +52,11 @@ class Outbox:
         """Whether receivers were told of all objects that failed."""
         self.changes = Changes()
 
-    def submit(self, content: Content, name: str) -> Transmission:
-        """Queue an object, without waiting. UsageError when the protocol can't carry it."""
+    def submit(self, content: Content, name: str, release: Callable[[], None] | None = None) -> Transmission:
+        """Queue an object, without waiting; `release()` is called when its source is not read any more.
+
+        UsageError when the protocol can't carry it.
+        """
         early: list[Event] = []
         self._early = early
         try:
@@ -45,6 +65,8 @@ class Outbox:
             self._early = None
         self._unsent += 1
         item = self._begin(Transmission(object_id, name, content.source.size))
+        if release is not None:
+            self._releases[object_id] = release
         for event in early:
             self.on_event(event)
         return item
@@ -64,16 +86,39 @@ class Outbox:
 
     async def delivered(self, what: Transmission | OutgoingStream) -> Delivery:
         """Wait until nothing more is sent for an object or a stream. TransferError when it can't be sent."""
-        transmission = what if isinstance(what, Transmission) else what.transmission
-        assert transmission is not None
+        item = _transmission(what)
         if isinstance(what, OutgoingStream) and not what.is_closed:
             raise UsageError("the stream is open; close it before waiting for its delivery")
-        await self.changes.until(lambda: transmission.is_over)
-        if transmission.state == "failed":
-            if transmission in self._failed:
-                self._failed.remove(transmission)
-            raise TransferError(f"{transmission.name}: {transmission.reason}")
-        return Delivery(transmission.object_id)
+        await self.changes.until(lambda: item.is_over)
+        self._check(item)
+        return Delivery(item.object_id)
+
+    async def confirmed(self, what: Sequence[Transmission | OutgoingStream], request: AckRequest) -> list[Delivery]:
+        """Wait until the receivers that are asked have confirmed, or were asked as often as configured.
+
+        TransferError for an object that can't be sent, UsageError for a protocol without acknowledgements.
+        """
+        for item in what:
+            if isinstance(item, OutgoingStream) and not item.is_closed:
+                await item.flush()
+        asked: list[_Question] = []
+        try:
+            for item in what:
+                asked.append(self._ask(_transmission(item), request))
+            for question in asked:
+                await self.changes.until(question.is_over)
+                self._check(question.item)
+        except BaseException:
+            self._cancel([question for question in asked if question.answer is None])
+            raise
+        return [question.answer for question in asked if question.answer is not None]
+
+    def _check(self, item: Transmission) -> None:
+        """Raise TransferError for an object that has failed; its failure is told with that."""
+        if item.state == "failed":
+            if item in self._failed:
+                self._failed.remove(item)
+            raise TransferError(f"{item.name}: {item.reason}")
 
     async def all_delivered(self) -> list[Delivery]:
         """Wait for all objects and closed streams submitted so far. TransferError for failures that nobody was told of."""
@@ -91,8 +136,10 @@ class Outbox:
             stream.end(graceful)
 
     def fail(self, error: Exception) -> None:
-        """Have all who wait get an error."""
+        """Have all who wait get an error, and release all sources."""
         self.changes.fail(error)
+        for object_id in list(self._releases):
+            self._release(object_id)
         for stream in self._streams.values():
             stream.fail(error)
 
@@ -103,21 +150,56 @@ class Outbox:
             self._early.append(event)
         elif isinstance(event, ObjectSent):
             self._settle(event.object_id, "sent")
+        elif isinstance(event, AcksCompleted):
+            self._answer(event)
         elif isinstance(event, StreamVacant):
             self._tell_stream(event.object_id, event)
         elif isinstance(event, ObjectPurged):
             self._settle(event.object_id, "done")
+            self._release(event.object_id)
             self._under_way.pop(event.object_id, None)
             self._streams.pop(event.object_id, None)
         elif isinstance(event, ObjectAborted) and event.sender == self._node:
             self._tell_stream(event.object_id, event)
             self._settle(event.object_id, "failed", event.reason.removeprefix("source: "))
+            self._release(event.object_id)
             self._streams.pop(event.object_id, None)
         elif isinstance(event, FlushCompleted):
             self._is_announced = True
             self.changes.changed()
             for item in [item for item in self._pending if item.state == "sent"]:
                 self._settle(item.object_id, "done")
+
+    def _ask(self, item: Transmission, request: AckRequest) -> "_Question":
+        if not isinstance(self._sender, AckSender):
+            raise UsageError("the receivers of this protocol confirm nothing; those of norm do")
+        question = _Question(item)
+        self._questions.append(question)
+        try:
+            self._host.call(self._sender.require_acks, item.object_id, request)
+        except BaseException:
+            self._questions.remove(question)
+            raise
+        return question
+
+    def _cancel(self, questions: "list[_Question]") -> None:
+        """Await no more ACKs that nobody waits for."""
+        for question in questions:
+            if question in self._questions and self.changes.failure is None and isinstance(self._sender, AckSender):
+                self._host.call(self._sender.cancel_acks, question.item.object_id)
+
+    def _answer(self, event: AcksCompleted) -> None:
+        """Answer the first question about an object: a sender serves them in order."""
+        question = next((asked for asked in self._questions if asked.item.object_id == event.object_id), None)
+        if question is not None:
+            self._questions.remove(question)
+            question.answer = Delivery(event.object_id, event.acknowledged, event.missing)
+            self.changes.changed()
+
+    def _release(self, object_id: int) -> None:
+        release = self._releases.pop(object_id, None)
+        if release is not None:
+            release()
 
     def _begin(self, item: Transmission) -> Transmission:
         self._under_way[item.object_id] = item
@@ -149,3 +231,9 @@ class Outbox:
             self._pending.pop(item, None)
             self._streams.pop(object_id, None)
         self.changes.changed()
+
+
+def _transmission(what: Transmission | OutgoingStream) -> Transmission:
+    found = what if isinstance(what, Transmission) else what.transmission
+    assert found is not None
+    return found

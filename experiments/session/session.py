@@ -3,7 +3,7 @@
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -23,12 +23,13 @@ from experiments.session.membership import Membership
 from experiments.session.outbox import Outbox
 from experiments.session.outgoing_stream import OutgoingStream
 from experiments.session.transmission import Transmission
+from protocols.acknowledgement import AckRequest
 from protocols.errors import TransferError, UsageError
 from protocols.events import Event, ObjectAborted
 from protocols.machine import Content, Group, Machine, Ports, Sender
 from protocols.node import NodeMachine
 from protocols.rng import Rng
-from protocols.statistics import Measure, Snapshot
+from protocols.snapshot import Measure, Snapshot
 from protocols.stream import Flush, StreamReceiver, StreamSettings
 
 __all__ = ["MEMORY", "Session"]
@@ -66,10 +67,12 @@ class Session:
         self._inbox = Inbox(folder, memory, boundary, told, files_only=files_only)
         self._outbox: Outbox | None = None
         self._opened = OpenFiles()
+        self._is_entered = False
         self.is_closed = False
         """Whether the block has ended, or the session has failed."""
         self._failure: Exception | None = None
         self._machine: Machine | None = None
+        self._looking: asyncio.TimerHandle | None = None
         self._loop: GuardedLoop
         self.host: UdpHost
         """The host, from the beginning of the block on; its counters can be read after the end."""
@@ -81,6 +84,9 @@ class Session:
     async def __aenter__(self) -> "Session":
         """Open the sockets and join the group. UsageError for an interface or a port that can't be used."""
         place = self.membership
+        if self._is_entered:
+            raise UsageError("a session is entered once; make another one")
+        self._is_entered = True
         self._loop = GuardedLoop(asyncio.get_running_loop(), self._fail)
         codec = node_codec(place.protocol, place.config)()
         rng = Rng(secrets.randbits(64))
@@ -123,7 +129,7 @@ class Session:
 
         machine: Machine
         if self._sends and self._receives:
-            machine = both = NodeMachine(host, sender, receiver)
+            machine = both = NodeMachine(host, self.node, sender, receiver)
             self._prepare(both.sender, both.receiver)
         elif self._sends:
             machine = alone = sender(host)
@@ -154,33 +160,42 @@ class Session:
         """
         source = FileSource(Path(path), self._opened)
         label = os.fspath(path) if name is None else name
-        return await self._send(Content(source, os.fsencode(source.path.name if name is None else name)), label)
+        info = os.fsencode(source.path.name if name is None else name)
+        await self.room()
+        return self.submit(Content(source, info), label, source.close)
 
     async def send_bytes(self, data: bytes, info: bytes = b"") -> Transmission:
         """Queue an object of bytes with its out-of-band information; wait while many objects wait to be sent."""
-        return await self._send(Content(InMemory(bytes(data)), info, is_file=False), f"object of {len(data)} bytes")
-
-    async def _send(self, content: Content, name: str) -> Transmission:
         await self.room()
-        return self.submit(content, name)
+        return self.submit(Content(InMemory(bytes(data)), info, is_file=False), f"object of {len(data)} bytes")
 
     async def room(self) -> None:
         """Wait until few enough objects wait to be sent. TransferError when the session ends."""
         await self._sending().room()
 
-    def submit(self, content: Content, name: str) -> Transmission:
-        """Queue an object at once, however many wait. UsageError when the protocol can't carry it."""
-        return self._sending().submit(content, name)
+    def submit(self, content: Content, name: str, release: Callable[[], None] | None = None) -> Transmission:
+        """Queue an object at once, however many wait; `release()` is called when its source is not read any more.
 
-    async def sent(self, *what: Transmission | OutgoingStream) -> list[Delivery]:
+        UsageError when the protocol can't carry it.
+        """
+        return self._sending().submit(content, name, release)
+
+    async def sent(self, *what: Transmission | OutgoingStream, by: Iterable[int] | AckRequest | None = None) -> list[Delivery]:
         """Wait until nothing more is sent for these objects and closed streams (default: all): all requests are served.
 
-        TransferError when one of them can't be sent: a file changed, or the session failed.
+        With `by`, node ids or an `AckRequest`, these objects and streams have to be confirmed by receivers; of an open stream,
+        what was written so far. It ends when all have confirmed or were asked in vain; `missing` of a `Delivery` are those.
+
+        TransferError when an object can't be sent (a file changed), or the session failed. UsageError with `by` if nothing is
+        named, or the protocol has no acknowledgements.
         """
         outbox = self._sending()
+        if by is None:
+            return [await outbox.delivered(item) for item in what] if what else await outbox.all_delivered()
         if not what:
-            return await outbox.all_delivered()
-        return [await outbox.delivered(item) for item in what]
+            raise UsageError("sent: what is to be confirmed has to be named")
+        request = by if isinstance(by, AckRequest) else AckRequest(tuple(by))
+        return await outbox.confirmed(what, request)
 
     async def open_stream(
         self, buffer: int = 1 << 20, *, info: bytes = b"", push: bool = False, flush: Flush = "passive"
@@ -243,7 +258,7 @@ class Session:
     def _look(self) -> None:
         """Settle now and then what no event leads to."""
         self._inbox.settle()
-        self._loop.call_later(_PERIOD, self._look)
+        self._looking = self._loop.call_later(_PERIOD, self._look)
 
     def _fail(self, error: Exception) -> None:
         """End the session after an exception in a callback of the event loop."""
@@ -266,6 +281,8 @@ class Session:
             self._outbox.fail(error)
         self._inbox.fail(error)
         self._loop.close()
+        if self._looking is not None:
+            self._looking.cancel()
         with suppress(Exception) if self._failure is not None else nullcontext():
             self.host.stop()
         self.host.close()

@@ -10,6 +10,7 @@ from experiments.validation import (
     arq,
     channels,
     coding,
+    congestion,
     connections,
     distributor,
     ethernet,
@@ -26,6 +27,7 @@ __all__ = ["families", "select", "validate"]
 
 MODULES: tuple[ModuleType, ...] = (
     suppression,
+    congestion,
     arq,
     coding,
     layered,

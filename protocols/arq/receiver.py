@@ -10,7 +10,7 @@ from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["ArqReceiver", "acking_receiver", "nacking_receiver", "suppressing_receiver"]
 

@@ -14,7 +14,7 @@ from protocols.arq.tx_object import ObjectStore, TxObject
 from protocols.arq.wire import size_of
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["ArqSender", "Key"]
 

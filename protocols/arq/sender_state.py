@@ -16,7 +16,7 @@ from protocols.arq.rx_object import RxObject
 from protocols.arq.session import Session
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Address, Offer, Sink
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 
 __all__ = ["SenderState"]
 

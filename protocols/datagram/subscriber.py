@@ -9,7 +9,7 @@ from protocols.machine import Address, Message, Ports
 from protocols.message_wire import read_message
 from protocols.messaging import MessageReceived, MessagesLost, Publication, Subscribed, Subscriber, Subscription
 from protocols.roles import RoleContext
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 from protocols.subscriptions import SubscriptionTable
 
 __all__ = ["DatagramSubscriber"]

@@ -4,6 +4,10 @@ from protocols.distributor.config import DistributorConfig
 from protocols.distributor.measures import MEASURES
 from protocols.distributor.messages import Configuration, Heartbeat
 from protocols.distributor.roles import MessagePublisher, MessageSubscriber
+<<<<<<< HEAD
+=======
+from protocols.distributor.snapshot import MEASURES
+>>>>>>> main
 from protocols.distributor.subjects import matches
 from protocols.distributor.wire import DistributorCodec
 from protocols.messaging import Guarantees, Subscription

@@ -1,6 +1,6 @@
 """The statistics of the Distributor as data: what its counters mean, and what its machines tell of themselves."""
 
-from protocols.statistics import Measure
+from protocols.snapshot import Measure
 
 __all__ = ["MEASURES"]
 
@@ -28,4 +28,4 @@ MEASURES = (
     Measure("segments_queued", "datagrams that wait for the rate or the network", "", "gauge"),
     Measure("ranges_missing", "ranges of segments that are missing", "", "gauge"),
 )
-"""Names beside those of `protocols.statistics`."""
+"""Names beside those of `protocols.snapshot`."""

@@ -17,7 +17,7 @@ from protocols.distributor.wire import FIRST_OVERHEAD, LARGEST_UPDATE, OVERHEAD,
 from protocols.errors import UsageError
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.messaging import PublisherIdle, PublisherUnblocked
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["DistributorPublisher"]
 

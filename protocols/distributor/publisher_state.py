@@ -19,7 +19,7 @@ from protocols.distributor.requests import Range, Requests
 from protocols.distributor.serial import unwrap
 from protocols.distributor.wire import size_of
 from protocols.rng import Rng
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 
 __all__ = ["Budget", "PublisherState"]
 

@@ -61,7 +61,7 @@ class MessagePublisher(EventLayer, Publisher):
         self._unsent.append(message.number)
         return inner.publish(message.destination, Carried(message), now)
 
-    def heard(self, event: Event) -> Sequence[Event]:
+    def heard(self, event: Event, now: float) -> Sequence[Event]:
         """Turn updates that were sent into messages that are accepted."""
         if isinstance(event, UpdatesSent):
             return [MessageAccepted(self._unsent.popleft()) for _ in range(event.count)]
@@ -96,7 +96,7 @@ class MessageSubscriber(EventLayer, Subscriber):
         """End a subscription."""
         cast(DistributorSubscriber, self.inner).unsubscribe(number, now)
 
-    def heard(self, event: Event) -> Sequence[Event]:
+    def heard(self, event: Event, now: float) -> Sequence[Event]:
         """Turn updates into messages."""
         if isinstance(event, UpdatesReceived):
             found: list[Event] = []

@@ -22,7 +22,7 @@ from protocols.distributor.wire import size_of
 from protocols.errors import UsageError
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.messaging import Subscribed, Subscription, SubscriptionEnded
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["DistributorSubscriber"]
 

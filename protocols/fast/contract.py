@@ -26,12 +26,13 @@ __all__ = ["Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", 
 _NO_SLOTS = ()
 # A name, because a type checker takes a literal for all the attributes there are; subclasses have the slots.
 
-Applied: TypeAlias = "tuple[list[Any], list[Any], list[Any], list[Any]]"
-"""Machines by the effect of a message: no effect beyond advancing; advanced and attentive; advanced; to be called singly."""
+Applied: TypeAlias = "tuple[list[list[Any]], list[Any], list[Any], list[Any]]"
+"""Machines after a message: by group, those that wait for the same; of all, those that have become attentive; others in
+lockstep; those to be called singly."""
 Other: TypeAlias = "tuple[int, Machine, bool]"
 """A machine beside those of a group, the index of its member, and whether only feedback has an effect on it."""
 Overheard: TypeAlias = "tuple[list[Any], list[Any]]"
-"""Machines that are attentive now, and the others."""
+"""Machines that are attentive now, and machines that may wait for something else now."""
 
 
 def fan_out(machines: Iterable[Machine], message: Message, source: Address, to: Address, now: float) -> None:
@@ -58,20 +59,20 @@ class FastMessage(Message):
         """Whether a receiver that lacks nothing counts the message as a duplicate."""
         return False
 
-    def is_irrelevant_to(self, waiting: Any) -> bool:
-        """Whether an incomplete receiver that waits for this (`FastMachine.list_waiting`) only advances, as a complete one.
+    def concerned(self, waiting: Iterable[Any]) -> list[Any]:
+        """Return those of the things that incomplete receivers wait for (`FastMachine.list_waiting`) that it may be.
 
-        What the message brings (`brings`) is considered apart from this.
+        A receiver that waits for something else only advances, as a complete one. What the message brings (`brings`) is
+        considered apart from this.
         """
-        del waiting
-        return False
+        return list(waiting)
 
     def brings(self) -> tuple[Hashable, int] | None:
         """Return what the message brings to a receiver that lacks it: a unit and a bit mask of its parts, 0 for any part."""
         return None
 
-    def concerns_quiet(self) -> bool:
-        """Return whether it concerns quiet machines (`FastMachine.list_waiting`) that do not lack what it brings."""
+    def rewinds(self) -> bool:
+        """Return whether it concerns quiet machines (`FastMachine.list_waiting`), and all others by `rewind`."""
         return False
 
 
@@ -180,32 +181,42 @@ class FastMachine(Machine):
         fan_out(machines, message, source, to, now)
 
     @staticmethod
-    def apply_to_incomplete(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> Applied:
-        """Apply a message with `expects_if_complete` to machines that are incomplete or attentive.
+    def apply_to_incomplete(groups: list[list[Any]], message: FastMessage, now: float, coordinator: Coordinator) -> Applied:
+        """Apply a message with `expects_if_complete` to groups of machines that are incomplete.
 
-        `machines` are of this class; those that `coordinator` does not advance any more, and repetitions, are skipped. The
+        The machines are of this class; those that `coordinator` does not advance any more, and repetitions, are skipped. The
         state of a machine that advances is afterwards as after `receive`, except that the coordinator counts the duplicate.
         """
         del message, now
-        return [], [], [], [machine for machine in dict.fromkeys(machines) if machine.fast_state.coordinator is coordinator]
+        machines = dict.fromkeys([machine for group in groups for machine in group])
+        called = [machine for machine in machines if machine.fast_state.coordinator is coordinator]
+        return [[] for _ in groups], [], [], called
 
     @staticmethod
     def list_waiting(
         machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
     ) -> None:
-        """List incomplete machines by what they wait for beside what they lack (`FastMessage.is_irrelevant_to`).
+        """List incomplete machines by what they wait for beside what they lack (`FastMessage.concerned`).
 
         `waiting[None]`: every message that does more than to advance concerns them. A machine in `quiet` is listed anew at
-        the given time; before, and if it is not in `waiting`, only messages concern it that bring what it lacks. Attentive
-        machines in `Overhearers.machines` are left out. `now` (seconds) may be some time ago.
+        the given time; before, and if it is not in `waiting`, only messages concern it that bring what it lacks. `now`
+        (seconds) may be some time ago.
 
         `lacking` is given for machines that joined the group, to list there what they lack (`FastMessage.brings`), all of it
         unless they are in `waiting[None]`. What others lack is listed, and they may still be in `quiet`.
         """
         del now, quiet, lacking
-        listed = [each for each in machines if not (each.fast_state.attentive or each.fast_state.is_complete)]
+        listed = [each for each in machines if not each.fast_state.is_complete]
         if listed:
             waiting.setdefault(None, []).extend(listed)
+
+    @staticmethod
+    def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> None:
+        """Note a message that may rewind (`FastMessage.rewinds`); called before it is applied.
+
+        Machines that `coordinator` does not advance any more are skipped.
+        """
+        del machines, message, now, coordinator
 
     @staticmethod
     def make_overhearers(group: Any) -> Any:

@@ -82,10 +82,6 @@ class SenderGroup(MachineGroup):
     def stands_at(self, position: object) -> bool:
         """Return whether all machines are at this position, so that a message that expects it only advances them."""
 
-    def is_at(self, position: object) -> bool:
-        """Return whether the machines in lockstep are at this position."""
-        return self._position is position
-
     @abstractmethod
     def move(self, position: object, heard: float, following: int) -> None:
         """Advance the group over messages without another effect, the last received at `heard` seconds.

@@ -10,7 +10,7 @@ is that of plain machines called one by one.
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from protocols.fast.contract import FastMachine, FastMessage, FastState
+from protocols.fast.contract import Applied, FastMachine, FastMessage, FastState
 from protocols.fast.deferred import DeferredLosses, Missed
 from protocols.fast.group import SenderGroup
 from protocols.fast.index import PartIndex, QuietQueue
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LockstepGroup"]
 
-_QUIET, _LISTED = object(), object()
-"""Instead of what machines wait for: they are in the `QuietQueue`; they stay where they are listed."""
-
 
 class LockstepGroup(SenderGroup):
     """The machines that receive the same messages of one sender, e.g. the members of a multicast group behind one switch.
@@ -33,6 +30,7 @@ class LockstepGroup(SenderGroup):
     """
 
     __slots__ = (
+        "_apply_batch",
         "_counts_overheard",
         "_deferred",
         "_diverged",
@@ -54,13 +52,15 @@ class LockstepGroup(SenderGroup):
         self._machines: list[FastMachine | None] = machines
         self._members: list[FastMachine] = [each for each in machines if each is not None] if None in machines else machines
         kind = type(self._members[0])
+        self._apply_batch: Callable[..., Applied] = kind.apply_to_incomplete
         self._receive_batch: Callable[..., None] = kind.receive_batch
         self._counts_overheard: Callable[[Message], bool] = kind.counts_overheard
         self._last_heard = 0.0
         self._duplicates = self._overheard = 0
         self._diverged: list[FastMachine] = list(self._members)
         # In lockstep, but called when a message concerns them: incomplete machines by what they lack, and either by what else
-        # they wait for or until when they are quiet; attentive ones. Machines that have left the group since are skipped.
+        # they wait for or until when they are quiet. Those that lost a visible message are in `_waiting[None]`, and
+        # attentive ones at feedback. Machines that have left the group since are skipped.
         self._lacking = PartIndex()
         self._waiting: dict[Any, list[FastMachine]] = {}
         self._quiet = QuietQueue()
@@ -72,7 +72,7 @@ class LockstepGroup(SenderGroup):
 
     def stands_at(self, position: object) -> bool:
         """Return whether all machines are at this position, so that a message that expects it only advances them."""
-        return self._position is position and not self._diverged
+        return not self._diverged and self._position is position
 
     def move(self, position: object, heard: float, following: int) -> None:
         """Advance the group over messages without another effect, the last received at `heard` seconds.
@@ -105,7 +105,8 @@ class LockstepGroup(SenderGroup):
             self._deliver_visible(burst, nth, number, source, to, now, lost_by)
         else:
             diverged = self._diverged
-            self.defer([(burst, nth, number, None, lost_by)])
+            if lost_by:
+                self.defer([(burst, nth, number, None, lost_by)])
             self.move(burst.position(nth + 1), now, number + 1)
             if diverged:
                 lost = set(self._at(lost_by))
@@ -131,14 +132,16 @@ class LockstepGroup(SenderGroup):
             machine.fast_state.coordinator = None
         deferred.following = number + 1
         self._apply(message, source, to, now, lost)
-        for machine in staying:
-            state = machine.fast_state
-            state.coordinator = self
-            state.duplicates -= message.redundant
-        self._list(staying)
-        if staying:  # For them the next message may do what this one did for the others.
+        if staying:
+            redundant = message.redundant
+            for machine in staying:
+                state = machine.fast_state
+                state.coordinator = self
+                state.duplicates -= redundant
+            self._list(staying)
+            # For them the next message may do what this one did for the others.
             self._waiting.setdefault(None, []).extend(staying)
-        self.defer([(burst, nth, number, heard, lost_by)])
+            self.defer([(burst, nth, number, heard, lost_by)])
 
     def _at(self, indices: Sequence[int]) -> list[FastMachine]:
         members = self._members
@@ -253,71 +256,67 @@ class LockstepGroup(SenderGroup):
             called = _without(called, lost_by)
             self._leave_behind(lost_by)
         before = self._position, self._last_heard, self._duplicates
-        groups = self._take_concerned(message, now)
+        asked, waited_for, groups = self._take_concerned(message, now)
         brought = message.brings()
         self._position, self._last_heard = message.next_state, now
         self._duplicates += message.redundant
-        overhearers = self._overhearers
-        attentive, overhearers.machines = [each for each in overhearers.machines if each.fast_state.attentive], []
-        for waiting, group in groups:
-            unchanged, advanced = self._apply_to(group, message, now, before, called, overhearers)
-            if waiting is None:
-                if unchanged:
-                    self._waiting[None] = unchanged + self._waiting.get(None, [])
-                # What the others lack was not listed.
-                self.list_lacking(advanced)
-            else:  # Quiet ones, and those that stay listed, are listed anew only after a change.
-                is_listed = waiting is _QUIET or waiting is _LISTED
-                self._list_again(advanced if is_listed else unchanged + advanced, now)
+        if asked:
+            unchanged, advanced = self._apply_to(asked, message, now, before, called)
+            if unchanged[0]:
+                self._waiting[None] = unchanged[0] + self._waiting.get(None, [])
+            # What those in `waiting[None]` lack was not listed.
+            self._list_lacking(advanced)
+        if groups:
+            unchanged, advanced = self._apply_to(groups, message, now, before, called)
+            for waiting, machines in zip(waited_for, unchanged, strict=False):
+                if machines:
+                    self._waiting[waiting] = machines + self._waiting.get(waiting, [])
+            self._list_again(advanced, now)
         if brought is not None:
             unit, parts = brought
             lacking, others = self._lacking.take(unit, parts)
             if lacking or others:
-                self._apply_to(lacking + others, message, now, before, called, overhearers)
+                self._apply_to([lacking + others], message, now, before, called)
             still = [each for each in others if each.fast_state.coordinator is self and each.fast_state.is_lacking(unit)]
             if still:
                 self._lacking.add(unit, 0, still)
-        if attentive:
-            _, advanced = self._apply_to(attentive, message, now, before, called)
-            remaining = [each for each in attentive if each.fast_state.coordinator is self]
-            overhearers.machines += [each for each in remaining if each.fast_state.attentive]
-            self.list_lacking([each for each in advanced if not each.fast_state.attentive])
         if called:
             self._call(called, message, source, to, now)
 
-    def _take_concerned(self, message: FastMessage, now: float) -> list[tuple[object, list[FastMachine]]]:
-        """Remove and return the machines that a message concerns, apart from what it brings, by what they wait for."""
-        waiting = self._waiting
-        if message.concerns_quiet():
-            groups: list[tuple[object, list[FastMachine]]] = []
-            for each in list(waiting):
-                is_listed = each is not None and message.is_irrelevant_to(each)
-                groups.append((_LISTED, waiting[each][:]) if is_listed else (each, waiting.pop(each)))
-            if quiet := self._quiet.machines():
-                groups.append((_QUIET, quiet))
-            return groups
-        due = self._quiet.due(now)
-        if due:
+    def _take_concerned(
+        self, message: FastMessage, now: float
+    ) -> tuple[list[list[FastMachine]], list[Any], list[list[FastMachine]]]:
+        """Return the machines that a message concerns, most of which are removed from where they are listed.
+
+        First come those that lost a visible message before; then what others wait for, and those that wait for it, group by
+        group. Quiet machines may be a last group.
+        """
+        waiting, rewinds = self._waiting, message.rewinds()
+        quiet = self._quiet.machines() if rewinds else []
+        if not rewinds and (due := self._quiet.due(now)):
             self._list_again([machine for machine in dict.fromkeys(due) if machine.fast_state.coordinator is self], now)
-        concerned = [each for each in waiting if each is None or not message.is_irrelevant_to(each)]
-        return [(each, waiting.pop(each)) for each in concerned]
+        for machines in (*waiting.values(), quiet) if rewinds else (waiting.get(None),):
+            if machines:
+                machines[0].rewind(machines, message, now, self)
+        asked = [waiting.pop(None)] if None in waiting else []
+        waited_for = message.concerned(waiting)
+        groups = [waiting.pop(each) for each in waited_for]
+        return asked, waited_for, [*groups, quiet] if quiet else groups
 
     def _apply_to(
         self,
-        group: list[FastMachine],
+        groups: list[list[FastMachine]],
         message: FastMessage,
         now: float,
         before: tuple[Any, float, int],
         called: list[FastMachine],
-        overhearers: Overhearers | None = None,
-    ) -> tuple[list[FastMachine], list[FastMachine]]:
-        """Apply a message to machines; return those in lockstep on which it had no effect, and the others in lockstep.
+    ) -> tuple[list[list[FastMachine]], list[FastMachine]]:
+        """Apply a message to machines; return those in lockstep that wait for the same by group, and the others in lockstep.
 
-        Those to be called singly are added to `called`, those that have become attentive to `overhearers`.
-
-        `before` is position, time of the last message and number of duplicates of the group before the message.
+        Those to be called singly are added to `called`. `before` is position, time of the last message and duplicates of the
+        group before the message.
         """
-        unchanged, attentive, advanced, others = group[0].apply_to_incomplete(group, message, now, self)
+        unchanged, attentive, advanced, others = self._apply_batch(groups, message, now, self)
         for machine in others:
             state: Any = machine.fast_state
             state.position, state.last_heard, duplicates = before
@@ -325,9 +324,9 @@ class LockstepGroup(SenderGroup):
             state.overheard += self._overheard
             state.coordinator = None
         called += others
-        if overhearers is not None and attentive:
-            overhearers.add(attentive)
-        return unchanged, attentive + advanced
+        if attentive:
+            self._overhearers.add(attentive)
+        return unchanged, advanced
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
         """Deliver feedback: it advances no machine, and concerns diverged and attentive ones."""
@@ -474,9 +473,9 @@ class LockstepGroup(SenderGroup):
         attentive = [machine for machine in machines if machine.fast_state.attentive]
         if attentive:
             self._overhearers.add(attentive)
-        self.list_lacking(machines)
+        self._list_lacking(machines)
 
-    def list_lacking(self, machines: list[FastMachine]) -> None:
+    def _list_lacking(self, machines: list[FastMachine]) -> None:
         """List machines in lockstep by when messages concern them."""
         if machines:
             machines[0].list_waiting(machines, self._last_heard, self._waiting, self._quiet, self._lacking)

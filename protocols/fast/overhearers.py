@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from typing import Protocol
 
-from protocols.fast.contract import Coordinator, FastMachine
+from protocols.fast.contract import Coordinator, FastMachine, FastState, Overheard
 from protocols.machine import Address, Message
 
 __all__ = ["Overhearers", "OverhearingGroup"]
@@ -18,9 +18,6 @@ class OverhearingGroup(Coordinator, Protocol):
     def is_behind(self, machine: FastMachine) -> bool:
         """Apply the deferred losses a machine could notice; if there are others, put its state before them and return True."""
 
-    def list_lacking(self, machines: list[FastMachine]) -> None:
-        """List machines in lockstep by when messages concern them."""
-
     def latest_losers(self) -> list[FastMachine]:
         """Return the machines that lost the latest message of the group and have not noticed it."""
 
@@ -33,7 +30,7 @@ class Overhearers:
     def __init__(self, group: OverhearingGroup) -> None:
         self._group = group
         self.machines: list[FastMachine] = []
-        """Those that every feedback, and every message that does more than to advance, may concern; some repeatedly."""
+        """Those that every feedback may concern; some repeatedly."""
 
     def __bool__(self) -> bool:
         return bool(self.machines)
@@ -59,28 +56,45 @@ class Overhearers:
     ) -> list[FastMachine]:
         """Deliver feedback to all but `lost_by`, also to machines that have diverged.
 
-        Returns machines in lockstep that are not attentive any more. `position` and `last_heard` are those of the group.
+        Returns machines in lockstep that may wait for something else now. `position` and `last_heard` are those of the group.
         """
         for machine in diverged:
             if machine not in lost_by:
                 machine.receive(message, source, to, now)
-        group, machines = self._group, dict.fromkeys(self.machines)
-        behind = group.with_losses()
+        self.machines, others = self._ask(self.machines, message, source, to, now, lost_by, position, last_heard)
+        return others
+
+    def _ask(
+        self,
+        machines: list[FastMachine],
+        message: Message,
+        source: Address,
+        to: Address,
+        now: float,
+        lost_by: Container[FastMachine],
+        position: object,
+        last_heard: float,
+    ) -> Overheard:
+        """Deliver feedback to those of some machines that are in lockstep and attentive, but not to `lost_by`."""
+        group, behind = self._group, self._group.with_losses()
         called: list[FastMachine] = []
+        attentive: list[FastMachine] = []
         others: list[FastMachine] = []
-        self.machines = []
-        for machine in machines:
-            if machine.fast_state.coordinator is not group:
+        for machine in dict.fromkeys(machines):
+            state: FastState = machine.fast_state
+            if state.coordinator is not group or not state.attentive:
                 continue
             if machine in lost_by:
-                self.machines.append(machine)
+                attentive.append(machine)
             elif machine in behind and group.is_behind(machine):
                 machine.receive(message, source, to, now)
-                (self.machines if machine.fast_state.attentive else others).append(machine)
+                others.append(machine)
+                if state.attentive:
+                    attentive.append(machine)
             else:
                 called.append(machine)
         if called:
-            attentive, more = called[0].overhear_batch(called, message, source, to, now, position, last_heard)
-            self.machines += attentive
+            still, more = called[0].overhear_batch(called, message, source, to, now, position, last_heard)
+            attentive += still
             others += more
-        return others
+        return attentive, others

@@ -81,9 +81,9 @@ class SenderGroups(MachineGroup):
             self._make_group(sender).tell(message, source, to, now, lost_by)
         elif sender is not None:
             # Some may have received a message of this sender on their own.
-            for index, machine in enumerate(self._followers):
-                if machine is not None and index not in lost_by:
-                    machine.receive(message, source, to, now)
+            for index, follower in enumerate(self._followers):
+                if follower is not None and index not in lost_by:
+                    follower.receive(message, source, to, now)
 
     def follow(self, burst: "Burst") -> SenderGroup:
         """Return the group that is advanced over the messages of this burst and others of its sender."""

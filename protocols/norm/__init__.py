@@ -7,7 +7,7 @@ from protocols.norm.config import NormConfig
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.sender import NormSender
-from protocols.norm.statistics import MEASURES
+from protocols.norm.snapshot import MEASURES
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec
 from protocols.spec import ProtocolSpec

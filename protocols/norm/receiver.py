@@ -11,7 +11,6 @@ from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.sender_host import note_host
 from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
-from protocols.statistics import Snapshot, buffers
 
 __all__ = ["NormReceiver"]
 
@@ -52,8 +51,7 @@ class NormReceiver(Machine):
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""
-        if isinstance(message, Nack):
-            self.session.nacks_heard += 1
+        self.session.nacks_heard += isinstance(message, Nack)
         sender = self._senders.get(message.sender_id)
         if sender is not None and sender.overhear(message, now):
             self.settle(sender)
@@ -95,19 +93,6 @@ class NormReceiver(Machine):
             "pending objects": (max(map(len, pending), default=0), self.session.config.window),
             "bytes of parity": (max((item.held for item in items), default=0), self.session.config.buffer),
         }
-
-    def snapshot(self, now: float) -> Snapshot:
-        """Return the statistics of the session, and of each sender with its objects."""
-        session, senders = self.session, self.senders()
-        pending = [(item, sender.position) for sender in senders for item in sender.objects.values() if item is not None]
-        values = {
-            **self.counts(),
-            "nacks_heard": session.nacks_heard,
-            "bytes_received": session.octets_received + sum([item.octets_at(position) for item, position in pending]),
-            "parity_used": session.counted("parity_used") + sum([item.parity_used for item, _ in pending]),
-        }
-        parts = (*[sender.snapshot(now) for sender in senders], *buffers(self.held()))
-        return Snapshot("session", session.group.name, values, {"role": "receiver"}, parts)
 
     def senders(self) -> Collection[StreamSenderState]:
         """Return the state of every sender a message was received from."""

@@ -17,12 +17,12 @@ from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, DataRun, Nack, Nor
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.sender_content import SenderContent
-from protocols.norm.statistics import object_sent
+from protocols.norm.snapshot import control, object_sent
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream
 from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
 from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["NormSender"]
 
@@ -81,7 +81,7 @@ class NormSender(SenderContent):
         self.congestion: CongestionControl | None = None
         """Sets the rate; None while it is fixed."""
         if config.congestion != "none":
-            self.congestion = CongestionControl(ports, config, self._grtt.advertised)
+            self.congestion = CongestionControl(ports, config, self._grtt.measured)
             self._rate = self.congestion.rate
         self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
         # Who has heard no probe can't guess a clock that begins at a random time.
@@ -176,7 +176,7 @@ class NormSender(SenderContent):
             **self.counts(),
             "parity_sent": self._parity_sent,
             "bytes_sent": window.octets_gone + sum([item.octets_sent for item in items]),
-            "rate": self._config.rate,
+            "rate": self._rate,
             "grtt": self._grtt.advertised,
             "grtt_measured": self._grtt.measured,
         }
@@ -184,8 +184,9 @@ class NormSender(SenderContent):
         activity = "repairing" if self._repairs else "sending" if self._unsent else flushing
         objects = [object_sent(item, item.object_id in self._streams) for item in items]
         waiting = Snapshot("queue", "objects", {"held": len(window.backlog)})
+        controls = () if self.congestion is None else (control(self.congestion.state),)
         states = {"role": "sender", "activity": activity}
-        return Snapshot("session", self._group.name, values, states, (*objects, waiting, *buffers(self.held())))
+        return Snapshot("session", self._group.name, values, states, (*controls, *objects, waiting, *buffers(self.held())))
 
     @property
     def grtt(self) -> float:
@@ -464,7 +465,7 @@ class NormSender(SenderContent):
         interval = self._grtt.next_interval()
         nodes: tuple[CcNode, ...] = ()
         if self.congestion is not None:
-            self.congestion.probed(self._grtt.advertised, now)
+            self.congestion.probed(self._grtt.measured, now)
             self._adopt_rate(self.congestion.rate)
             nodes = self.congestion.nodes
             if self._repairs or self._unsent:

@@ -136,7 +136,7 @@ class SenderState(PendingObjects):
             response = self.probe_response = response.overheard()
         is_silenced = False
         if self.congestion is not None and message.cc is not None:
-            is_silenced = self.congestion.overhear(message.cc, self._profile)
+            is_silenced = self.congestion.overhear(message.cc, self._profile, now)
         decision = NOTHING
         process = self.nack_process
         if process is not None and now < process.backoff_end and isinstance(message, Nack):

@@ -1,14 +1,18 @@
-"""The NORM receiver with streams."""
+"""The NORM receiver with streams and statistics."""
 
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.rx_stream import RxStream
+from protocols.snapshot import Snapshot, buffers
 from protocols.stream import StreamAcceptor
 
 __all__ = ["NormStreamReceiver"]
 
 
 class NormStreamReceiver(NormReceiver):
-    """A `NormReceiver` that receives streams, too, if the application accepts them (`protocols.stream.StreamReceiver`)."""
+    """A `NormReceiver` that receives streams, too, if the application accepts them (`protocols.stream.StreamReceiver`).
+
+    It also tells its statistics (protocols/snapshot.py).
+    """
 
     __slots__ = ()
 
@@ -28,3 +32,16 @@ class NormStreamReceiver(NormReceiver):
         streams = [item for sender in self.senders() for item in sender.objects.values() if isinstance(item, RxStream)]
         blocks = max([(item.blocks_held, item.capacity + 1) for item in streams], default=(0, 0))
         return {**super().held(), "stream blocks": blocks}
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of each sender with its objects."""
+        session, senders = self.session, self.senders()
+        pending = [(item, sender.position) for sender in senders for item in sender.objects.values() if item is not None]
+        values = {
+            **self.counts(),
+            "nacks_heard": session.nacks_heard,
+            "bytes_received": session.octets_received + sum([item.octets_at(position) for item, position in pending]),
+            "parity_used": session.counted("parity_used") + sum([item.parity_used for item, _ in pending]),
+        }
+        parts = (*[sender.snapshot(now) for sender in senders], *buffers(self.held()))
+        return Snapshot("session", session.group.name, values, {"role": "receiver"}, parts)

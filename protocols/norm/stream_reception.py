@@ -23,10 +23,10 @@ from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_stream import RxStream
 from protocols.norm.sender_state import SenderMessage, SenderState
-from protocols.norm.statistics import object_received
+from protocols.norm.snapshot import feedback, object_received
 from protocols.norm.stream_coding import HEADER_SIZE
 from protocols.serial import ahead
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.stream import StreamBroken
 
 __all__ = ["StreamSenderState"]
@@ -64,6 +64,9 @@ class StreamSenderState(SenderState):
         }
         states = {"activity": self._activity(), "nack": self._nack_state(now)}
         parts = [object_received(key, item, self.position) for key, item in self.objects.items()]
+        fed_back = self.feedback_state()
+        if fed_back is not None:
+            parts.insert(0, feedback(fed_back))
         return Snapshot("sender", str(self.node), values, states, parts)
 
     def _activity(self) -> str:

@@ -15,7 +15,7 @@ from protocols.relay.config import RelayConfig
 from protocols.relay.messages import Accepted, Delivery, Publish, Subscribe, SubscribeDone, Unsubscribe
 from protocols.relay.outbox import Outbox
 from protocols.roles import RoleContext
-from protocols.statistics import Snapshot, buffers
+from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["Relay"]
 

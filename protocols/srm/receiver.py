@@ -10,13 +10,13 @@ from protocols.arq.receiver import ArqReceiver
 from protocols.arq.repair_policy import MissingUnit, RepairPolicy
 from protocols.arq.session import Session
 from protocols.machine import Address, Group, Message, Packet, Ports
+from protocols.snapshot import Snapshot
 from protocols.srm.config import SrmConfig
 from protocols.srm.intervals import repair_interval, request_interval
 from protocols.srm.member import Member
 from protocols.srm.messages import Position, Repair, Request, SessionMessage, microseconds, repair_of, request_of
 from protocols.srm.repair_timers import RepairTimers
 from protocols.srm.wire import size_of
-from protocols.statistics import Snapshot
 
 __all__ = ["SrmPolicy", "SrmReceiver", "srm_receiver"]
 

@@ -1,4 +1,4 @@
-"""Congestion control of TCP: Reno (RFC 5681) and CUBIC (RFC 9438), without clock or socket.
+"""Congestion control of TCP, without clock or socket: Reno (RFC 5681), CUBIC (RFC 9438), and both as Linux computes them.
 
 A control is told what happened to the segments of a connection and answers with its window. Windows are in segments, as in
 Linux; they count bytes only through the segments that are acknowledged (RFC 3465), so delayed ACKs do not slow their growth.
@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from math import inf
 from typing import Final
 
-__all__ = ["CONTROLS", "Control", "Cubic", "Reno", "RenoPerAck"]
+__all__ = ["CONTROLS", "Control", "Cubic", "LinuxCubic", "LinuxReno", "Reno", "RenoPerAck"]
 
 LEAST_WINDOW: Final = 2.0
 """Segments that the window is reduced to at least when a loss is detected (RFC 5681, equation 4)."""
@@ -156,5 +156,113 @@ class Cubic(Control):
         self._most = 0.0
 
 
-CONTROLS: Final[dict[str, type[Control]]] = {"reno": Reno, "cubic": Cubic}
+class LinuxReno(Reno):
+    """Reno as Linux computes it (tcp_cong.c): windows are whole, and acknowledged segments are counted anew after a loss."""
+
+    __slots__ = ()
+
+    def _reduced(self, now: float) -> float:
+        del now
+        self._counted = 0.0
+        return max(LEAST_WINDOW, float(self.window // 2))
+
+
+class LinuxCubic(Control):
+    """CUBIC as Linux computes it (net/ipv4/tcp_cubic.c, 6.x), without HyStart.
+
+    It differs from RFC 9438 in three ways, which matter where losses are a few round trips apart. How fast the window grows is
+    computed when the window has changed, or `RENEWED` after the last time, and not with every ACK. Reno's window is estimated
+    with one slope for ever. Windows and their growth are whole numbers.
+    """
+
+    __slots__ = (*("_acked", "_began", "_counted", "_flat", "_friendly", "_most", "_needed", "_plateau", "_seen", "_seen_at"),)
+    TICKS: Final = 250
+    """Ticks of the kernel's clock per second (HZ), as most distributions have it."""
+    RENEWED: Final = 250 // 32
+    """Ticks for which growth is not computed again as long as the window is the same."""
+    SCALE: Final = 0.4
+    """C, in segments per cubic second."""
+    KEPT: Final = 717
+    """Beta: 1024ths of the window that are kept after a loss."""
+    SLOPE: Final = 15
+    """Reno's window grows by one for each 15/8 of the window that were acknowledged."""
+    LEAST: Final = 2
+    """Least number of segments for which the window grows by one, and the largest before the first loss."""
+    FIRST: Final = 20
+
+    def __init__(self, window: float) -> None:
+        super().__init__(window)
+        # Tick at which the present congestion avoidance began (None: not yet), the window of its plateau and the seconds
+        # after which it is reached, and the plateau of the next one (0: there was no loss yet).
+        self._began: int | None = None
+        self._plateau, self._flat, self._most = 0, 0.0, 0
+        # Reno's window, and segments acknowledged since it grew.
+        self._friendly, self._acked = 0, 0.0
+        # Segments to be acknowledged until the window grows by one, and those that were.
+        self._needed, self._counted = self.LEAST, 0.0
+        # Window and tick of the latest computation.
+        self._seen, self._seen_at = 0, -1
+
+    def restart(self, window: float) -> None:
+        """See `Control`; the time of an idle period does not count."""
+        super().restart(window)
+        self._began = None
+
+    def _avoid(self, segments: float, now: float, rtt: float) -> None:
+        self._acked += segments
+        self._compute(int(self.window), segments, int(now * self.TICKS), rtt)
+        if self._counted >= self._needed:
+            self._counted = 0.0
+            self.window += 1.0
+        self._counted += segments
+        grown = int(self._counted / self._needed)
+        self._counted -= grown * self._needed
+        self.window += grown
+
+    def _compute(self, window: int, segments: float, tick: int, rtt: float) -> None:
+        """Compute after how many segments the window grows, if it changed or `RENEWED` ticks are over."""
+        if window == self._seen and tick - self._seen_at <= self.RENEWED:
+            return
+        if self._began is None or tick != self._seen_at:
+            self._seen, self._seen_at = window, tick
+            self._follow_cubic(window, segments, tick, rtt)
+        step = window * self.SLOPE >> 3
+        while self._acked > step:
+            self._acked -= step
+            self._friendly += 1
+        if self._friendly > window:
+            self._needed = min(self._needed, window // (self._friendly - window))
+        self._needed = max(self._needed, self.LEAST)
+
+    def _follow_cubic(self, window: int, segments: float, tick: int, rtt: float) -> None:
+        """Grow towards the cubic function of the time since the latest loss."""
+        if self._began is None:
+            self._began, self._acked, self._friendly = tick, segments, window
+            self._plateau = max(self._most, window)
+            self._flat = ((self._plateau - window) / self.SCALE) ** (1.0 / 3.0)
+        since = (tick - self._began) / self.TICKS + rtt
+        target = self._plateau + int(self.SCALE * (since - self._flat) ** 3)
+        self._needed = window // (target - window) if target > window else 100 * window
+        if not self._most:
+            self._needed = min(self._needed, self.FIRST)
+
+    def _reduced(self, now: float) -> float:
+        del now
+        window = int(self.window)
+        self._most = window * (1024 + self.KEPT) // 2048 if window < self._most else window
+        self._began, self._counted = None, 0.0
+        return max(LEAST_WINDOW, float(window * self.KEPT // 1024))
+
+    def timed_out(self, now: float) -> None:
+        """See `Control`; the plateau is forgotten."""
+        super().timed_out(now)
+        self._most = 0
+
+
+CONTROLS: Final[dict[str, type[Control]]] = {
+    "reno": Reno,
+    "cubic": Cubic,
+    "reno-linux": LinuxReno,
+    "cubic-linux": LinuxCubic,
+}
 """The congestion controls by name."""

@@ -29,3 +29,8 @@ class TcpOptions:
     mss: int = 1448
     buffer: int = 256_000
     nagle: bool = True
+
+    @property
+    def kernel_control(self) -> str:
+        """Name of the congestion control in the kernel, which has one Reno and one CUBIC."""
+        return self.control.removesuffix("-linux")

@@ -1,7 +1,7 @@
 """Packets scheduled ahead that are in flight, and the state of the links, brought up to date when it is needed."""
 
 from bisect import bisect_left, bisect_right
-from typing import Final
+from typing import Final, TypeAlias
 
 from protocols.fast.lookahead import Burst
 from sim.fast.tree import MARGIN, Branch, Point, Sampler, Tree
@@ -13,6 +13,8 @@ from topologies.draws import listed
 
 __all__ = ["InFlight", "Segment", "Span"]
 
+Span: TypeAlias = "tuple[Segment, int, int, int]"
+"""Packets of one segment: number and identity of the first, and how many there are."""
 PIECE: Final = 512
 """Most losses of which lists are made at a time."""
 
@@ -26,19 +28,6 @@ class Segment:
         self.burst = burst
         self.start = start
         self.order = order
-
-
-class Span:
-    """Packets of one segment, from number `begin` until before `end`."""
-
-    __slots__ = ("begin", "count", "identity", "segment")
-
-    def __init__(self, segment: Segment, begin: int, end: int) -> None:
-        self.segment = segment
-        self.begin = begin
-        self.count = end - begin
-        self.identity = segment.burst.identity + begin - segment.start
-        """Of the first packet."""
 
 
 class InFlight:
@@ -106,10 +95,9 @@ class InFlight:
         if source is not None:
             self._advance(source, when, priority, order)
             end, column = source.passed, source.far
-        if begin >= end or self.time_at(begin, point) > when:
-            return begin
-        number = bisect_left(column, when - point.latency - MARGIN, begin - base) + base
-        while number < end:
+        latest = when - point.latency
+        number = bisect_left(column, latest - MARGIN, begin - base) + base
+        while number < end and column[number - base] <= latest + MARGIN:
             there = self.time_at(number, point)
             if there > when:
                 break
@@ -123,27 +111,25 @@ class InFlight:
 
     def spans(self, bit: int, begin: int, end: int) -> list[Span]:
         """Return the packets among these that take part in the link with this bit, as runs of consecutive identities."""
-        excluded, absent = self._excluded, self._absent
-        gaps: list[int] = []
-        if excluded:
-            some = excluded[bisect_left(excluded, begin) : bisect_left(excluded, end)]
-            gaps = [number for number in some if absent[number] & bit]
         found: list[Span] = []
-        if not gaps and begin < end:
-            segment = self.segment(begin)
-            if end <= segment.start + segment.burst.count:
-                # As below, for what is usual.
-                return [Span(segment, begin, end)]
+        if begin >= end:
+            return found
+        excluded, absent, segment = self._excluded, self._absent, self.segment(begin)
+        some = excluded[bisect_left(excluded, begin) : bisect_left(excluded, end)] if excluded else ()
+        gaps = [number for number in some if absent[number] & bit]
+        if not gaps and end <= segment.start + segment.burst.count:
+            # As below, for what is usual.
+            return [(segment, begin, segment.burst.identity + begin - segment.start, end - begin)]
         while begin < end:
             segment = self.segment(begin)
             stop = min(end, segment.start + segment.burst.count)
             for gap in gaps:
                 if begin <= gap < stop:
                     if begin < gap:
-                        found.append(Span(segment, begin, gap))
+                        found.append((segment, begin, segment.burst.identity + begin - segment.start, gap - begin))
                     begin = gap + 1
             if begin < stop:
-                found.append(Span(segment, begin, stop))
+                found.append((segment, begin, segment.burst.identity + begin - segment.start, stop - begin))
             begin = stop
         return found
 
@@ -213,14 +199,15 @@ class InFlight:
         spans = self.spans(branch.bit, begin, end)
         if not spans:
             return
-        count = sum([span.count for span in spans])
+        count = sum([count for _, _, _, count in spans])
         if branch.router is not None:
             branch.router.offered += count
         if isinstance(link, LinkGroup):
             link.offered += count * link.head.count
         else:
             link.offered += count
-        last = self.time_at(spans[-1].begin + spans[-1].count - 1, branch)
+        _, start, _, length = spans[-1]
+        last = self.time_at(start + length - 1, branch)
         if isinstance(link, LinkGroup) and link.separate_queues:
             link.rejoin(last)
         idle = last + branch.cost
@@ -251,9 +238,9 @@ class InFlight:
             far.append(idle + delay if idle is not None else far[-1] if far else offered)
         branch.passed = end
         if branch.sampler is not None:
-            for span in self.spans(branch.bit, begin, end):
-                lost = {span.begin + place for place, _ in branch.sampler.predict(span.identity, span.count)}
-                branch.sampler.count(span.identity, span.count)
+            for _, first, identity, count in self.spans(branch.bit, begin, end):
+                lost = {first + place for place, _ in branch.sampler.predict(identity, count)}
+                branch.sampler.count(identity, count)
                 link.lost += len(lost.difference(dropped))
         assert len(far) == end - base
         for number in dropped:
@@ -273,8 +260,8 @@ class InFlight:
 
     def _count_losses(self, link: Link | LinkGroup, sampler: Sampler, spans: list[Span]) -> None:
         """Count what a link loses of these packets."""
-        for span in spans:
-            losses = sampler.count(span.identity, span.count)
+        for _, _, identity, count in spans:
+            losses = sampler.count(identity, count)
             if isinstance(link, Link):
                 link.lost += len(losses)
                 continue

@@ -6,7 +6,7 @@ from protocols.fast.deferred import Missed
 from protocols.fast.group import MachineGroup, SenderGroup
 from protocols.fast.lookahead import Burst
 from sim.endpoint import Endpoint
-from sim.fast.in_flight import InFlight
+from sim.fast.in_flight import InFlight, Segment
 from sim.fast.machines import make_group
 from sim.fast.tree import Branch, Point
 from sim.kernel import Pending
@@ -67,10 +67,12 @@ class LastHop(Point, Pending):
 
     def losers_of(self, number: int) -> list[int]:
         """Return the members that lose a packet on the link."""
+        return self._losers(number, self._in_flight.segment(number))
+
+    def _losers(self, number: int, segment: Segment) -> list[int]:
         sampler = self.branch.sampler
         if sampler is None:
             return []
-        segment = self._in_flight.segment(number)
         losses = sampler.predict(segment.burst.identity + number - segment.start, 1)
         return listed(losses[0][1]) if losses else []
 
@@ -90,18 +92,18 @@ class LastHop(Point, Pending):
             self._sure_from, self._sure_to = begin, self._find_gone(begin, self._in_flight.end)
         elif end > self._sure_to:
             self._sure_to = self._find_gone(self._sure_to, self._in_flight.end)
-        return min(end, self._sure_to)
+        return end if end < self._sure_to else self._sure_to
 
     def _find_gone(self, begin: int, end: int) -> int:
         sampler = self.branch.sampler
-        for span in self._in_flight.spans(self.branch.bit, begin, end):
-            if span.begin > begin:
+        for _, first, identity, count in self._in_flight.spans(self.branch.bit, begin, end):
+            if first > begin:
                 break
             if sampler is not None:
-                place = sampler.first_lost_by_all(span.identity, span.count)
-                if place < span.count:
+                place = sampler.first_lost_by_all(identity, count)
+                if place < count:
                     return begin + place
-            begin += span.count
+            begin += count
         return begin
 
     # Bringing up to date
@@ -118,6 +120,10 @@ class LastHop(Point, Pending):
     def _apply(self, end: int) -> None:
         """Apply the arrivals before packet `end`."""
         begin, self.arrived = self.arrived, end
+        if begin < end and self._sure_from <= begin and end <= self._sure_to:
+            # As below, for what is usual.
+            self._move(begin, end)
+            return
         while begin < end:
             begin = self._next_present(begin, end)
             stop = self._next_gone(begin, end)
@@ -130,21 +136,20 @@ class LastHop(Point, Pending):
         flying, lockstep, sampler = self._in_flight, self.lockstep, self.branch.sampler
         if lockstep is None:
             return
-        first = flying.segment(begin)
-        assert lockstep.is_at(first.burst.position(begin - first.start)), (begin, end)
         missed: list[Missed] = []
-        lost = 0
+        lost = first = count = 0
         if sampler is not None:
-            for span in flying.spans(self.branch.bit, begin, end):
-                burst, start = span.segment.burst, span.segment.start
-                for place, losers in sampler.predict(span.identity, span.count):
-                    number, lost_by = span.begin + place, listed(losers)
+            for segment, first, identity, count in flying.spans(self.branch.bit, begin, end):
+                burst, start = segment.burst, segment.start
+                for place, losers in sampler.predict(identity, count):
+                    number, lost_by = first + place, listed(losers)
                     lost += len(lost_by)
                     before = flying.time_at(number - 1, self) if number > begin else None
                     missed.append((burst, number - start, number, before, lost_by))
         if missed:
             lockstep.defer(missed)
-        segment = flying.segment(end - 1)
+        if first + count != end:
+            segment = flying.segment(end - 1)
         lockstep.move(segment.burst.position(end - segment.start), flying.time_at(end - 1, self), end)
         flying.fabric.delivered += (end - begin) * self.endpoint.count - lost
 
@@ -171,7 +176,7 @@ class LastHop(Point, Pending):
         if number == flying.end:
             self.cancel_event()
             return
-        point = flying.known_at(number, self)
+        point = self if self.source is None else flying.known_at(number, self)
         if number != self._posted or point is not self._point:
             self._posted, self._point = number, point
             occurrence = self._occurrence = Occurrence(self._callbacks, number)
@@ -182,21 +187,26 @@ class LastHop(Point, Pending):
 
     def _find_event(self) -> int:
         """Return the next packet whose arrival is an event; the end if there is none."""
-        flying, lockstep = self._in_flight, self.lockstep
+        flying, lockstep, number = self._in_flight, self.lockstep, self.arrived
         end = flying.end
-        number = self._next_present(self.arrived, end)
+        are_sure = self._sure_from <= number and end <= self._sure_to
+        if not are_sure:
+            number = self._next_present(number, end)
         if number == end or lockstep is None:
             return end
         segment = flying.segment(number)
         if not lockstep.stands_at(segment.burst.position(number - segment.start)):
             return number
-        return self._next_present(self._next_gone(number, self._find_visible(number)), end)
+        visible = self._find_visible(number, segment)
+        return visible if are_sure else self._next_present(self._next_gone(number, visible), end)
 
-    def _find_visible(self, number: int) -> int:
-        """Return the next packet with more effect than to advance receivers, or the first that does not follow the others."""
+    def _find_visible(self, number: int, segment: Segment) -> int:
+        """Return the next packet with more effect than to advance receivers, or the first that does not follow the others.
+
+        Packet `number`, from which on it is looked for, is one of `segment`.
+        """
         flying = self._in_flight
         while number < flying.end:
-            segment = flying.segment(number)
             start, burst = segment.start, segment.burst
             next_visible = burst.next_visible(number - start)
             if burst.shows_losses:
@@ -204,18 +214,20 @@ class LastHop(Point, Pending):
             if next_visible < burst.count:
                 return start + next_visible
             number = start + burst.count
-            if number < flying.end and flying.segment(number).burst.position(0) is not burst.position(burst.count):
-                break
+            if number < flying.end:
+                segment = flying.segment(number)
+                if segment.burst.position(0) is not burst.position(burst.count):
+                    break
         return number
 
     def _next_lossy(self, begin: int, end: int) -> int:
         """Return the first packet from `begin` on that some members lose on the link; `end` if there is none."""
         sampler = self.branch.sampler
         if sampler is not None:
-            for span in self._in_flight.spans(self.branch.bit, begin, end):
-                losses = sampler.predict(span.identity, span.count)
+            for _, first, identity, count in self._in_flight.spans(self.branch.bit, begin, end):
+                losses = sampler.predict(identity, count)
                 if losses:
-                    return span.begin + losses[0][0]
+                    return first + losses[0][0]
         return end
 
     def _on_arrival(self, occurrence: Occurrence) -> None:
@@ -237,9 +249,10 @@ class LastHop(Point, Pending):
 
     def _deliver(self, number: int) -> None:
         """Deliver a packet to the lockstep group."""
-        flying, lockstep, lost_by = self._in_flight, self.lockstep, self.losers_of(number)
+        flying, lockstep = self._in_flight, self.lockstep
         assert lockstep is not None
         segment = flying.segment(number)
+        lost_by = self._losers(number, segment)
         self.arrived = number + 1
         flying.fabric.delivered += self.endpoint.count - len(lost_by)
         now, source, to = flying.kernel.env._now, flying.host.name, flying.route.to

@@ -7,7 +7,7 @@ from protocols.composite import ComponentHost, CompositeMachine
 from protocols.fast.contract import FastMachine, FastMessage, Other
 from protocols.fast.group import MachineGroup
 from protocols.machine import Address, Machine, Message
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from sim.group_members import GroupMembers
 
 __all__ = ["are_hosted", "begins_chain", "fast_machine", "fast_machines", "make_group"]

@@ -41,7 +41,8 @@ ALL = [Case(sender, lossy) for sender in NODES for lossy in NODES]
 
 def run_case(case: Case) -> dict[str, list[dict[str, Any]]]:
     """Run a session for some seconds; return what each program printed."""
-    return run_isolated(partial(_run, case))
+    printed: dict[str, list[dict[str, Any]]] = run_isolated(partial(_run, case))
+    return printed
 
 
 def _network(lossy: str) -> Topology:

@@ -1,6 +1,7 @@
 """The real disk: what is durable, what is refused, what a killed process leaves."""
 
 import os
+import random
 import signal
 import sqlite3
 import time
@@ -137,39 +138,37 @@ def test_a_full_disk_is_told_and_nothing_stored_before_is_lost(tmp_path: Path) -
         assert {b"%03d" % (ticket - 1) for ticket in durable} <= {record.key for record in found}
 
 
-@pytest.mark.parametrize("after", [0.0, 0.003, 0.01, 0.02, 0.04, 0.07])
-def test_a_killed_process_loses_nothing_it_was_told_durable(tmp_path: Path, after: float) -> None:
+def kill(folder: Path, after: float | None, at: tuple[str, int] | None = None) -> int:
+    """Run a process that stores batches and kill it; return the ticket of the last batch that it was told durable, 0: none.
+
+    It is killed `after` seconds from its first durable batch, or kills itself `at` a batch, "before" or "after" it is told.
+    """
     told, telling = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(told)
-        _store_for_ever(tmp_path, telling)
+        _store_for_ever(folder, telling, at)
     os.close(telling)
-    assert os.read(told, 4), "the first batch is durable"
-    time.sleep(after)
-    os.kill(pid, signal.SIGKILL)
+    tickets = os.read(told, 4) if after is not None else b""
+    if after is not None:
+        time.sleep(after)
+        os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    last = 0
     with open(told, "rb") as pipe:
-        tickets = pipe.read()
-        last = int.from_bytes(tickets[-4:], "big") if tickets else 1
-    with disk_in(tmp_path) as (disk, answers):
-        disk.fetch(b"", None, None)
-        found = answers.next()[1]
-    assert found is not None
-    assert len(found) % 3 == 0, "a batch is stored as a whole"
-    assert len(found) // 3 >= last
-    assert [record.key for record in found] == sorted(
-        b"%06d%d" % (ticket, n) for ticket in range(1, len(found) // 3 + 1) for n in range(3)
-    )
+        tickets += pipe.read()
+    return int.from_bytes(tickets[-4:], "big") if tickets else 0
 
 
-def _store_for_ever(folder: Path, telling: int) -> None:
+def _store_for_ever(folder: Path, telling: int, at: tuple[str, int] | None) -> None:
     """Store batch after batch and write the ticket of each durable one to a pipe, until the process is killed."""
 
     def answer(ticket: int, records: object) -> None:
         del records
+        if ("before", ticket) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
         os.write(telling, ticket.to_bytes(4, "big"))
+        if ("after", ticket) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     disk = Disk(open_store(folder / "store"), "h1", DiskModel(), at_once, answer, lambda error: None)
     ticket = 0
@@ -177,6 +176,42 @@ def _store_for_ever(folder: Path, telling: int) -> None:
         ticket += 1
         disk.store([Put(b"%06d%d" % (ticket, n), b"") for n in range(3)])
         time.sleep(0.0002)
+
+
+def recovered(folder: Path) -> list[bytes]:
+    """Return the keys in a store, which is emptied."""
+    with disk_in(folder) as (disk, answers):
+        disk.fetch(b"", None, None)
+        found = answers.next()[1]
+        assert found is not None
+        disk.store([Delete(record.key) for record in found])
+        answers.next()
+    return [record.key for record in found]
+
+
+def whole_batches(keys: list[bytes]) -> int:
+    """Return how many batches keys are of; fails if one is not whole or those before it are not all there."""
+    batches = len(keys) // 3
+    assert keys == sorted(b"%06d%d" % (ticket, n) for ticket in range(1, batches + 1) for n in range(3))
+    return batches
+
+
+def test_a_process_killed_at_a_hundred_random_instants_never_loses_what_it_was_told_durable(tmp_path: Path) -> None:
+    chance = random.Random(16)
+    stored = []
+    for _ in range(100):
+        told = kill(tmp_path, chance.uniform(0.0, 0.01))
+        stored.append(whole_batches(recovered(tmp_path)))
+        assert stored[-1] >= told >= 1
+    assert len(set(stored)) > 10, "the instants differ"
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_process_killed_before_or_after_it_is_told_durable_does_not_lose_it(tmp_path: Path, side: str) -> None:
+    for ticket in range(1, 26):
+        told = kill(tmp_path, None, (side, ticket))
+        assert told == (ticket if side == "after" else ticket - 1)
+        assert whole_batches(recovered(tmp_path)) >= ticket, "it was durable before it was told"
 
 
 def play(fault: HostCrash, disk: Path | None = None) -> Emulation:

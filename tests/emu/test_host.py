@@ -370,3 +370,22 @@ def test_a_large_datagram_is_decoded_only_if_the_machine_wants_it(loop: Loop, ma
             sock.sendto(NumberCodec().encode(NumberMessage(number, size))[:-1] + bytes([last]), own)
     loop.run(0.2)
     assert receiver.numbers == [2, 3, 4]
+
+
+def test_every_port_of_a_host_has_a_codec_of_its_own() -> None:
+    loop = new_loop()
+    made: list[NumberCodec] = []
+
+    def make() -> NumberCodec:
+        made.append(NumberCodec())
+        return made[-1]
+
+    host = UdpHost(loop, make(), make_codec=make, interface="127.0.0.1", port=0, rng=Rng(1))
+    try:
+        for port in (0, 1, 2):
+            host.open_port(port)
+        encoders = [host._ports[port].encode for port in (0, 1, 2)]
+        assert [encoder.__self__ for encoder in encoders] == made  # type: ignore[attr-defined]
+    finally:
+        host.close()
+        loop.close()

@@ -226,7 +226,7 @@ class Named(EventLayer):
         super().__init__(ports, inner)
         self.offers = 0
 
-    def heard(self, event: Event) -> Sequence[Event]:
+    def heard(self, event: Event, now: float) -> Sequence[Event]:
         """Rename received objects, and drop other events."""
         return (
             [ObjectReceived(event.sender, event.object_id, event.size, b"renamed")] if isinstance(event, ObjectReceived) else []

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
+from experiments.search.search import random_plan
 from protocols.registry import protocol
+from protocols.rng import Rng, key_of
 from sim.network import Network
 from tests.sim.runs import Session
 from topologies.generators import Star
@@ -49,6 +53,7 @@ def look(network: Network) -> dict[str, Any]:
         ("norm", {"grtt": 0.02}),
         ("norm", {"grtt": 0.05, "parity": 0, "auto_parity": 0}),
         ("norm", {"grtt": 0.02, "auto_parity": 2}),
+        ("norm", {"grtt": 0.02, "congestion": "norm", "probing": "active"}),
         ("a", {}),
         ("n1", {}),
         ("n2", {}),
@@ -73,3 +78,58 @@ def test_both_engines_tell_the_same_at_any_time(name: str, parameters: Values) -
         assert fast.network.fingerprint() == unseen.network.fingerprint()
 
     check()
+
+
+@pytest.mark.parametrize("name", ["norm", "n2", "srm"])
+@pytest.mark.parametrize("number", range(4))
+def test_both_engines_tell_the_same_of_several_senders_and_faults(name: str, number: int) -> None:
+    link = {"rate": "20Mbit", "delay": "2ms", "down": {"loss": "3%"}, "up": {"loss": "1%"} if number % 2 else {}}
+    network = {"kind": "star", "receivers": 7, "trunk": {"rate": "50Mbit", "delay": "1ms"}, "link": link}
+    work = [{"size": 150_000}, {"from": "r1", "size": 60_000, "at": "40ms"}, {"size": 20_000, "at": "300ms"}]
+    written: Values = {
+        "name": "seen",
+        "topology": network,
+        "protocol": {"name": name, "rate": "4Mbit"},
+        "workload": work,
+        "duration": "5s",
+        "seed": number,
+    }
+    if number:
+        written["faults"] = random_plan(Rng(key_of(22, number)), parse(written, "seen").build_topology(), 1.0)
+    strict, fast = (run(parse(written | {"statistics": "70ms", "engine": engine}, "seen")) for engine in ("strict", "fast"))
+    assert strict.statistics
+    assert strict.statistics == fast.statistics
+    assert run(parse(written, "seen")).fingerprint == fast.fingerprint
+
+
+def test_what_is_told_adds_up() -> None:
+    made = session(
+        "fast", "norm", {"grtt": 0.02}, {"receivers": 6, "link": {"rate": "10Mbit", "down": {"loss": "5%"}}}, [300_000], 9
+    )
+    made.network.run(4.0)
+    sender, *receivers = (made.network.host(name).snapshot().parts[0] for name in made.network.topology.hosts)
+    asked = [each.values["nacks_sent"] for each in receivers]
+    assert sender.values["nacks_received"] == sum(asked) > 0
+    # The links up lose nothing, but those down do.
+    assert all(0 < each.values["nacks_heard"] <= sum(asked) - own for each, own in zip(receivers, asked, strict=True))
+    assert {each.values["bytes_received"] for each in receivers} == {sender.values["bytes_sent"]} == {300_000}
+    assert 0 < sender.values["parity_sent"] <= sender.values["repairs_sent"]
+    assert all(each.values["parity_used"] <= sender.values["parity_sent"] for each in receivers)
+    assert sum(each.values["parity_used"] for each in receivers) > 0
+
+
+def test_a_sender_with_congestion_control_tells_who_limits_it() -> None:
+    trunk = {"rate": "2Mbit", "queue": 20, "delay": "10ms"}
+    parameters = {"grtt": 0.05, "congestion": "norm", "probing": "active"}
+    made = session("auto", "norm", parameters, {"receivers": 3, "trunk": trunk}, [3_000_000], 4)
+    made.network.run(6.0)
+    sender, *receivers = (made.network.host(name).snapshot().parts[0] for name in made.network.topology.hosts)
+    (control,) = sender.only("congestion")
+    assert control.states["phase"] == "steady"
+    assert control.values["rate"] == sender.values["rate"]
+    (limiting,) = [each for each in control.parts if each.states["role"] == "CLR"]
+    fed_back = [receiver.only("sender")[0].only("congestion")[0] for receiver in receivers]
+    assert [each.states["role"] for each in fed_back].count("CLR") == 1
+    assert 0.03 < limiting.values["rtt"] < 0.3
+    assert limiting.values["loss_event_rate"] > 0
+    assert all(100_000 < each.values["receive_rate"] < 260_000 for each in fed_back)

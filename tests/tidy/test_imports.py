@@ -68,7 +68,7 @@ def test_protocols_import_no_clock_no_random_module_and_no_io() -> None:
 WING = ("protocols.fast", "sim.fast")
 WING_NAMES = {
     *("attentive", "burst", "coordinator", "expects", "expects_if_complete", "fan_out", "fast", "fast_state", "lockstep"),
-    *("is_irrelevant_to", "leave_lockstep", "lookahead", "next_state", "plan_bursts", "plans_bursts", "receive_batch"),
+    *("apply_to_incomplete", "leave_lockstep", "lookahead", "next_state", "plan_bursts", "plans_bursts", "receive_batch"),
     *("redundant", "wake_in_lockstep"),
 }
 

@@ -49,7 +49,7 @@ NAMES = {
     "Guest": "ForeignProgram",
     "token": "expects",
     "calm": "expects_if_complete",
-    "is_no_news": "is_irrelevant_to",
+    "is_no_news": "FastMessage.concerned",
     "gist": "effect",
     "rouse": "wake_in_lockstep",
     "heed": "apply_to_incomplete",

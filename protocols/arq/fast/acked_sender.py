@@ -10,7 +10,7 @@ from protocols.arq.fast.tx_object import FastObjectStore
 from protocols.arq.tx_object import ObjectStore
 from protocols.fast.contract import FastMachine, OwnState
 from protocols.machine import Group, Ports
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 
 __all__ = ["FastAckedSender"]
 

@@ -17,7 +17,7 @@ from protocols.arq.session import Session
 from protocols.fast.contract import OwnState
 from protocols.fast.units import EVERY_UNIT, UnitMachine
 from protocols.machine import Address, Group, Message, Ports
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 
 __all__ = [
     "AckingReceiver",

@@ -15,7 +15,7 @@ from protocols.arq.wire import size_of
 from protocols.fast.contract import FastMachine, OwnState
 from protocols.fast.lookahead import Burst
 from protocols.machine import Address, Group, Message, Ports
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 
 __all__ = ["FastGatheringSender"]
 

@@ -31,19 +31,17 @@ MOST_LISTED: Final = 5
 MOST_PLRS: Final = 1
 """Potential limiting receivers, each of which answers every probe."""
 PLR_RANGE: Final = 2.0
-"""A potential limiting receiver has at most so many times the rate of the CLR."""
+"""A potential limiting receiver has seen losses, and has at most so many times the rate of the CLR."""
 SIMILAR: Final = 1.1
 """Of rates that differ less, the longer round-trip time decides who is the CLR."""
 RTT_KEPT: Final = 0.9
 """Weight of the known round-trip time when another is measured."""
 ROOT_KEPT: Final = 0.9
 """Weight of the known mean of the square root of the round-trip time (RFC 5348 4.5)."""
-DAMPING: Final = 2.0
-"""The damper changes the rate by this factor at the most."""
+DAMPING: Final = 1.1
+"""The damper changes the rate by this factor at the most (NRL NORM: 2, which on short paths is an oscillation itself)."""
 SEGMENT_KEPT: Final = 0.99
 """Weight of the known average packet size when another packet is sent."""
-VARIATION: Final = 0.5
-"""The interval between two packets varies by so much of itself in either direction."""
 FLOOR_INTERVAL: Final = 1.0
 """Without a lower bound, a segment is sent at least so often (seconds), or once per GRTT if that is longer."""
 SHORTEST_INTERVAL: Final = 0.01
@@ -168,16 +166,19 @@ class CongestionControl:
     def sent(self, message: NormMessage | DataRun, octets: int) -> float:
         """Count a message of so many bytes, or a run of them; return the seconds until the next one is due.
 
-        These vary at random about those of the rate: at even intervals, packets would meet queues that others fill and drain
-        in step with them always full, or never (Floyd and Jacobson 1992).
+        They are uniformly distributed from 0 to twice the mean, so that packets meet the queues of routers as they are on
+        average. At even intervals they would lose less than the bursts of a TCP, and take up to five times its rate.
         """
         if isinstance(message, (Data, DataRun)):
             size = octets // message.packets if isinstance(message, DataRun) else octets
             self._segment = SEGMENT_KEPT * self._segment + (1.0 - SEGMENT_KEPT) * size
-        return octets / self.rate * (1.0 + VARIATION * (2.0 * self._ports.rng.uniform() - 1.0))
+        return octets / self.rate * 2.0 * self._ports.rng.uniform()
 
     def probed(self, grtt: float, now: float) -> None:
-        """Look for receivers that have fallen silent; called before each probe, with the advertised GRTT in seconds."""
+        """Look for receivers that have fallen silent; called before each probe, with the measured GRTT (seconds).
+
+        The advertised one is at least the packet interval, so a floor that depended on it would sink without end.
+        """
         self._grtt = grtt
         self._probes += 1
         for receiver in list(self._listed.values()):
@@ -273,7 +274,8 @@ class CongestionControl:
         clr = self._clr
         if clr is None:
             return []
-        near = [each for each in self._listed.values() if each is not clr and each.rate <= PLR_RANGE * clr.rate]
+        others = [each for each in self._listed.values() if each is not clr and not each.is_starting]
+        near = [each for each in others if each.rate <= PLR_RANGE * clr.rate]
         return sorted(near, key=lambda receiver: (receiver.rate, receiver.node))[:MOST_PLRS]
 
     def _flags_of(self, receiver: ListedReceiver, plrs: list[ListedReceiver]) -> int:

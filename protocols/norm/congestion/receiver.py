@@ -30,12 +30,17 @@ from protocols.rng import Rng
 
 __all__ = ["ReceiverCongestion"]
 
-LEAST_FACTOR: Final = 4
-"""Feedback is spread over at least so many GRTT, whatever the back-off of NACKs."""
+LEAST_FACTOR: Final = 8
+"""Feedback is spread over at least so many GRTT, whatever the back-off of NACKs.
+
+NRL NORM has 4: then a thousand receivers that overhear each other after a whole GRTT send 14 messages per round, and so 4.
+"""
 BIAS: Final = 0.25
 """The share of the back-off that depends on the rate and not on chance (RFC 4654 2.5.1)."""
 SIMILAR: Final = 0.9
 """Feedback is suppressed by a rate that is less than so much of the own (RFC 4654 2.5.2)."""
+SIMILAR_START: Final = 0.7
+"""The same without any loss: what arrives is measured over a few packets, and varies more."""
 SMOOTHING: Final = 0.05
 """Weight of one packet in the average packet size."""
 LEAST_INTERVAL: Final = 2.0
@@ -91,7 +96,7 @@ class ReceiverCongestion:
     ) -> None:
         """Record a message of so many bytes, by its sequence number; `is_marked`: with a congestion mark (ECN)."""
         rtt = self._round_trip(sender)
-        self._receive_rate.arrived(octets, now, rtt)
+        self._receive_rate.arrived(octets, now, rtt, is_content)
         if is_content or not self._segment:
             self._segment += (octets - self._segment) * SMOOTHING if self._segment else octets
         history, is_first = self._history, not self._history.events
@@ -121,7 +126,7 @@ class ReceiverCongestion:
             wait = backoff(self._rng.uniform(), spread, sender.group_size)
             self.due = now + BIAS * self._bias(sender) * spread + (1.0 - BIAS) * wait
 
-    def overhear(self, feedback: CcFeedback, sender: SenderProfile) -> bool:
+    def overhear(self, feedback: CcFeedback, sender: SenderProfile, now: float) -> bool:
         """Cancel the own feedback if that of another receiver says as much; return whether it was.
 
         It does with a rate that is not much higher than the own. A round-trip time that is still to be measured, and a first
@@ -133,9 +138,13 @@ class ReceiverCongestion:
             return False
         rate, flags = self._rate(sender)
         is_first_loss = not flags & FLAG_START and bool(feedback.flags & FLAG_START)
-        if is_first_loss or rate <= SIMILAR * rate_value(feedback.rate):
+        similar = SIMILAR_START if flags & FLAG_START else SIMILAR
+        if is_first_loss or rate <= similar * rate_value(feedback.rate):
             return False
         self.due = inf
+        if flags & FLAG_START:
+            # The next round is soon enough: what it could tell has just been told.
+            self._hold = now + sender.grtt * sender.backoff
         return True
 
     # -- feedback --------------------------------------------------------------------------------------------------

@@ -7,27 +7,30 @@ computed once, and the usual case is tried first: one object is incomplete, and 
 from math import inf
 from typing import Any
 
-from protocols.fast.contract import Applied, Coordinator, Overheard
+from protocols.fast.contract import Applied, Coordinator, FastMessage, Overheard
 from protocols.fast.index import PartIndex, QuietQueue
 from protocols.norm.backoff import NEVER
 from protocols.norm.fast.messages import FastData, FastFlush, is_indexed
-from protocols.norm.fast.nack_log import FastNackProcess, simple_item
+from protocols.norm.fast.nack_log import MOST_BLOCKS, FastNackProcess
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
-from protocols.norm.messages import Nack
-from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, is_covered
-from protocols.norm.position import TransmitPosition, is_before
+from protocols.norm.maps import NONE
+from protocols.norm.messages import Fti, Nack
+from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, Objects, is_covered
+from protocols.norm.position import Point, TransmitPosition, is_before
+from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.rx_object import RxObject
 
-__all__ = ["apply_to_incomplete", "list_waiting", "overhear_nack"]
+__all__ = ["apply_to_incomplete", "list_waiting", "overhear_nack", "rewind"]
 
 
-def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
+def apply_to_incomplete(groups: list[list[Any]], message: FastMessage, now: float, coordinator: Coordinator) -> Applied:
     """`FastMachine.apply_to_incomplete` for the receivers of a sender."""
+    assert isinstance(message, (FastData, FastFlush))
     redundant = message.redundant
-    if redundant and type(message) is FastData:
-        unchanged, attentive, advanced, rest = _apply_content(machines, message, now, coordinator)
+    if redundant and isinstance(message, FastData):
+        unchanged, attentive, advanced, rest = _apply_content(groups, message, now, coordinator)
     else:
-        unchanged, attentive, advanced, rest = _apply_progress(machines, message, now, coordinator)
+        unchanged, attentive, advanced, rest = _apply_progress(groups, message, now, coordinator)
     others = []
     for machine in dict.fromkeys(rest) if rest else ():
         state: FastSenderState = machine.fast_state
@@ -39,79 +42,124 @@ def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now:
             machine.settle(state)
         # The coordinator counts it, too.
         state.duplicates -= redundant
-        (attentive if state.attentive else advanced).append(machine)
+        advanced.append(machine)
+        if state.attentive:
+            attentive.append(machine)
     return unchanged, attentive, advanced, others
 
 
-def _apply_progress(machines: list[Any], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
+def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
     """Apply the first symbol of a block, or a flush: a NACK process may begin. Receivers in an unusual state come last."""
     answer: Applied = [], [], [], []
-    unchanged, attentive, advanced, rest = answer
+    by_group, attentive, advanced, rest = answer
     key, _, reach, _ = message.effect()
-    next_state = message.next_state
-    for machine in machines:
-        state: FastSenderState = machine.fast_state
-        if state.coordinator is not coordinator or state.position is next_state:
-            continue
-        objects, process = state.objects, state.nack_process
-        if objects.key != key or objects.item is None:
-            rest.append(machine)
-        elif (
-            process is not None
-            and now < process.holdoff_end
-            and (process.suppressed_to is None or process.is_idle_before(reach, now))
-        ):
-            unchanged.append(machine)
-        else:
-            state.position, state.last_heard = next_state, now
+    next_state, fti, indexed, suppressed_to, is_covered_to = message.next_state, None, False, None, False
+    for group in groups:
+        unchanged: list[Any] = []
+        by_group.append(unchanged)
+        for machine in group:
+            state: FastSenderState = machine.fast_state
+            if state.coordinator is not coordinator or state.position is next_state:
+                continue
+            objects, process, item = state.objects, state.nack_process, state.objects.item
+            if objects.key != key or item is None:
+                rest.append(machine)
+                continue
+            if item.fti is not fti:
+                fti = item.fti
+                # Receivers of an indexed object may wait for something else now, or be quiet.
+                indexed = is_indexed(fti)
+            if process is not None and now < process.holdoff_end and not indexed:
+                # As `is_idle_before`; many are suppressed up to the same point.
+                if process.suppressed_to is not suppressed_to:
+                    suppressed_to = process.suppressed_to
+                    is_covered_to = suppressed_to is not None and suppressed_to[0] == key and reach <= suppressed_to
+                if suppressed_to is None or is_covered_to or now >= process.backoff_end:
+                    unchanged.append(machine)
+                    continue
             was_attentive = state.attentive
+            state.position, state.last_heard = next_state, now
             if state.check(reach, now):
                 machine.settle(state)
-            (attentive if state.attentive and not was_attentive else advanced).append(machine)
+                if state.attentive and not was_attentive:
+                    attentive.append(machine)
+            (advanced if indexed else unchanged).append(machine)
     return answer
 
 
-def _apply_content(machines: list[Any], message: FastData, now: float, coordinator: Coordinator) -> Applied:
+def _apply_content(groups: list[list[Any]], message: FastData, now: float, coordinator: Coordinator) -> Applied:
     """Apply a repair or parity of content without bytes. Receivers in an unusual state come last."""
     answer: Applied = [], [], [], []
-    unchanged, attentive, advanced, rest = answer
-    key, block, reach, rewound = message.effect()
-    next_state, number, noted, is_rewind = message.next_state, message.symbol - message.block_length, None, False
+    by_group, attentive, advanced, rest = answer
+    key, block, reach, _ = message.effect()
+    next_state, number = message.next_state, message.symbol - message.block_length
+    for group in groups:
+        unchanged: list[Any] = []
+        by_group.append(unchanged)
+        for machine in group:
+            state: FastSenderState = machine.fast_state
+            if state.coordinator is not coordinator or state.position is next_state:
+                continue
+            objects, process, item = state.objects, state.nack_process, state.objects.item
+            if objects.key != key or item is None or item.missing_blocks:
+                rest.append(machine)
+                continue
+            missing = item.missing_symbols
+            fills = missing is not None and (missing.key == block or (missing.more is not None and block in missing.more))
+            is_idle, backoff_end = False, NEVER
+            if process is not None:
+                backoff_end = process.backoff_end
+                is_idle = now < process.holdoff_end and (process.suppressed_to is None or process.is_idle_before(reach, now))
+                if is_idle and not fills:
+                    unchanged.append(machine)
+                    continue
+            state.position, state.last_heard = next_state, now
+            if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
+                state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
+                if (missing := item.missing_symbols) is None:
+                    state.finish(item)
+            was_attentive = state.attentive and not fills
+            # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
+            is_waiting = missing is not None and missing.key >= block and not item.wants_info and now >= backoff_end
+            if state.attentive if state.is_complete else not (is_idle or is_waiting) and state.check(reach, now):
+                machine.settle(state)
+            if state.attentive and not was_attentive:
+                attentive.append(machine)
+            if not state.is_complete:
+                advanced.append(machine)
+    return answer
+
+
+def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> None:
+    """`FastMachine.rewind` for the receivers of a sender: a hold-off may end."""
+    rewound = message.effect()[3] if isinstance(message, FastData) else None
+    noted, is_rewind = None, False
     for machine in machines:
         state: FastSenderState = machine.fast_state
-        if state.coordinator is not coordinator or state.position is next_state:
+        process = state.nack_process
+        if rewound is None or process is None or state.coordinator is not coordinator:
             continue
-        objects, process, item = state.objects, state.nack_process, state.objects.item
-        if objects.key != key or item is None or item.missing_blocks:
-            rest.append(machine)
-            continue
-        missing = item.missing_symbols
-        fills = missing is not None and (missing.key == block or (missing.more is not None and block in missing.more))
-        is_idle, backoff_end = False, NEVER
-        if process is not None:
-            if process.noted is not noted:
-                noted = process.noted
-                is_rewind = rewound is not None and (rewound < noted if noted[0] == key else is_before(rewound, noted))
-            if is_rewind and rewound is not None:
-                process.rewind(rewound, now)
-            backoff_end = process.backoff_end
-            is_idle = now < process.holdoff_end and (process.suppressed_to is None or process.is_idle_before(reach, now))
-            if is_idle and not fills:
-                unchanged.append(machine)
-                continue
-        state.position, state.last_heard = next_state, now
-        if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
-            state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
-            if (missing := item.missing_symbols) is None:
-                state.finish(item)
-        was_attentive = state.attentive and not fills
-        # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
-        is_waiting = missing is not None and missing.key >= block and not item.wants_info and now >= backoff_end
-        if state.attentive if state.is_complete else not (is_idle or is_waiting) and state.check(reach, now):
-            machine.settle(state)
-        if state.attentive or not state.is_complete:
-            (attentive if state.attentive and not was_attentive else advanced).append(machine)
-    return answer
+        if process.noted is not noted:
+            noted = process.noted
+            is_rewind = is_before(rewound, noted)
+        if is_rewind:
+            process.rewind(rewound, now)
+
+
+class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, int], int]]):
+    """By what a receiver overheard before: the same with one more NACK, its symbols by block, and how many may be parity.
+
+    Computed when it is looked up first; 0 symbols may be parity where more than symbols is requested.
+    """
+
+    def __init__(self, requested: RequestedRepairs, object_id: int, fti: Fti) -> None:
+        super().__init__()
+        self._requested, self._object_id, self._fti = requested, object_id, fti
+
+    def __missing__(self, known: RequestedRepairs | None) -> tuple[RequestedRepairs, dict[int, int], int]:
+        both, fti = self._requested if known is None else known.merged(self._requested), self._fti
+        found = self[known] = both, both.counts(self._object_id, fti), 0 if both.objects or both.blocks else fti.usable
+        return found
 
 
 def overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
@@ -119,12 +167,11 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
     answer: Overheard = [], []
     attentive, others = answer
     has_echo = bool(nack.response_sec or nack.response_usec)
-    requested = origin = fti = None
-    boundary, key = position.tx_point, position.tx_point[0]
+    requested = origin = fti = merged = None
+    indexed, boundary, key = False, position.tx_point, position.tx_point[0]
     for machine in machines:
         state: FastSenderState = machine.fast_state
-        process, response, objects = state.nack_process, state.probe_response, state.objects
-        item = objects.item
+        process, response, objects, item = state.nack_process, state.probe_response, state.objects, state.objects.item
         if (
             (requested is None or state.origin is not origin or objects.key != key)
             or (not isinstance(process, FastNackProcess) or item is None or process.log is not None)
@@ -132,22 +179,44 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
         ):
             state.position, state.last_heard = position, last_heard
             machine.overhear(nack, now)
+            others.append(machine)
             if state.is_addressed(nack):
-                requested, origin = state.requested_repairs(nack), state.origin
+                requested, origin, fti = state.requested_repairs(nack), state.origin, None
         elif now < process.backoff_end and process.suppressed_to is None and process.fruitless < STUBBORN:
             # As `SenderState.overhear`; nearly all have overheard the same before.
-            known = process.overheard
-            overheard = process.overheard = requested if known is None else known.merged(requested)
-            if item.fti is not fti:
-                state.position, fti = position, item.fti
-                boundary = state.boundary()
-            if is_covered(objects, boundary, overheard, MOST_COMPARED):
+            if item.fti is not fti or merged is None:
+                state.position, fti, merged = position, item.fti, _Merged(requested, key, item.fti)
+                boundary, indexed = state.boundary(), is_indexed(fti)
+            process.overheard, counts, usable = merged[process.overheard]
+            if _is_covered(objects, item, boundary, process.overheard, counts, usable):
                 state.position, state.last_heard = position, last_heard
                 process.suppress(boundary)
                 state.note_suppression(process)
                 machine.settle(state)
-        (attentive if state.attentive else others).append(machine)
+                if indexed:
+                    others.append(machine)
+        if state.attentive:
+            attentive.append(machine)
     return answer
+
+
+def _is_covered(
+    objects: Objects, item: RxObject, boundary: Point, asked: RequestedRepairs, counts: dict[int, int], usable: int
+) -> bool:
+    """As `is_covered` for the object that is being sent; parity never sent, the usual case, is compared by `counts`."""
+    missing, parity, end = item.missing_symbols, item.parity, boundary[1]
+    is_usual = bool(usable and end) and not item.missing_blocks and not (item.wants_info and item.info is None)
+    if is_usual and missing is not None and (missing.more is None or len(missing.more) < MOST_BLOCKS):
+        for block, mask in ((missing.key, missing.item),) if missing.more is None else missing.items():
+            if block < end:
+                count, heard = counts[block], 0 if parity is None else parity.get(block, 0)
+                if count < mask.bit_count() - heard.bit_count():
+                    return False
+                if heard.bit_length() + count > usable:
+                    break
+        else:
+            return True
+    return is_covered(objects, boundary, asked, MOST_COMPARED)
 
 
 def list_waiting(
@@ -155,33 +224,39 @@ def list_waiting(
 ) -> None:
     """`FastMachine.list_waiting` for the receivers of a sender.
 
-    A NACK process begins or is resumed when the block (object, block) is over that they wait for: the first incomplete one, or
-    the one up to which others have requested everything. Those in back-off or hold-off are quiet until the end of that, unless
-    a repair concerns most of them anyway.
+    A receiver waits for a block (object, block): only what fills it, or tells that it is over, can begin or resume its NACK
+    process. That is the first incomplete one. Of an indexed object it may be the one up to which others have requested
+    everything instead, and those in back-off or hold-off are quiet until the end of that.
     """
     fti, indexed = None, False
+    key = block = NONE
+    together: list[Any] = []
     for machine in machines:
         state: FastSenderState = machine.fast_state
         if state.is_complete:
             continue
         objects, waits_for = state.objects, None
         item = objects.item
-        if item is not None and item.fti is not fti:
-            fti = item.fti
-            indexed = is_indexed(fti)
-        if item is not None and indexed:
-            missing = None if simple_item(objects) is None else item.missing_symbols
-            if missing is not None and not _list_indexed(machine, state, item, now, quiet, lacking):
+        missing = None if item is None else item.missing_symbols
+        if (
+            # As `simple_item`, without a call.
+            (item is not None and missing is not None)
+            and not (item.missing_blocks or (item.wants_info and item.info is None))
+            and (missing.more is None or len(missing.more) < MOST_BLOCKS)
+        ):
+            if item.fti is not fti:
+                fti = item.fti
+                indexed = is_indexed(fti)
+            first = missing.key
+            if not indexed:
+                if first != block or objects.key != key:
+                    key, block = objects.key, first
+                    together = waiting.setdefault((key, block), [])
+                together.append(machine)
                 continue
-            if missing is not None:
-                waits_for = _first_awaited(state, missing.key, now)
-        elif state.attentive:
-            # It is among `Overhearers.machines`.
-            continue
-        elif item is not None and not item.missing_blocks and not (item.wants_info and item.info is None):
-            process, missing = state.nack_process, item.missing_symbols
-            if missing is not None and (process is None or now >= process.holdoff_end):
-                waits_for = objects.key, missing.key
+            if not _list_indexed(machine, state, item, now, quiet, lacking):
+                continue
+            waits_for = _first_awaited(state, first, now)
         if waits_for in waiting:
             waiting[waits_for].append(machine)
         else:

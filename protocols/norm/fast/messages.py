@@ -1,6 +1,6 @@
 """The messages of a fast sender: what the wire holds, and the positions before and after them."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, Final, TypeAlias
 
 from protocols.fast.contract import FastMessage
@@ -49,10 +49,12 @@ class FastData(Data, FastMessage):
             return self.object_id, self.block, reach, self.next_state.tx_point
         return self.object_id, self.block if self.redundant else -1, reach, None
 
-    def is_irrelevant_to(self, waiting: Any) -> bool:
-        """Whether it does not tell that this block (object, block) is over, nor repairs it in an object that is not indexed."""
-        end = self.block if not self.redundant or (self.fti is not None and is_indexed(self.fti)) else self.block + 1
-        return bool(waiting[0] == self.object_id and waiting[1] >= end)
+    def concerned(self, waiting: Iterable[Any]) -> list[Any]:
+        """Return the blocks (object, block) that it tells to be over; its own, too, if it repairs one without an index."""
+        key, end = self.object_id, self.block
+        if self.redundant and (self.fti is None or not is_indexed(self.fti)):
+            end += 1
+        return [each for each in waiting if each is None or each[0] != key or each[1] < end]
 
     def brings(self) -> tuple[Hashable, int] | None:
         """Return the block and the symbol, as a bit mask, that it repairs; 0 for parity; None if they are not indexed."""
@@ -62,9 +64,9 @@ class FastData(Data, FastMessage):
             return (self.object_id, self.block), 0
         return ((self.object_id, self.block), 1 << self.symbol) if self.flags & FLAG_REPAIR else None
 
-    def concerns_quiet(self) -> bool:
+    def rewinds(self) -> bool:
         """Return whether the sender rewound: a hold-off may end."""
-        if not self.flags & FLAG_REPAIR or self.next_state is None or self.fti is None or not is_indexed(self.fti):
+        if not self.flags & FLAG_REPAIR or self.next_state is None:
             return False
         before: TransmitPosition | None = self.expects_if_complete
         return before is None or is_before(self.next_state.tx_point, before.tx_point)
@@ -85,9 +87,10 @@ class FastFlush(Flush, FastMessage):
         """Return its effect: everything through the end of its block was sent."""
         return self.object_id, -1, (self.object_id, self.block + 1, 0), None
 
-    def is_irrelevant_to(self, waiting: Any) -> bool:
-        """Whether it does not tell that this block (object, block) is over."""
-        return bool(waiting[0] == self.object_id and waiting[1] > self.block)
+    def concerned(self, waiting: Iterable[Any]) -> list[Any]:
+        """Return the blocks (object, block) that it tells to be over."""
+        key, end = self.object_id, self.block
+        return [each for each in waiting if each is None or each[0] != key or each[1] <= end]
 
 
 class FastSquelch(Squelch, FastMessage):

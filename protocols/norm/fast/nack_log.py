@@ -203,7 +203,7 @@ class FastNackProcess(NackProcess):
     def begin(self, now: float, tx_point: Point, sender: SenderProfile, rng: Rng) -> bool:
         """Begin a back-off, which has overheard nothing yet."""
         self.log = None
-        return super().begin(now, tx_point, sender, rng)
+        return NackProcess.begin(self, now, tx_point, sender, rng)
 
     def follow(self, log: NackLog) -> None:
         """Overhear the NACKs that the log will get."""
@@ -223,8 +223,9 @@ class FastNackProcess(NackProcess):
 
     def suppress(self, boundary: Point) -> None:
         """Wait for nothing, and overhear nothing more."""
-        self._end = self._present_end()
-        super().suppress(boundary)
+        if self.log is not None:
+            self._end = self._present_end()
+        self.suppressed_to, self.due = boundary, inf
 
     def overhear(self, requested: RequestedRepairs, boundary: Point, objects: Objects, now: float) -> Decision:
         """Note what another receiver requested, if the log does not have it already."""
@@ -297,7 +298,7 @@ class FastNackProcess(NackProcess):
 
     def _is_covered(self, point: Point, objects: Objects, most: float = inf) -> bool:
         if self.log is None:
-            return super()._is_covered(point, objects, most)
+            return self.overheard is not None and is_covered(objects, point, self.overheard, most)
         item = simple_item(objects)
         if item is not None and objects.key == point[0] and self.is_regular:
             uncovered = self.first_uncovered(objects.key, item)

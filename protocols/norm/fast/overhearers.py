@@ -25,33 +25,33 @@ PARITY = "parity"
 class NormOverhearers(Overhearers):
     """Receivers in back-off by a symbol each that they miss and that nobody requested: without it they are not suppressed.
 
-    A receiver is asked at every NACK if that is not simple, or if it is about to answer a probe.
+    A receiver is asked at every NACK if that is not simple, if it is about to answer a probe, or if parity repairs its object.
     """
 
-    __slots__ = ("_by_symbol", "_known", "_log")
+    __slots__ = ("_by_symbol", "_irregular", "_known", "_log")
 
     def __init__(self, group: OverhearingGroup) -> None:
         super().__init__(group)
         self._by_symbol = PartIndex()
+        # Receivers of an indexed object that are asked at every NACK nevertheless; `machines` are those of other objects.
+        self._irregular: list[FastMachine] = []
         self._log = NackLog()
         # Any receiver of the sender.
         self._known: FastSenderState | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.machines or self._by_symbol.rows)
+        return bool(self.machines or self._irregular or self._by_symbol.rows)
 
     def add(self, machines: Sequence[FastMachine]) -> None:
         """Add receivers in lockstep that are attentive, or that may now wait for other NACKs."""
         self._known = machines[0].fast_state
-        fti, indexed, always = None, False, self.machines
-        for machine in machines:
-            state: FastSenderState = machine.fast_state
-            item = state.objects.item
-            if item is not None and item.fti is not fti:
-                fti = item.fti
-                indexed = is_indexed(fti)
-            if item is None or not indexed or not self._add_by_symbol(machine, state):
-                always.append(machine)
+        indexed = _indexed(machines)
+        if not indexed:
+            self.machines += machines
+            return
+        found = set(indexed)
+        self.machines += [machine for machine in machines if machine not in found]
+        self._irregular += [machine for machine in indexed if not self._add_by_symbol(machine, machine.fast_state)]
 
     def _add_by_symbol(self, machine: FastMachine, state: FastSenderState) -> bool:
         """List a receiver by the first missing symbol that nobody requested; return False if that is not simple."""
@@ -90,6 +90,7 @@ class NormOverhearers(Overhearers):
     def clear(self) -> None:
         """Remove all machines, which have left the group."""
         super().clear()
+        self._irregular.clear()
         self._by_symbol.clear()
 
     def overhear(
@@ -103,66 +104,29 @@ class NormOverhearers(Overhearers):
         position: Any,
         last_heard: float,
     ) -> list[FastMachine]:
-        """Deliver feedback to all but `lost_by`; return machines that are not attentive any more."""
-        group, known = self._group, self._known
-        others: list[FastMachine] = []
-        singly, self.machines = self.machines, []
+        """Deliver feedback to all but `lost_by`; return machines of an indexed object that are suppressed."""
+        known, asked, irregular = self._known, self.machines, self._irregular
         requested: RequestedRepairs | None = None
         if isinstance(message, Nack) and known is not None and known.is_addressed(message):
             requested = known.requested_repairs(message)
             if self._log.is_followed:
                 self._enter(requested, now, lost_by)
-                singly += group.latest_losers()
+                irregular += self._group.latest_losers()
         for machine in diverged:
             if machine not in lost_by:
                 machine.receive(message, source, to, now)
-        called = dict.fromkeys(singly)
-        batch: list[FastMachine] = []
-        behind = group.with_losses()
-        for machine in called:
-            state = machine.fast_state
-            if state.coordinator is not group or machine in lost_by or not state.attentive:
-                continue
-            if machine in behind and group.is_behind(machine):
-                machine.receive(message, source, to, now)
-                if not machine.fast_state.attentive:
-                    others.append(machine)
-            else:
-                batch.append(machine)
-        if batch:
-            attentive, more = batch[0].overhear_batch(batch, message, source, to, now, position, last_heard)
+        self.machines, others = self._ask(asked, message, source, to, now, lost_by, position, last_heard)
+        attentive: list[FastMachine] = []
+        if irregular:
+            self._irregular = []
+            attentive, more = self._ask(irregular, message, source, to, now, lost_by, position, last_heard)
             others += more
-            for machine in self._add_always(attentive):
-                del called[machine]
         if requested is not None and self._by_symbol.rows:
-            others += self._suppress(called, lost_by, requested, now, position, last_heard)
-        staying = [each for each in called if each.fast_state.coordinator is group]
-        if staying:
-            self._sort(staying)
-        return others
-
-    def _add_always(self, machines: list[FastMachine]) -> list[FastMachine]:
-        """Add those of some machines that are not found by symbol, and return them."""
-        fti, indexed, always = None, False, []
-        for machine in machines:
-            item = machine.fast_state.objects.item
-            if item is not None and item.fti is not fti:
-                fti = item.fti
-                indexed = is_indexed(fti)
-            if item is None or not indexed:
-                always.append(machine)
-        self.machines += always
-        return always
-
-    def _sort(self, machines: list[FastMachine]) -> None:
-        """Add the attentive ones of some machines; let the group list the others by what they lack, as it may not have done."""
-        begin = len(self.machines)
-        if attentive := [machine for machine in machines if machine.fast_state.attentive]:
+            others += self._suppress({*asked, *irregular}, lost_by, requested, now, position, last_heard)
+        if attentive:
+            # Behind `_suppress`, which takes them from the index.
             self.add(attentive)
-        always = set(self.machines[begin:])
-        items = ((machine, machine.fast_state.objects.item) for machine in machines if machine not in always)
-        listed = [machine for machine, item in items if item is not None and is_indexed(item.fti)]
-        self._group.list_lacking(listed)
+        return others
 
     def _enter(self, requested: RequestedRepairs, now: float, lost_by: dict[FastMachine, None]) -> None:
         """Enter a NACK in the log."""
@@ -177,7 +141,7 @@ class NormOverhearers(Overhearers):
 
     def _suppress(
         self,
-        called: dict[FastMachine, None],
+        called: set[FastMachine],
         lost_by: dict[FastMachine, None],
         requested: RequestedRepairs,
         now: float,
@@ -237,3 +201,16 @@ class NormOverhearers(Overhearers):
             for machines in index.take(unit, SYMBOLS >> symbol << symbol if is_same else 0):
                 taken += machines
         return taken
+
+
+def _indexed(machines: Sequence[FastMachine]) -> list[FastMachine]:
+    """Return those of some machines whose object is indexed."""
+    found, fti, indexed = [], None, False
+    for machine in machines:
+        item: RxObject | None = machine.fast_state.objects.item
+        if item is not None and item.fti is not fti:
+            fti = item.fti
+            indexed = is_indexed(fti)
+        if indexed and item is not None:
+            found.append(machine)
+    return found

@@ -19,7 +19,7 @@ from protocols.norm.position import TransmitPosition
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 
 __all__ = ["FastNormReceiver"]
 

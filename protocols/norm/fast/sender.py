@@ -16,7 +16,7 @@ from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.sender import NormSender
 from protocols.norm.tx_object import TxObject
 from protocols.norm.wire.sizes import size_of
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 from protocols.stream import StreamSettings
 
 __all__ = ["FastNormSender"]

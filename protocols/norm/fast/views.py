@@ -9,14 +9,14 @@ from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessa
 from protocols.fast.index import PartIndex, QuietQueue
 from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Message
-from protocols.norm.fast.batch import apply_to_incomplete, list_waiting, overhear_nack
+from protocols.norm.fast.batch import apply_to_incomplete, list_waiting, overhear_nack, rewind
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Nack
 from protocols.norm.stream_reception import StreamSenderState
-from protocols.statistics import Snapshot
+from protocols.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from protocols.norm.fast.receiver import FastNormReceiver
@@ -46,10 +46,9 @@ class NormFollower(FastMachine):
             fan_out(machines, message, source, to, now)
 
     @staticmethod
-    def apply_to_incomplete(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> Applied:
-        """Apply a message of the sender to receivers that are incomplete or attentive."""
-        assert isinstance(message, (FastData, FastFlush))
-        return apply_to_incomplete(machines, message, now, coordinator)
+    def apply_to_incomplete(groups: list[list[Any]], message: FastMessage, now: float, coordinator: Coordinator) -> Applied:
+        """Apply a message of the sender to receivers that are incomplete."""
+        return apply_to_incomplete(groups, message, now, coordinator)
 
     @staticmethod
     def list_waiting(
@@ -57,6 +56,11 @@ class NormFollower(FastMachine):
     ) -> None:
         """List receivers by what they wait for."""
         list_waiting(machines, now, waiting, quiet, lacking)
+
+    @staticmethod
+    def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> None:
+        """Note that the sender rewound."""
+        rewind(machines, message, now, coordinator)
 
     @staticmethod
     def make_overhearers(group: OverhearingGroup) -> Overhearers:

@@ -118,6 +118,16 @@ CASES = (
     RuleCase("rate-below-duration", _scenario(_star(2), _norm(rate="64kbit"), _file("1MB")), _incomplete, 1),
     RuleCase("rate-above-link", _scenario(_star(2, {"rate": "5Mbit", "queue": 50}), _norm(), _file("1MB")), _dropped, 100),
     RuleCase(
+        "floor-above-link",
+        _scenario(
+            _star(2, {"rate": "5Mbit", "queue": 20, "delay": "10ms"}),
+            _norm(congestion="norm", rate_min="10Mbit", grtt="50ms"),
+            _file("3MB"),
+        ),
+        _dropped,
+        5,
+    ),
+    RuleCase(
         "segment-above-mtu",
         _scenario(_star(4, delay="5ms", mtu=1500, down={"loss": "2%"}), _norm(grtt="30ms", segment=16000), _file("2MB")),
         _loss,

@@ -57,6 +57,7 @@ COMMANDS: dict[str, tuple[int, tuple[str, ...]]] = {
     "validate": (0, ("validate", "--effort", "0.05", "--family", "implosion_drop", "--jobs", "1")),
     "topo": (0, ("topo", "lan-file", "--svg", "lan.svg", "--core", "lan.xml")),
     "ladder": (0, ("ladder", "seen", "--svg", "ladder.svg")),
+    "explain": (0, ("explain", CAPTURE, "--object", "0", "--receiver", "2")),
     "new": (0, ("new", "protocol", "gossip")),
 }
 """Golden file -> exit code and command line."""

@@ -12,7 +12,7 @@ from experiments.output import extras
 from experiments.output.prometheus import LONGEST_NAME, MOST_PARTS, endpoint_of, serving
 from protocols.errors import UnsupportedError, UsageError
 from protocols.registry import protocol
-from protocols.statistics import Snapshot, buffers, measures_by_name
+from protocols.snapshot import Snapshot, buffers, measures_by_name
 
 Sample = tuple[str, frozenset[tuple[str, str]], float]
 

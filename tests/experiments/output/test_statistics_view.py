@@ -8,7 +8,7 @@ from rich.console import Console
 from experiments.output.printer import View, draw
 from experiments.output.statistics_view import StatisticsView, line_of, tables_of
 from protocols.registry import protocol
-from protocols.statistics import Measure, Rates, Snapshot, buffers, measures_by_name
+from protocols.snapshot import Measure, Rates, Snapshot, buffers, measures_by_name
 
 MEASURES = measures_by_name(protocol("norm").measures)
 

@@ -176,6 +176,36 @@ def test_a_session_that_ends_ends_the_loops_over_its_events() -> None:
     assert run(main()) == []
 
 
+def test_files_are_open_no_longer_than_they_may_be_read(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}").write_bytes(bytes(10_000))
+
+    async def main() -> None:
+        before = sockets()
+        kept = {"cache_min": 1, "cache_max": 2, "flow": 0.1}
+        async with opened(new_group(), receive=False, **kept) as one:
+            for number in range(6):
+                await one.send_file(tmp_path / f"{number}")
+            await one.sent()
+            await asyncio.sleep(0.05)
+            await one.sent()
+            still_open = [item for item in sockets() if str(tmp_path) in item]
+            # Those in the window may still be read for repairs.
+            assert 0 < len(still_open) <= 2
+        assert sockets() == before
+
+    run(main())
+
+
+def test_a_session_is_entered_once() -> None:
+    async def main() -> None:
+        async with opened(new_group()) as one:
+            with pytest.raises(UsageError, match="a session is entered once"):
+                await one.__aenter__()
+
+    run(main())
+
+
 class Wrong(Exception):
     """An error of the test."""
 

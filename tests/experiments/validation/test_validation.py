@@ -23,6 +23,7 @@ from experiments.validation.references import (
 )
 from experiments.validation.validation_page import validation_page
 from protocols.errors import UsageError
+from tests.experiments.validation import feedback_counts
 
 ENTRIES = {reference.id: reference for reference in read_references()}
 
@@ -32,6 +33,11 @@ SPREAD = {
     "nack.EN.unicast_echo.G100.K6": 0.05,
     "nack.first.G100.K6": 0.05,
     "nack.EN.subset.G100.K4.n5": 0.15,
+    "cc.feedback.G100.d1.rtt0.1": 0.1,
+    "cc.feedback.G1000.d0.5.rtt0.1": 0.05,
+    "tfrc.s512.R0.01.p0.01": 1.0,
+    "wali.a": 1.0,
+    "norm.qrate.12345": 1.0,
     "arq.EM.R10.p0.1": 0.3,
     "arq.EM.R1000.p0.01": 0.02,
     "arq.rounds.R1.k64.p0.01": 0.1,
@@ -189,3 +195,8 @@ def _interrupting(after: int) -> Callable[..., list[ReferenceCheck]]:
 
 def test_failed_checks_are_highlighted() -> None:
     assert "**differs**" in validation_page(check_values(reference(0.01), {"value": Measured(11.0)}), 1.0)
+
+
+def test_the_feedback_counts_are_those_of_the_script_that_integrates_them() -> None:
+    for entry in feedback_counts.entries():
+        assert ENTRIES[entry["id"]].values["value"] == pytest.approx(entry["value"], rel=1e-6)

@@ -109,6 +109,32 @@ def test_the_results_are_those_of_the_strict_engine(
         {"seed": 800670, "receivers": 8, "loss": "3%", "size": 100_000, "block": 4, "parity": 16, "backoff": 4, "grtt": 0.01},
         # One loses a whole block, and asks for it as a block.
         {"seed": 98, "receivers": 20, "loss": "30%", "size": 100_000, "block": 4, "parity": 16, "backoff": 0},
+        # A receiver that has to answer a probe is suppressed, and misses more of a later block.
+        {
+            "seed": 2000103,
+            "receivers": 5,
+            "loss": "5%",
+            "link": {"queue": 3},
+            "block": 64,
+            "parity": 2,
+            "backoff": 4,
+            "grtt": 0.3,
+            "gsize": 10,
+        },
+        # A receiver that loses one repair of several is asked at each of the next, until one changes something for it.
+        {"seed": 6000094, "receivers": 4, "loss": "30%", "block": 4, "parity": 3, "backoff": 0, "grtt": 0.005, "gsize": 100},
+        # A receiver that is asked at every NACK is also found by what it lacks.
+        {
+            "seed": 1000041,
+            "receivers": 60,
+            "loss": "30%",
+            "block": 4,
+            "parity": 0,
+            "backoff": 1,
+            "grtt": 0.01,
+            "gsize": 100,
+            "probing": "passive",
+        },
         # The sender's probe is due before its repairs, and both wait for the rate.
         {
             "seed": 557933,

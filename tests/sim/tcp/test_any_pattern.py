@@ -6,6 +6,7 @@ MCASTLAB_TCP_EXAMPLES=100000 python -m pytest -q tests/sim/tcp/test_any_pattern.
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protocols.tcp.congestion import CONTROLS
 from sim.faults import Faults
 from tests.sim.tcp.chaos import EXAMPLES, Chaos
 from tests.sim.tcp.scenes import ENGINES, Scene, star
@@ -28,7 +29,7 @@ def heard(talker: Talker) -> list[int]:
     pattern=PATTERN,
     failure=FAILURE,
     engine=st.sampled_from(ENGINES),
-    control=st.sampled_from(["reno", "cubic"]),
+    control=st.sampled_from(sorted(CONTROLS)),
     buffer=st.sampled_from([2000, 12_000, 256_000]),
     nagle=st.booleans(),
     queue=st.sampled_from([1, 5, None]),

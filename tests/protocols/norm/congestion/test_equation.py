@@ -11,7 +11,9 @@ from tests.support.captures import udp_payloads
 
 
 def test_the_rates_that_nrl_norm_told_are_those_of_the_equation_or_limited_below() -> None:
-    codec, limited, free = NormCodec(), [], []
+    codec = NormCodec()
+    limited: list[float] = []
+    free: list[float] = []
     for payload in udp_payloads("cc_two_receivers"):
         message = codec.decode(payload)
         if not isinstance(message, Ack) or message.cc is None or message.cc.flags & FLAG_START:

@@ -1,11 +1,13 @@
 """Statistics as data: the tree, its plain form, and rates from the difference of two snapshots."""
 
+import re
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 
 import pytest
 
 from protocols.registry import PROTOCOLS, protocol
-from protocols.statistics import MEASURES, PARTS, Measure, Rates, Snapshot, buffers, measure_of, measures_by_name, walk
+from protocols.snapshot import MEASURES, PARTS, Measure, Rates, Snapshot, buffers, measure_of, measures_by_name, walk
 
 
 def session(sent: float, lost: float = 0, name: str = "17") -> Snapshot:
@@ -75,3 +77,19 @@ def test_a_name_means_the_same_in_every_protocol(name: str) -> None:
     assert not {each.name for each in own} & MEASURES.keys()
     assert all(each.help and each.name.isidentifier() for each in (*own, *MEASURES.values()))
     assert all(part.isidentifier() for part in PARTS)
+
+
+def rows(text: str) -> list[tuple[str, ...]]:
+    """Return the cells of the rows of tables whose first cell is code; the last of four is the name of a protocol."""
+    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")]
+    return [(first.strip("`"), *rest[:3], *(cell.strip("`") for cell in rest[3:])) for first, *rest in found]
+
+
+def test_the_documentation_lists_every_measure_and_part_with_its_unit() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
+    own = [(each, name) for name in PROTOCOLS for each in protocol(name).measures]
+    wanted: list[tuple[str, ...]] = [(each.name, each.kind, each.unit, each.help) for each in MEASURES.values()]
+    wanted += [(each.name, each.kind, each.unit, each.help, name) for each, name in own]
+    assert rows(text[text.index("## Measures") :]) == wanted
+    parts = rows(re.search(r"## Parts\n(.*?)\n\n[A-Z]", text, re.S)[1])  # type: ignore[index]
+    assert parts == list(PARTS.items())

@@ -1,21 +1,27 @@
-"""The statistics of NORM: what its snapshots tell of objects, and the measures that only it has (protocols/statistics.py)."""
+"""The statistics of NORM: what its snapshots tell of objects, and the measures that only it has (protocols/snapshot.py)."""
 
 from typing import Final
 
+from protocols.norm.congestion.states import ControlState, FeedbackState
 from protocols.norm.messages import FLAG_FILE
 from protocols.norm.position import TransmitPosition
 from protocols.norm.rx_object import RxObject
 from protocols.norm.tx_object import TxObject
 from protocols.range_set import RangeSet
-from protocols.statistics import Measure, Snapshot
+from protocols.snapshot import Measure, Snapshot
 
-__all__ = ["MEASURES", "object_received", "object_sent"]
+__all__ = ["MEASURES", "control", "feedback", "object_received", "object_sent"]
 
 MEASURES: Final = (
     Measure("grtt", "group round-trip time that the sender advertises", "seconds", "gauge"),
     Measure("grtt_measured", "group round-trip time before it is quantised and bounded", "seconds", "gauge"),
     Measure("backoff_factor", "GRTTs over which the back-off of a NACK spreads", "", "gauge"),
     Measure("parity_held", "parity segments that wait for the rest of their block", "", "gauge"),
+    Measure("loss_event_rate", "loss events per packet, as congestion control counts them (RFC 5348 5)", "ratio", "gauge"),
+    Measure("receive_rate", "rate at which content arrives, as the receiver feeds it back", "bytes/s", "gauge"),
+    Measure("loss_events", "losses that congestion control counts: those within one round-trip time are one"),
+    Measure("clr_changes", "how often another receiver became the current limiting receiver (CLR)"),
+    Measure("cc_feedback_received", "feedback with a state of congestion control received"),
     Measure("strangers", "messages in the sender's name from other hosts"),
 )
 
@@ -51,3 +57,25 @@ def object_received(key: int, item: RxObject | None, position: TransmitPosition)
         values["size"] = item.fti.object_size
     kind = "stream" if item.is_stream else "object"
     return Snapshot("object", str(key), values, {"kind": kind, "state": "receiving" if item.has_no_gaps else "incomplete"})
+
+
+def control(state: ControlState) -> Snapshot:
+    """Return the statistics of a sender's congestion control, with those of the receivers that limit it."""
+    values = {"rate": state.rate, "clr_changes": state.changes}
+    receivers = [Snapshot("receiver", str(node), {}, {"role": "PLR"}) for node in state.plrs if node != state.clr]
+    if state.clr is not None:
+        limiting = {"rtt": state.clr_rtt, "loss_event_rate": state.clr_loss, "rate": state.clr_rate}
+        receivers.insert(0, Snapshot("receiver", str(state.clr), limiting, {"role": "CLR"}))
+    return Snapshot("congestion", "", values, {"phase": state.phase}, receivers)
+
+
+def feedback(state: FeedbackState) -> Snapshot:
+    """Return what a receiver feeds back to the congestion control of a sender."""
+    values = {
+        "rtt": state.rtt,
+        "loss_event_rate": state.loss,
+        "rate": state.rate,
+        "receive_rate": state.receive_rate,
+        "loss_events": state.loss_events,
+    }
+    return Snapshot("congestion", "", values, {"role": state.role or "receiver"})

@@ -1,0 +1,235 @@
+"""The rules of publish and subscribe (`protocols.messaging`), for the machines of a messaging protocol in any world.
+
+Two publishers publish messages of 0 to 3,000 bytes to two topics, two subscribers take one topic each and one both, and the
+other roles of the protocol are taken by hosts of their own. Every machine is in a `Watch`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from experiments.contract.watch import Watch
+from experiments.contract.worlds import ContractWorld
+from protocols.errors import UsageError
+from protocols.events import Event
+from protocols.machine import Codec
+from protocols.messaging import (
+    Guarantees,
+    MessageAccepted,
+    MessageDropped,
+    MessageExpired,
+    MessageReceived,
+    MessageSent,
+    Publication,
+    PublisherUnblocked,
+    Subscribed,
+    Subscription,
+    SubscriptionEnded,
+)
+from protocols.object_messaging import guarantees_of, roles_of
+from protocols.roles import MakeMachine, RoleContext
+from protocols.spec import ProtocolSpec
+
+__all__ = ["MESSAGE_RULES", "MessageCase", "messages_are_delivered", "subscriptions_end"]
+
+LIMIT = 30.0
+"""Seconds after which a session has failed."""
+SIZES = (0, 1, 500, 3000)
+MESSAGES = 40
+"""Messages of each publisher."""
+TOPICS = ("topic:a", "topic:b")
+WANTED = (TOPICS[:1], TOPICS[1:], TOPICS)
+"""The topics of each subscriber."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCase:
+    """A messaging protocol and values for its config. `wrong` replaces the makers of roles by machines that break a rule."""
+
+    protocol: ProtocolSpec
+    settings: dict[str, Any] = field(default_factory=dict)
+    wrong: dict[str, MakeMachine] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.protocol.name
+
+    def codec(self) -> Codec:
+        """Make a codec."""
+        return self.protocol.codec()
+
+    @property
+    def guarantees(self) -> Guarantees:
+        """What the protocol guarantees."""
+        return guarantees_of(self.protocol)
+
+
+class _Publishing:
+    """The application of a publisher: publishes as fast as it may."""
+
+    def __init__(self, session: "MessageSession", watch: Watch, node: int) -> None:
+        self._session, self._watch, self._node = session, watch, node
+        self.sent: dict[int, Publication] = {}
+        self.told: dict[int, Event] = {}
+        """What became of each message, by its number."""
+
+    def publish(self) -> None:
+        """Publish until it is blocked or all is published."""
+        while len(self.sent) < MESSAGES:
+            number = len(self.sent)
+            body = bytes([number]) * SIZES[number % len(SIZES)]
+            message = Publication(self._node, number, TOPICS[number // 3 % 2], len(body), body)
+            self.sent[number] = message
+            if self._session.call(self._watch, partial(self._watch.inner.publish, message)):  # type: ignore[attr-defined]
+                return
+
+    def hear(self, event: Event) -> None:
+        """Go on when unblocked, and note what becomes of messages."""
+        if isinstance(event, PublisherUnblocked):
+            self.publish()
+        elif isinstance(event, (MessageAccepted, MessageSent, MessageDropped, MessageExpired)):
+            assert event.number in self.sent, f"{event} of a message that was not published"
+            assert event.number not in self.told, f"{event} after {self.told[event.number]}"
+            self.told[event.number] = event
+
+
+class _Subscribing:
+    """The application of a subscriber."""
+
+    def __init__(self, number: int) -> None:
+        self.wanted = {place + 1: topic for place, topic in enumerate(WANTED[number])}
+        self.in_effect: set[int] = set()
+        self.received: list[tuple[int, Publication]] = []
+
+    def hear(self, event: Event) -> None:
+        """Keep what is delivered."""
+        if isinstance(event, Subscribed):
+            self.in_effect.add(event.number)
+        elif isinstance(event, SubscriptionEnded):
+            self.in_effect.discard(event.number)
+        elif isinstance(event, MessageReceived):
+            assert event.subscription in self.in_effect, f"{event} of a subscription that is not in effect"
+            self.received.append((event.subscription, event.message))
+
+
+class MessageSession:
+    """Machines of all roles of a case in a world; use as a context."""
+
+    def __init__(self, case: MessageCase, make: Callable[[MessageCase, int, float], ContractWorld]) -> None:
+        self._case = case
+        roles = roles_of(case.protocol)
+        servers = [name for name in roles if name not in ("publisher", "subscriber")]
+        self._taken = [*servers, *("subscriber" for _ in WANTED), "publisher", "publisher"]
+        self.world = make(case, len(self._taken), 0.0)
+        self.publishing: list[_Publishing] = []
+        self.subscribing: list[_Subscribing] = []
+        self.watches: list[Watch] = []
+        for place, name in enumerate(self._taken):
+            needs = {need: self._addresses(place, need) for need in roles[name].needs}
+            context = RoleContext(case.protocol.config(**case.settings), 1 + place, self.world.group, addresses=needs)
+            self._start(place, name, case.wrong.get(name, roles[name].make), context)
+
+    def _addresses(self, place: int, role: str) -> list[Any]:
+        host, names = self.world.hosts[place], self.world.names
+        return [host.address_of(names[other]) for other, name in enumerate(self._taken) if name == role]
+
+    def _start(self, place: int, role: str, make: MakeMachine, context: RoleContext) -> None:
+        host = self.world.hosts[place]
+        watch = Watch(host, lambda ports: make(ports, context))
+        self.watches.append(watch)
+        application: _Publishing | _Subscribing | None = None
+        if role == "publisher":
+            application = _Publishing(self, watch, 1 + place)
+            self.publishing.append(application)
+        elif role == "subscriber":
+            application = _Subscribing(len(self.subscribing))
+            self.subscribing.append(application)
+        host.run(watch, watch.heard if application is None else partial(watch.heard, react=application.hear))
+        if isinstance(application, _Subscribing):
+            for number, topic in application.wanted.items():
+                self.call(watch, partial(watch.inner.subscribe, Subscription(number, topic)))  # type: ignore[attr-defined]
+
+    def call(self, watch: Watch, verb: Callable[[float], Any]) -> Any:
+        """Call `verb(now)` of a machine as an input."""
+        host = self.world.hosts[self.watches.index(watch)]
+        return host.call(lambda now: watch.act(lambda: verb(now), now))
+
+    def until(self, over: Callable[[], bool], what: str) -> None:
+        """Run until `over()`. AssertionError with `what` if that does not come."""
+        self.world.run(self.world.now + LIMIT, over)
+        assert over(), f"after {LIMIT} s: {what}"
+
+    def __enter__(self) -> "MessageSession":
+        self.until(lambda: all(each.in_effect == set(each.wanted) for each in self.subscribing), "not subscribed")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.world.close()
+
+    def publish(self) -> None:
+        """Publish everything, and run until the publishers are told what became of it and it had time to arrive."""
+        for each in self.publishing:
+            each.publish()
+        self.until(
+            lambda: all(len(each.told) == MESSAGES for each in self.publishing), "publishers are not told of all messages"
+        )
+
+    def expected(self, subscriber: _Subscribing) -> list[tuple[int, Publication]]:
+        """Return what a subscriber is to get, publisher by publisher."""
+        messages = [message for each in self.publishing for message in each.sent.values()]
+        return [
+            (number, message)
+            for message in messages
+            for number, topic in subscriber.wanted.items()
+            if topic == message.destination
+        ]
+
+
+def messages_are_delivered(case: MessageCase, make: Callable[[MessageCase, int, float], ContractWorld]) -> None:
+    """Without loss every subscriber gets what it subscribed to, as it was published, once, and in order if that is promised."""
+    with MessageSession(case, make) as session:
+        session.publish()
+        wanted = [len(session.expected(each)) for each in session.subscribing]
+        session.until(
+            lambda: [len(each.received) for each in session.subscribing] >= wanted,
+            f"fewer than {wanted} messages are delivered",
+        )
+        session.world.run(session.world.now + 0.05, lambda: False)
+        for each in session.subscribing:
+            _compare(each.received, session.expected(each), case.guarantees)
+
+
+def _compare(received: list[tuple[int, Publication]], expected: list[tuple[int, Publication]], guarantees: Guarantees) -> None:
+    """Compare what arrived with what was published, in all that an application sees."""
+
+    def seen(entry: tuple[int, Publication]) -> tuple[int, int, int, str, bytes | None]:
+        return entry[0], entry[1].publisher, entry[1].number, entry[1].destination, entry[1].body
+
+    assert sorted(map(seen, received)) == sorted(map(seen, expected)), "other messages are delivered than were published"
+    if guarantees.fifo:
+        for publisher in {message.publisher for _, message in expected}:
+            order = [message.number for _, message in received if message.publisher == publisher]
+            assert order == sorted(order), f"messages of {publisher} come in the order {order}"
+
+
+def subscriptions_end(case: MessageCase, make: Callable[[MessageCase, int, float], ContractWorld]) -> None:
+    """After `unsubscribe` nothing is delivered, the other subscription stays, and a number in use is refused."""
+    with MessageSession(case, make) as session:
+        both = session.subscribing[-1]
+        watch = session.watches[session._taken.index("publisher") - 1]
+        try:
+            session.call(watch, partial(watch.inner.subscribe, Subscription(2, "topic:c")))  # type: ignore[attr-defined]
+        except UsageError:
+            pass
+        else:
+            raise AssertionError("a subscription took the number of another")
+        session.call(watch, partial(watch.inner.unsubscribe, 1))  # type: ignore[attr-defined]
+        del both.wanted[1]
+        session.publish()
+        wanted = len(session.expected(both))
+        session.until(lambda: len(both.received) >= wanted, f"fewer than {wanted} messages are delivered")
+        session.world.run(session.world.now + 0.05, lambda: False)
+        _compare(both.received, session.expected(both), case.guarantees)
+
+
+MESSAGE_RULES = [messages_are_delivered, subscriptions_end]

@@ -1,0 +1,219 @@
+"""NORM's congestion control in the simulator: equal engines, few feedback messages, quick reaction, and fair shares."""
+
+from collections.abc import Callable
+from statistics import mean
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from experiments.running.content import Accounted, Extent
+from protocols.cross import BulkSource, FlowSink
+from protocols.machine import Content, Group, Message
+from protocols.norm import NormConfig, NormReceiver, NormSender
+from protocols.norm.congestion.states import FLAG_CLR, ControlState
+from protocols.norm.messages import Ack, Nack, Probe
+from protocols.norm.run_reception import NormBatchReceiver
+from protocols.registry import protocol
+from protocols.tcp import TcpOptions
+from sim.network import Network
+from tests.sim.runs import Session
+from topologies.generators import Dumbbell, Star
+
+NORM = protocol("norm")
+
+
+@settings(deadline=None, max_examples=10, derandomize=True, phases=(Phase.generate,))
+@given(
+    st.sampled_from(["norm", "loss-tolerant", "ecn"]),
+    st.sampled_from(["reno", "cubic"]),
+    st.integers(1, 8),
+    st.sampled_from(["0%", "1%", "10%"]),
+    st.sampled_from([None, "3Mbit"]),
+    st.integers(0, 9),
+)
+def test_engines_leave_equal_fingerprints(
+    kind: str, fair_to: str, receivers: int, loss: str, rate: str | None, seed: int
+) -> None:
+    link = {"rate": rate, "delay": "10ms", "queue": 20, "down": {"loss": loss}, "up": {"loss": "2%"}}
+    topology = Star.model_validate({"kind": "star", "receivers": receivers, "link": link}).build()
+    config = NORM.config(congestion=kind, fair_to=fair_to, segment=500, block=8, parity=4, grtt=0.05, robust=4, rate_max=1e6)
+    found = set()
+    for ways in ({"engine": "strict"}, {"engine": "fast"}, {"engine": "strict", "wire": True}):
+        session = Session(topology, NORM, config, seed=seed, **ways)
+        session.send(150_000)
+        session.run()
+        assert session.flushed
+        assert all(len(events) == 1 for events in session.received.values())
+        found.add(session.network.fingerprint())
+    assert len(found) == 1
+
+
+class Flows:
+    """Flows of NORM, each with one receiver, and of TCP through one bottleneck."""
+
+    def __init__(
+        self, rate: str, rtt: float, norm: int = 1, tcp: int = 0, control: str = "reno", seed: int = 1, **more: Any
+    ) -> None:
+        delay, queue = rtt / 2, more.pop("queue", 20)
+        loss = more.pop("loss", "0%")
+        bottleneck = {"rate": rate, "delay": 0.8 * delay, "queue": queue, "loss": loss}
+        link = {"rate": "1Gbit", "delay": 0.1 * delay}
+        count = max(norm - 1 + tcp, 1)
+        spec = {"kind": "dumbbell", "receivers": 1, "pairs": count, "link": link, "bottleneck": bottleneck}
+        options = TcpOptions(control=control, buffer=1 << 24)
+        self.network = network = Network(Dumbbell.model_validate(spec).build(), seed=seed, connections=options)
+        config = NormConfig(congestion="norm", **{"grtt": 2 * rtt, "parity": 0, "gsize": 10, "fair_to": control, **more})
+        self.senders: list[NormSender] = []
+        self.receivers: list[NormReceiver] = []
+        self.sinks: list[FlowSink] = []
+        receiver = next(name for name in network.topology.hosts if name.startswith("r"))
+        for number in range(norm):
+            ends = (f"x{number}", f"y{number}") if number else ("sender", receiver)
+            self._add_norm(number, *ends, config)
+        for number in range(norm, norm + tcp):
+            self._add_tcp(number, f"x{max(number, 1)}", f"y{max(number, 1)}")
+
+    def _add_norm(self, number: int, source: str, sink: str, config: NormConfig) -> None:
+        group, (near, far) = Group(f"239.1.1.{number}:5000"), (self.network.host(source), self.network.host(sink))
+        sender, receiver = NormSender(near, config, 1 + number, group, 1), NormBatchReceiver(far, config, 100 + number, group)
+        far.run(receiver, lambda event: None, lambda offer: Accounted())
+        near.run(sender, lambda event: None)
+        near.call(sender.submit, Content(Extent(1 << 40)))
+        self.senders.append(sender)
+        self.receivers.append(receiver)
+
+    def _add_tcp(self, number: int, source: str, sink: str) -> None:
+        near, far = self.network.host(source), self.network.host(sink)
+        self.sinks.append(end := FlowSink(far, number, False, True))
+        far.run(end, lambda event: None)
+        near.run(BulkSource(near, number, near.address_of(sink), 1400, 0.0), lambda event: None)
+
+    @property
+    def octets(self) -> list[int]:
+        """Bytes received by each flow until now, those of NORM first."""
+        norm = [sum(sender.received for sender in receiver.senders()) * 1400 for receiver in self.receivers]
+        return [*norm, *(sink.octets for sink in self.sinks)]
+
+    def goodput(self, warm: float, seconds: float) -> list[float]:
+        """Return the bytes per second of each flow, from `warm` on for so many seconds."""
+        self.network.run(warm)
+        before = self.octets
+        self.network.run(warm + seconds)
+        return [(after - known) / seconds for after, known in zip(self.octets, before, strict=True)]
+
+    @property
+    def state(self) -> ControlState:
+        """The state of the first sender."""
+        control = self.senders[0].congestion
+        assert control is not None
+        return control.state
+
+    def sample(self, until: float, interval: float) -> list[ControlState]:
+        """Return the states at intervals of so many seconds until a time."""
+        states = []
+        while self.network.now < until:
+            self.network.run(min(self.network.now + interval, until))
+            states.append(self.state)
+        return states
+
+
+@pytest.mark.parametrize(
+    ("rate", "rtt", "queue", "control"),
+    [("2Mbit", 0.04, 20, "reno"), ("2Mbit", 0.04, 20, "cubic"), ("5Mbit", 0.005, 15, "reno"), ("4Mbit", 0.1, 35, "cubic")],
+)
+def test_a_flow_and_tcp_share_a_bottleneck(rate: str, rtt: float, queue: int, control: str) -> None:
+    norm, tcp = Flows(rate, rtt, tcp=1, control=control, queue=queue).goodput(30.0, 90.0)
+    assert 0.5 < norm / tcp < 2.0
+    assert norm + tcp > 0.85 * float(rate[:-4]) * 125_000
+
+
+def test_two_flows_share_a_bottleneck() -> None:
+    first, second = Flows("4Mbit", 0.04, norm=2, queue=20).goodput(40.0, 120.0)
+    assert first == pytest.approx(second, rel=0.2)
+    assert first + second > 0.85 * 500_000
+
+
+@pytest.mark.parametrize(("rtt", "queue"), [(0.001, 20), (0.02, 20), (0.2, 60)])
+def test_the_rate_of_a_flow_alone_is_steady_and_uses_the_bottleneck(rtt: float, queue: int) -> None:
+    flows = Flows("4Mbit", rtt, queue=queue)
+    flows.network.run(40.0)
+    states = [state.rate for state in flows.sample(80.0, 0.1)]
+    # Averages of two seconds: what an application sees.
+    rates = [mean(states[first : first + 20]) for first in range(0, len(states), 20)]
+    assert max(rates) < 1.25 * mean(rates)
+    assert min(rates) > 0.75 * mean(rates)
+    assert mean(rates) > 0.85 * 500_000
+
+
+def test_a_sender_slows_down_within_three_round_trips_of_a_loss() -> None:
+    flows = Flows("100Mbit", 0.05, loss="0%", queue=1000, rate_max=1e6)
+    flows.network.run(5.0)
+    assert (flows.state.phase, flows.state.rate) == ("slow start", 1e6)
+    before = flows.state.rate
+    # The bottleneck loses 2 % from now on.
+    lossy = Flows("100Mbit", 0.05, loss="2%", queue=1000, rate_max=1e6)
+    events, fell = _first_loss(lossy), None
+    while fell is None and lossy.network.now < events + 1.0:
+        lossy.network.run(lossy.network.now + 0.001)
+        if lossy.state.phase == "steady":
+            fell = lossy.network.now
+    assert fell is not None
+    assert fell - events < 3 * 0.05
+    assert lossy.state.rate < before
+
+
+def _first_loss(flows: Flows) -> float:
+    """Run until the receiver has seen its first loss event, and return the time."""
+    (receiver,) = flows.receivers
+    while flows.network.now < 10.0:
+        flows.network.run(flows.network.now + 0.001)
+        for sender in receiver.senders():
+            state = sender.feedback_state()
+            if state is not None and state.loss_events:
+                return flows.network.now
+    raise AssertionError("nothing was lost")
+
+
+def _watch(group: int, seconds: float, trunk: float) -> list[tuple[float, Message]]:
+    """Return the probes and feedback of a session with a large group, with their times."""
+    told: list[tuple[float, Message]] = []
+    seen: set[int] = set()
+
+    def note(now: float, host: str, message: Message) -> None:
+        if isinstance(message, (Ack, Nack, Probe)) and id(message) not in seen:
+            seen.add(id(message))
+            told.append((now, message))
+
+    spec = {"kind": "star", "receivers": group, "trunk": {"delay": trunk}, "link": {"delay": 0.025 - trunk}}
+    topology = Star.model_validate(spec).build()
+    network = Network(topology, seed=1, on_delivery=note)
+    config = NORM.config(congestion="norm", grtt=0.05, gsize=group, parity=0, rate_max=30e3)
+    address = Group("239.0.0.1:1")
+    for number, name in enumerate(network.topology.hosts[1:]):
+        host = network.host(name)
+        host.run(NormBatchReceiver(host, config, 10 + number, address), lambda event: None, lambda offer: Accounted())
+    host = network.host("sender")
+    sender = NormSender(host, config, 1, address, 1)
+    host.run(sender, lambda event: None)
+    host.call(sender.submit, Content(Extent(1 << 40)))
+    network.run(seconds)
+    return told
+
+
+def _rounds(told: list[tuple[float, Message]], wanted: Callable[[Message], bool], length: float) -> list[int]:
+    counts = [0] * (int(told[-1][0] / length) + 1)
+    for when, message in told:
+        counts[int(when / length)] += wanted(message)
+    return counts
+
+
+@pytest.mark.parametrize("trunk", [0.0, 0.0125])
+def test_a_thousand_receivers_send_few_messages_per_round(trunk: float) -> None:
+    told = _watch(1000, 5.0, trunk)
+    # A round is the time over which feedback is spread: eight times the group's round-trip time.
+    counts = _rounds(told, lambda message: isinstance(message, Ack), 8 * 0.05)
+    assert max(counts) < 20
+    clr = [message for _, message in told if isinstance(message, Ack) and message.cc and message.cc.flags & FLAG_CLR]
+    assert len(clr) > 20
