@@ -15,12 +15,8 @@ from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader
 from experiments.session.boundaries import MessageCutter
 from experiments.session.connection import DistributorConnection
-<<<<<<< HEAD
 from protocols.distributor.management import GROUP as MANAGEMENT
-from protocols.distributor.measures import MEASURES
-=======
 from protocols.distributor.snapshot import MEASURES
->>>>>>> main
 from protocols.errors import ConfigError, TransferError, UsageError
 from topologies.units import format_duration, parse_duration, parse_size
 

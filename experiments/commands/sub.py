@@ -15,12 +15,8 @@ from experiments.running.live_statistics import WantedStatistics
 from experiments.session.connection import DistributorConnection
 from experiments.session.deliveries import DeliveryOverflowed, UpdateStream
 from protocols.distributor.events import ConnectionNagging, PublisherGone, PublisherHeard, QueueOverflowed, SegmentsLost
-<<<<<<< HEAD
 from protocols.distributor.management import GROUP as MANAGEMENT
-from protocols.distributor.measures import MEASURES
-=======
 from protocols.distributor.snapshot import MEASURES
->>>>>>> main
 from protocols.events import Event
 from topologies.units import format_duration
 

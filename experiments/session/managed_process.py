@@ -24,7 +24,7 @@ from protocols.distributor.management.messages import (
 )
 from protocols.machine import Group
 from protocols.rng import Rng
-from protocols.statistics import Rates, Snapshot
+from protocols.snapshot import Rates, Snapshot
 
 __all__ = ["ConnectionFacts", "ManagedProcess", "managed_process"]
 

@@ -1,13 +1,9 @@
 """The Distributor: publish and subscribe by multicast, with the datagrams of the Java program of that name."""
 
 from protocols.distributor.config import DistributorConfig
-from protocols.distributor.measures import MEASURES
 from protocols.distributor.messages import Configuration, Heartbeat
 from protocols.distributor.roles import MessagePublisher, MessageSubscriber
-<<<<<<< HEAD
-=======
 from protocols.distributor.snapshot import MEASURES
->>>>>>> main
 from protocols.distributor.subjects import matches
 from protocols.distributor.wire import DistributorCodec
 from protocols.messaging import Guarantees, Subscription
