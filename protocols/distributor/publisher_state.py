@@ -124,6 +124,11 @@ class PublisherState:
         self.highest = following - 1
         return True
 
+    def go_on_at(self, number: int) -> None:
+        """Go on with this segment: all before it were delivered or given up."""
+        self.expected = number
+        self.highest = number - 1
+
     def hear_last(self, message: Heartbeat, now: float) -> None:
         """Take the last number that was sent."""
         last = unwrap(message.last, self.highest)

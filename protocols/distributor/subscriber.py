@@ -30,6 +30,8 @@ MOST_HOSTS = 64
 """Addresses of publishers that are remembered because they were requested to retransmit."""
 MOST_PUBLISHERS = 4096
 """Publishers that are followed at the same time."""
+LONGEST_DELAY = 1.0
+"""Seconds by which a datagram, or the clock of its sender, may be late."""
 COUNTERS = (
     "messages_received",
     "messages_unmatched",
@@ -60,6 +62,7 @@ class DistributorSubscriber(Machine):
         "_is_nagging",
         "_monitor",
         "_receptions",
+        "_silent",
         "_since",
         "_source",
         "_subscriptions",
@@ -76,6 +79,8 @@ class DistributorSubscriber(Machine):
         self._trie: SubjectTrie[int] = SubjectTrie()
         self._subscriptions: dict[int, Subscription] = {}
         self._receptions: dict[Key, PublisherState] = {}
+        # The next segments of publishers that have fallen silent.
+        self._silent: dict[Key, int] = {}
         # Those of which something is missing.
         self._asking: dict[Key, PublisherState] = {}
         self._budget = Budget(config.receive_queue)
@@ -130,6 +135,7 @@ class DistributorSubscriber(Machine):
         self.ports.leave(self._group)
         for reception in list(self._receptions.values()):
             self._forget(reception)
+        self._silent.clear()
         self._budget.kept = 0
         self._check_at = self._window_at = inf
         self._set_deadline()
@@ -165,7 +171,10 @@ class DistributorSubscriber(Machine):
             self._end_before(source)
             began_after = on_wire(source.start - self._since) >= 0
             rng = self.ports.rng
+            expected = self._silent.pop(source.key, None)
             reception = PublisherState(source, began_after, self._config, rng, self._budget, self._deliver, self._lose)
+            if expected is not None:
+                reception.go_on_at(expected)
             self._receptions[source.key] = reception
             self._counts["publishers_heard"] += 1
             self._check_at = min(self._check_at, now + self._patience(reception))
@@ -176,11 +185,12 @@ class DistributorSubscriber(Machine):
     def _end_before(self, source: Source) -> None:
         """Give up what is missing of earlier publishers with this address and id, which have restarted and know it no more.
 
-        They are followed on, since addresses and ids may collide.
+        They are followed on, since addresses and ids may collide; one that was heard well after the start has not restarted.
         """
         for reception in list(self._asking.values()):
             known = reception.source
-            if known[:2] == source[:2] and on_wire(source.start - known.start) > 0:
+            heard = round((self.ports.epoch + reception.heard_at - LONGEST_DELAY) * 1000)
+            if known[:2] == source[:2] and on_wire(source.start - known.start) > 0 and on_wire(source.start - heard) > 0:
                 reception.close("the publisher has restarted")
                 self._note_requests(reception)
 
@@ -290,10 +300,18 @@ class DistributorSubscriber(Machine):
             if reception.heard_at + self._patience(reception) <= now:
                 reception.close("the publisher is gone")
                 self._forget(reception)
+                self._remember(reception)
                 self._counts["publishers_gone"] += 1
                 self.ports.notify(PublisherGone(reception.source))
         times = [known.heard_at + self._patience(known) for known in self._receptions.values()]
         self._check_at = min(times, default=inf)
+
+    def _remember(self, reception: PublisherState) -> None:
+        """Remember where a publisher fell silent: if it is heard again, nothing is delivered twice."""
+        if reception.expected is not None:
+            if len(self._silent) >= MOST_PUBLISHERS:
+                del self._silent[next(iter(self._silent))]
+            self._silent[reception.source.key] = reception.expected
 
     def _forget(self, reception: PublisherState) -> None:
         del self._receptions[reception.source.key]
