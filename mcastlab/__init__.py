@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from experiments.running.content import Accounted, Extent, Generated, MemorySink
     from experiments.running.result import Row
     from experiments.session.connection import DistributorConnection
-    from experiments.session.deliveries import CallbackFailed, DeliveryOverflowed, Incoming, Update, Updates
+    from experiments.session.deliveries import CallbackFailed, DeliveryOverflowed, Update, Updates, UpdateStream
     from experiments.session.events import ContentReceived, Delivery, ObjectRefused, StreamOpened
     from experiments.session.incoming_stream import IncomingStream
     from experiments.session.outgoing_stream import OutgoingStream
@@ -119,7 +119,6 @@ __all__ = [
     "Group",
     "Guarantees",
     "Host",
-    "Incoming",
     "IncomingStream",
     "InfoReceived",
     "LivelockError",
@@ -183,6 +182,7 @@ __all__ = [
     "UdpOptions",
     "UnsupportedError",
     "Update",
+    "UpdateStream",
     "Updates",
     "UsageError",
     "WireError",
@@ -236,7 +236,7 @@ _HOMES = {
         "WireError",
     ),
     "experiments.session.connection": ("DistributorConnection",),
-    "experiments.session.deliveries": ("CallbackFailed", "DeliveryOverflowed", "Incoming", "Update", "Updates"),
+    "experiments.session.deliveries": ("CallbackFailed", "DeliveryOverflowed", "UpdateStream", "Update", "Updates"),
     "mcastlab._connections": ("distributor",),
     "protocols.distributor.config": ("DistributorConfig",),
     "protocols.distributor.events": ("ConnectionNagging", "PublisherGone", "PublisherHeard", "QueueOverflowed", "SegmentsLost"),

@@ -50,7 +50,7 @@ from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject, fits
-from protocols.norm.sender_requests import SenderRequests, app_ack, content_of, is_asked
+from protocols.norm.sender_requests import SenderRequests, answer_to, app_ack, is_asked
 from protocols.norm.session import Session, later
 from protocols.norm.wire.sizes import size_of
 from protocols.serial import ahead
@@ -125,8 +125,7 @@ class SenderState(PendingObjects):
         elif isinstance(message, Info):
             has_moved = self._on_info(message, sequence, now)
         elif isinstance(message, Flush):
-            handle = self._on_acking_flush if message.acking else self._on_flush
-            has_moved = handle(message, sequence, now)
+            has_moved = (self._on_acking_flush if message.acking else self._on_flush)(message, sequence, now)
         elif isinstance(message, Squelch):
             self._on_squelch(message)
         elif isinstance(message, Probe):
@@ -146,9 +145,8 @@ class SenderState(PendingObjects):
         response = before = self.probe_response
         if response is not None and (message.response_sec or message.response_usec):
             response = self.probe_response = response.overheard()
-        is_silenced = False
-        if self.congestion is not None and message.cc is not None:
-            is_silenced = self.congestion.overhear(message.cc, self._profile, now)
+        control, cc = self.congestion, message.cc
+        is_silenced = control is not None and cc is not None and control.overhear(cc, self._profile, now)
         is_suppressed = isinstance(message, Nack) and self._is_suppressed_by(message, now)
         return is_suppressed or response is not before or is_silenced
 
@@ -188,7 +186,7 @@ class SenderState(PendingObjects):
         """Tell a sender that lists this receiver that it leaves."""
         if self.congestion is not None and self.congestion.is_listed:
             self.congestion.leave()
-            self._send_ack(self.probe_response or NOTHING_HEARD, now)
+            self._send_ack(now)
 
     def feedback_due(self) -> float:
         """Return when a NACK or an answer to a probe is due; inf for never."""
@@ -401,12 +399,9 @@ class SenderState(PendingObjects):
         requests, session, profile = self._requests_of_sender(), self.session, self._profile
         if session.is_silent or not requests.may_confirm(message, session.node):
             return
-        asked, content = content_of(message.extensions), b""
-        if asked and session.ack_answerer is not None:
-            answer = session.ack_answerer(message.origin.source_id, asked)
-            if answer is None:
-                return
-            content = answer
+        content = answer_to(message, session.ack_answerer)
+        if content is None:
+            return
         spread = profile.grtt * (1 if session.node in message.acking else profile.backoff)
         requests.confirm(message, content, now + session.ports.rng.uniform() * spread if profile.backoff else now)
         if requests.due <= now:
