@@ -226,7 +226,7 @@ class SimHost(KernelHost):
     def arrive(self, flight: Flight, lost_by: object, now: float) -> None:
         """Take a packet for this host alone; `lost_by` is empty."""
         del lost_by
-        if self.listens_to(flight):
+        if flight.route.target is self or self.listens_to(flight):
             fabric = self.endpoint.fabric
             if isinstance(flight.message, Segment):
                 if not fabric.fault_shims or not self._shuts_out(flight):
