@@ -13,19 +13,13 @@ from typing import ClassVar, Final, NamedTuple
 from protocols.fec import ELEMENT_BITS, MOST_SYMBOLS
 from protocols.machine import Message
 from protocols.norm.partition import Partition
-from protocols.norm.request_names import (
-    FORM_ERASURES,
-    FORM_ITEMS,
-    FORM_RANGES,
-    LEVEL_BLOCK,
-    LEVEL_INFO,
-    LEVEL_OBJECT,
-    LEVEL_SEGMENT,
-    names_of,
-)
+from protocols.norm.request_names import names_of
 from protocols.run import Run
 
 __all__ = [
+    "ACK_CC",
+    "ACK_FLUSH",
+    "ANY_NODE",
     "EMPTY_OBJECT",
     "FLAG_EXPLICIT",
     "FLAG_FILE",
@@ -33,13 +27,6 @@ __all__ = [
     "FLAG_REPAIR",
     "FLAG_STREAM",
     "FLAG_UNRELIABLE",
-    "FORM_ERASURES",
-    "FORM_ITEMS",
-    "FORM_RANGES",
-    "LEVEL_BLOCK",
-    "LEVEL_INFO",
-    "LEVEL_OBJECT",
-    "LEVEL_SEGMENT",
     "Ack",
     "AckReq",
     "Application",
@@ -71,6 +58,11 @@ FLAG_INFO: Final = 4
 FLAG_UNRELIABLE: Final = 8
 FLAG_FILE: Final = 16
 FLAG_STREAM: Final = 32
+ACK_CC: Final = 1
+ACK_FLUSH: Final = 2
+"""Values of `Ack.ack_type`; from 16 on they are the application's."""
+ANY_NODE: Final = 0xFFFFFFFF
+"""NORM_NODE_ANY (RFC 5740 2): in the list of a FLUSH it asks every receiver for an ACK."""
 _BRIEF: Final = 2
 EMPTY_OBJECT: Final = {
     (0, 8): (0xFFFF, 0xFFFF),
@@ -461,7 +453,7 @@ class Nack(ReceiverMessage):
 
 @dataclass(slots=True)
 class Ack(ReceiverMessage):
-    """NORM_ACK: type 1 answers CMD(CC), type 2 CMD(FLUSH) with the flushed payload id in `payload`."""
+    """NORM_ACK: type 1 answers CMD(CC), type 2 CMD(FLUSH), whose object and symbol are `flushed`; others have a `payload`."""
 
     source_id: int
     sequence: int
@@ -474,6 +466,7 @@ class Ack(ReceiverMessage):
     payload: bytes = b""
     cc: CcFeedback | None = None
     extensions: tuple[Extension, ...] = ()
+    flushed: Item | None = None
 
 
 @dataclass(slots=True)
