@@ -11,7 +11,7 @@ from typing import ClassVar, Final, TypeAlias
 from protocols.events import CommandReceived, InfoReceived, SenderActive, SenderReset, SenderSilent
 from protocols.machine import Address
 from protocols.norm.backoff import NEVER
-from protocols.norm.congestion.receiver import ReceiverCongestion
+from protocols.norm.congestion.receiver import congestion_of
 from protocols.norm.congestion.states import FeedbackState
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
@@ -95,7 +95,7 @@ class SenderState(PendingObjects):
         """The address these messages come from; None for any (see `sender_host`)."""
         self.strangers = 0
         """Messages in the sender's name from other hosts that were ignored."""
-        self.congestion = self._new_congestion()
+        self.congestion = congestion_of(session)
         """The congestion on the way from the sender; None while feedback does not tell of it."""
         self.modes = session.modes()
         """What is requested of its objects; None for everything, behind each block."""
@@ -181,12 +181,6 @@ class SenderState(PendingObjects):
             self._send_flush_ack(self.requests, now)
         if self._idle_at <= now:
             self._check_activity(now)
-
-    def leave(self, now: float) -> None:
-        """Tell a sender that lists this receiver that it leaves."""
-        if self.congestion is not None and self.congestion.is_listed:
-            self.congestion.leave()
-            self._send_ack(now)
 
     def feedback_due(self) -> float:
         """Return when a NACK or an answer to a probe is due; inf for never."""
@@ -631,12 +625,6 @@ class SenderState(PendingObjects):
         """Return what congestion control knows of the way from the sender; None without it."""
         return None if self.congestion is None else self.congestion.state(self._profile)
 
-    def _new_congestion(self) -> ReceiverCongestion | None:
-        session = self.session
-        if session.config.congestion == "none" or session.is_silent:
-            return None
-        return ReceiverCongestion(session.node, session.config, session.ports.rng)
-
     # -- the sender's timing and activity --------------------------------------------------------------------------
 
     def _update_origin(self, message: SenderMessage) -> None:
@@ -662,7 +650,7 @@ class SenderState(PendingObjects):
         self.session.ports.notify(SenderReset(node))
         self.first_sequence = 0
         self.nack_process = self.probe_response = self.requests = None
-        self.congestion = self._new_congestion()
+        self.congestion = congestion_of(self.session)
         if self.modes is not None:
             self.modes.forget_objects()
 
