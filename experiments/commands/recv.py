@@ -33,9 +33,17 @@ from experiments.session.membership import Membership
 from experiments.session.session import Session
 from protocols.events import InfoReceived, ObjectAborted, ObjectReceived, ObjectsAborted
 from protocols.machine import Event
+from protocols.norm.host_receiver import NormHostReceiver
 from topologies.units import format_duration, format_fraction, format_size
 
 __all__ = ["recv"]
+
+LONGEST_END = 10.0
+"""Seconds for which a receiver that has all files waits for the end of the transmission, so that it can confirm them."""
+LONGEST_WAIT = 1.0
+"""The same when the sender goes on with other files."""
+POLL = 0.01
+"""Seconds between two looks at whether it may end."""
 
 
 def recv(
@@ -72,7 +80,8 @@ def recv(
     stored: list[Stored] = []
     folder = Folder(directory, force=force, on_stored=stored.append, option="--dir")
     # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
-    place = replace(place, config=replace(place.config, join="end" if folder.resumed else "middle"))
+    config = replace(place.config, join="end" if folder.resumed else "middle")
+    place = replace(place, protocol=replace(place.protocol, make_receiver=NormHostReceiver), config=config)
     with live() as runner:
         running = _Receiving(runner, place, folder, stored, wanted, count=count, brief=brief, as_json=as_json)
         return running.run(longest)
@@ -149,6 +158,15 @@ class _Receiving:
         if event.path is not None:
             self._tell(self.stored[-1])
         if self.session.received.objects == self.count:
+            self.session.received.is_complete = True
+            self._end(self.session.host.now)
+
+    def _end(self, since: float) -> None:
+        """End as soon as no sender may ask whether the files have arrived; all are there `since` this time."""
+        longest = LONGEST_WAIT if self.session.received.declined else LONGEST_END
+        if self.session.host.now < since + longest and self.session.is_awaited():
+            self.runner.loop.call_later(POLL, self._end, since)
+        else:
             self.runner.stop()
 
     def _tell_refused(self, event: ObjectRefused) -> None:

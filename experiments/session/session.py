@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from emu.host import UdpHost
 from experiments.running.authentication import node_codec
@@ -23,7 +24,7 @@ from experiments.session.membership import Membership
 from experiments.session.outbox import Outbox
 from experiments.session.outgoing_stream import OutgoingStream
 from experiments.session.transmission import Transmission
-from protocols.acknowledgement import AckRequest
+from protocols.acknowledgement import AckRequest, AwaitedReceiver
 from protocols.errors import TransferError, UsageError
 from protocols.events import Event, ObjectAborted
 from protocols.machine import Content, Group, Machine, Ports, Sender
@@ -93,7 +94,7 @@ class Session:
         where = place.place(receives=self._receives)
         self.host = UdpHost(self._loop, codec, interface=where.address, port=where.port, options=where.options, rng=rng)
         try:
-            self._start()
+            self._start(place.config_at(where))
         except BaseException:
             self._close()
             raise
@@ -116,17 +117,17 @@ class Session:
             self._outbox.end_streams(graceful=True)
             await self._outbox.all_delivered()
 
-    def _start(self) -> None:
+    def _start(self, config: Any) -> None:
         """Make the machines and run them."""
         place, host = self.membership, self.host
         self.node, group = place.node_on(host.address), Group(place.group)
         make_sender, make_receiver = place.protocol.makers()
 
         def sender(ports: Ports) -> Sender:
-            return make_sender(ports, place.config, self.node, group, place.instance())
+            return make_sender(ports, config, self.node, group, place.instance())
 
         def receiver(ports: Ports) -> Machine:
-            return make_receiver(ports, place.config, self.node, group)
+            return make_receiver(ports, config, self.node, group)
 
         machine: Machine
         if self._sends and self._receives:
@@ -223,6 +224,13 @@ class Session:
     def received(self) -> Inbox:
         """What was received so far: `objects`, `octets`, `lost`."""
         return self._inbox
+
+    def is_awaited(self) -> bool:
+        """Return whether a sender may still ask this node, which only receives, to confirm what it has.
+
+        False with a protocol that can't tell, and for a node that sends, too.
+        """
+        return isinstance(self._machine, AwaitedReceiver) and self._machine.is_awaited(self.host.now)
 
     # -- state -----------------------------------------------------------------------------------------------------
 

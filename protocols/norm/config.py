@@ -108,6 +108,21 @@ class NormConfig:
         help="receiver: where in an object it joins a sender; end: also at FLUSH, for its object; all: and for those before",
         source="RFC 5740 5.3",
     )
+    feedback: str = setting(
+        "multicast",
+        "choice",
+        choices=("multicast", "unicast", "none"),
+        help="receiver: NACKs and ACKs go to the group, to the sender alone, or are not sent: it completes by automatic parity",
+        source="RFC 5740 5.3",
+    )
+    silent_delay: int = setting(
+        8,
+        "count",
+        0,
+        16_383,
+        help="receiver with feedback none: objects, or blocks of a stream, that may begin before what is missing is given up",
+        source="NRL",
+    )
     buffer: int = setting(16_000_000, "bytes", 0, help="receiver: bytes of parity kept for decoding", source="RFC 5740 5.3")
     congestion: str = setting(
         "none",

@@ -5,7 +5,22 @@ from typing import ClassVar
 
 from protocols.norm.config import NormConfig
 from protocols.norm.identity import info_identity, symbol_identity
-from protocols.norm.messages import CcNode, Data, DataRun, Flush, Fti, Info, Origin, Probe, Squelch
+from protocols.norm.messages import (
+    Application,
+    CcFeedback,
+    CcNode,
+    Data,
+    DataRun,
+    Extension,
+    Flush,
+    Fti,
+    Info,
+    Origin,
+    Probe,
+    RepairAdv,
+    Request,
+    Squelch,
+)
 from protocols.norm.position import Point
 from protocols.norm.quantise import gsize_code
 from protocols.norm.tx_object import TxObject
@@ -23,6 +38,8 @@ class MessageFactory:
     flush_type: ClassVar[type[Flush]] = Flush
     squelch_type: ClassVar[type[Squelch]] = Squelch
     probe_type: ClassVar[type[Probe]] = Probe
+    application_type: ClassVar[type[Application]] = Application
+    repair_adv_type: ClassVar[type[RepairAdv]] = RepairAdv
 
     def __init__(self, config: NormConfig, origin: Origin) -> None:
         self._config = config
@@ -89,6 +106,21 @@ class MessageFactory:
         block, symbol = item.end
         length = item.partition.length(block) if item.partition.blocks else 0
         return self.flush_type(self.origin, self._number(), self._config.fec, item.object_id, block, symbol, length)
+
+    def acking_flush(
+        self, key: int, block: int, symbol: int, length: int, nodes: tuple[int, ...], extensions: tuple[Extension, ...]
+    ) -> Flush:
+        """Make a CMD(FLUSH) that asks nodes to confirm everything through a symbol of object `key`."""
+        fec_id = self._config.fec
+        return self.flush_type(self.origin, self._number(), fec_id, key, block, symbol, length, nodes, extensions)
+
+    def application(self, content: bytes) -> Application:
+        """Make a CMD(APPLICATION)."""
+        return self.application_type(self.origin, self._number(), content)
+
+    def repair_adv(self, requests: tuple[Request, ...], is_partial: bool, cc: CcFeedback | None) -> RepairAdv:
+        """Make a CMD(REPAIR_ADV); `is_partial` when not all of the requests have room in it."""
+        return self.repair_adv_type(self.origin, self._number(), int(is_partial), requests, cc)
 
     def squelch(self, first: int, block: int, length: int, invalid: Iterable[int]) -> Squelch:
         """Make a CMD(SQUELCH): what is before this block of object `first` can't be repaired, nor can the `invalid` objects.

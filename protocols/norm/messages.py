@@ -17,6 +17,9 @@ from protocols.norm.partition import Partition
 from protocols.run import Run
 
 __all__ = [
+    "ACK_CC",
+    "ACK_FLUSH",
+    "ANY_NODE",
     "EMPTY_OBJECT",
     "FLAG_EXPLICIT",
     "FLAG_FILE",
@@ -62,6 +65,11 @@ FLAG_INFO: Final = 4
 FLAG_UNRELIABLE: Final = 8
 FLAG_FILE: Final = 16
 FLAG_STREAM: Final = 32
+ACK_CC: Final = 1
+ACK_FLUSH: Final = 2
+"""Values of `Ack.ack_type`; from 16 on they are the application's."""
+ANY_NODE: Final = 0xFFFFFFFF
+"""NORM_NODE_ANY (RFC 5740 2): in the list of a FLUSH it asks every receiver for an ACK."""
 FORM_ITEMS: Final = 1
 FORM_RANGES: Final = 2
 FORM_ERASURES: Final = 3
@@ -460,7 +468,7 @@ def _briefs(request: Request) -> list[str]:
 
 @dataclass(slots=True)
 class Ack(ReceiverMessage):
-    """NORM_ACK: type 1 answers CMD(CC), type 2 CMD(FLUSH) with the flushed payload id in `payload`."""
+    """NORM_ACK: type 1 answers CMD(CC), type 2 CMD(FLUSH), whose object and symbol are `flushed`; others have a `payload`."""
 
     source_id: int
     sequence: int
@@ -473,6 +481,7 @@ class Ack(ReceiverMessage):
     payload: bytes = b""
     cc: CcFeedback | None = None
     extensions: tuple[Extension, ...] = ()
+    flushed: Item | None = None
 
 
 @dataclass(slots=True)

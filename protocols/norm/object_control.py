@@ -38,10 +38,6 @@ class ObjectControl(SenderContent):
         """Bring the transmit state up to date before it is read (None)."""
 
     @abstractmethod
-    def _invalidate(self) -> None:
-        """Prepare for a change of what is sent next that is not due to time."""
-
-    @abstractmethod
     def _adopt_rate(self, rate: float) -> None:
         """Send at another rate from now on, bytes per second."""
 

@@ -8,24 +8,29 @@ probes, the activity check. What becomes of the objects is in the base class.
 from math import inf
 from typing import ClassVar, Final, TypeAlias
 
-from protocols.events import InfoReceived, SenderActive, SenderReset, SenderSilent
+from protocols.events import CommandReceived, InfoReceived, SenderActive, SenderReset, SenderSilent
 from protocols.machine import Address
 from protocols.norm.backoff import NEVER
 from protocols.norm.congestion.receiver import ReceiverCongestion
 from protocols.norm.congestion.states import FeedbackState
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
+    ACK_CC,
+    ACK_FLUSH,
     FLAG_INFO,
     FLAG_REPAIR,
     FLAG_STREAM,
     Ack,
+    Application,
     Command,
     Data,
     Flush,
     Fti,
     Info,
+    Item,
     Nack,
     Probe,
+    RepairAdv,
     Squelch,
 )
 from protocols.norm.nack_modes import NackModes
@@ -45,14 +50,13 @@ from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject, fits
+from protocols.norm.sender_requests import SenderRequests, app_ack, content_of, is_asked
 from protocols.norm.session import Session, later
 from protocols.norm.wire.sizes import size_of
 from protocols.serial import ahead
 
 __all__ = ["SenderMessage", "SenderState"]
 
-ACK_CC: Final = 1
-"""The ack_type that answers a probe."""
 NEW_SENDER: Final = 64
 """Messages up to which a sender counts as new: to receive all of it costs at most as many repairs."""
 
@@ -121,11 +125,16 @@ class SenderState(PendingObjects):
         elif isinstance(message, Info):
             has_moved = self._on_info(message, sequence, now)
         elif isinstance(message, Flush):
-            has_moved = self._on_flush(message, sequence, now)
+            handle = self._on_acking_flush if message.acking else self._on_flush
+            has_moved = handle(message, sequence, now)
         elif isinstance(message, Squelch):
             self._on_squelch(message)
         elif isinstance(message, Probe):
             self._on_probe(message, now)
+        elif isinstance(message, RepairAdv):
+            self._on_repair_adv(message, now)
+        elif isinstance(message, Application):
+            self._on_command(message, now)
         if not has_moved:
             position = self.position
             self._move(message, (position.object_id, position.block, position.symbol), sequence)
@@ -140,20 +149,25 @@ class SenderState(PendingObjects):
         is_silenced = False
         if self.congestion is not None and message.cc is not None:
             is_silenced = self.congestion.overhear(message.cc, self._profile, now)
-        decision = NOTHING
+        is_suppressed = isinstance(message, Nack) and self._is_suppressed_by(message, now)
+        return is_suppressed or response is not before or is_silenced
+
+    def _is_suppressed_by(self, message: Nack | RepairAdv, now: float) -> bool:
+        """Note what others have requested of the sender; return whether that suppresses the NACK to come."""
         process = self.nack_process
-        if process is not None and now < process.backoff_end and isinstance(message, Nack):
-            decision = process.overhear(self.requested_repairs(message), self.boundary(), self.requested(), now)
-            if decision is SUPPRESS:
-                self.note_suppression(process)
-        return decision is SUPPRESS or response is not before or is_silenced
+        if process is None or now >= process.backoff_end:
+            return False
+        if process.overhear(self.requested_repairs(message), self.boundary(), self.requested(), now) is not SUPPRESS:
+            return False
+        self.note_suppression(process)
+        return True
 
     def is_addressed(self, message: Nack | Ack) -> bool:
         """Return whether feedback is for this instance of the sender."""
         origin = self.origin
         return origin is not None and message.sender_id == origin.source_id and message.instance_id == origin.instance_id
 
-    def requested_repairs(self, nack: Nack) -> RequestedRepairs:
+    def requested_repairs(self, nack: Nack | RepairAdv) -> RequestedRepairs:
         """Return what a NACK to this sender asks for."""
         return requested_repairs(nack.requests, self._profile.fec_id)
 
@@ -162,9 +176,11 @@ class SenderState(PendingObjects):
         if self.nack_process is not None and self.nack_process.due <= now:
             self._expire(self.nack_process, now)
         if self.probe_response is not None and self.probe_response.due <= now:
-            self._send_ack(self.probe_response, now)
+            self._send_ack(now)
         if self.congestion is not None and self.congestion.due <= now:
-            self._send_ack(self.probe_response or NOTHING_HEARD, now)
+            self._send_ack(now)
+        if self.requests is not None and self.requests.due <= now:
+            self._send_flush_ack(self.requests, now)
         if self._idle_at <= now:
             self._check_activity(now)
 
@@ -175,6 +191,8 @@ class SenderState(PendingObjects):
             due = self.nack_process.due
         if self.probe_response is not None and self.probe_response.due < due:
             due = self.probe_response.due
+        if self.requests is not None and self.requests.due < due:
+            due = self.requests.due
         if self.congestion is not None and self.congestion.due < due:
             due = self.congestion.due
         return due
@@ -183,6 +201,11 @@ class SenderState(PendingObjects):
         """Return when `wake` is wanted."""
         due = self.feedback_due()
         return due if due < self._idle_at else self._idle_at
+
+    @property
+    def grtt(self) -> float:
+        """The group round-trip time that the sender advertises, in seconds."""
+        return self._profile.grtt
 
     @property
     def is_established(self) -> bool:
@@ -340,12 +363,62 @@ class SenderState(PendingObjects):
         """CMD(CC): note the sender's clock, and answer after a back-off."""
         if not message.cc_sequence and not self.is_joined:
             self.first_sequence = message.sequence
+        if self.session.is_silent:
+            return
         response = self.probe_response or NOTHING_HEARD
         if self.congestion is not None:
             self.probe_response = response.noted(message, now)
             self.congestion.probed(message, self._profile, now)
             return
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
+
+    def _on_acking_flush(self, message: Flush, sequence: int, now: float) -> bool:
+        """CMD(FLUSH) with a list of nodes: acknowledge it if this node is listed and has everything (RFC 5740 5.5.3).
+
+        A receiver that is listed and has not joined joins at the object.
+        """
+        node = self.session.node
+        if not self.is_joined and node in message.acking:
+            self._join(message.object_id, message.fec_id)
+        has_moved = self._on_flush(message, sequence, now)
+        if is_asked(message, node) and self.is_joined and self.has_all(message):
+            self._confirm(message, now)
+        return has_moved
+
+    def has_all(self, flush: Flush) -> bool:
+        """Return whether everything through the point that a FLUSH names is complete."""
+        end = (0, 1) if flush.is_of_empty_object else (flush.block + 1, 0)
+        return not is_missing_before(self.objects, (flush.object_id, *end))
+
+    def _confirm(self, message: Flush, now: float) -> None:
+        """Plan the ACK of a FLUSH: at a random time within a GRTT, at once if the sender has receivers wait for nothing."""
+        requests, session, profile = self._requests_of_sender(), self.session, self._profile
+        if session.is_silent or not requests.may_confirm(message, session.node):
+            return
+        asked, content = content_of(message.extensions), b""
+        if asked and session.ack_answerer is not None:
+            answer = session.ack_answerer(message.origin.source_id, asked)
+            if answer is None:
+                return
+            content = answer
+        spread = profile.grtt * (1 if session.node in message.acking else profile.backoff)
+        requests.confirm(message, content, now + session.ports.rng.uniform() * spread if profile.backoff else now)
+        if requests.due <= now:
+            self._send_flush_ack(requests, now)
+
+    def _on_repair_adv(self, message: RepairAdv, now: float) -> None:
+        """CMD(REPAIR_ADV): feedback that went to the sender alone suppresses this receiver's (RFC 5740 4.2.3.6)."""
+        if self.probe_response is not None:
+            self.probe_response = self.probe_response.overheard()
+        if self.congestion is not None and message.cc is not None:
+            self.congestion.overhear(message.cc, self._profile, now)
+        self._is_suppressed_by(message, now)
+
+    def _on_command(self, message: Application, now: float) -> None:
+        """CMD(APPLICATION): tell the application, once for all copies."""
+        patience = 2 * self.session.config.robust * self._profile.grtt
+        if self._requests_of_sender().is_new_command(message.content, now, patience):
+            self.session.ports.notify(CommandReceived(message.origin.source_id, message.content))
 
     def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
         """NORM_DATA of a stream: a subclass receives them."""
@@ -451,27 +524,6 @@ class SenderState(PendingObjects):
         is_over = item is None or item.is_stream or self.position.block >= item.fti.partition.blocks
         return point if is_over else (point[0], 0, 0)
 
-    def set_mode(self, mode: str, object_id: int | None, now: float) -> None:
-        """Request this of an object, or of all objects without a mode of their own (see `NackModes`)."""
-        modes = self.modes = self.modes or NackModes("normal", "block")
-        if object_id is None:
-            modes.mode = mode
-        else:
-            last = self.position.object_id
-            modes.of = {key: each for key, each in modes.of.items() if key in self.objects or ahead(key, last) > 0}
-            modes.of[object_id] = mode
-        self._check_again(now)
-
-    def set_boundary(self, boundary: str, now: float) -> None:
-        """Look for losses behind each block, or behind each object."""
-        self.modes = self.modes or NackModes("normal", "block")
-        self.modes.boundary = boundary
-        self._check_again(now)
-
-    def _check_again(self, now: float) -> None:
-        """Look for what is to be requested now, which was not before."""
-        self.check(self.position.tx_point, now)
-
     def check(self, point: Point, now: float) -> bool:
         """Begin or resume a NACK process if anything is missing before `point`; return whether that changes the deadline."""
         if self.is_complete:
@@ -480,7 +532,7 @@ class SenderState(PendingObjects):
         if self.modes is not None:
             objects, point = self.requested(), self._reach(point, self.modes)
         if process is None:
-            if not is_missing_before(objects, point):
+            if not is_missing_before(objects, point) or self.session.is_silent:
                 return False
             process = self.nack_process = self.process_type()
             decision = BEGIN
@@ -538,20 +590,29 @@ class SenderState(PendingObjects):
         cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
         for requests in contents_for(wanted, self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
-            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests, cc))
+            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests, cc), self.source)
 
     def as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
         """Return what is missing with blocks as they are numbered on the wire."""
         return missing
 
-    def _send_ack(self, response: ProbeResponse, now: float) -> None:
-        """Answer the last probe."""
-        origin, session, echo = self.origin, self.session, response.echo(now)
+    def _send_ack(self, now: float, kind: int = ACK_CC, flushed: Item | None = None, content: bytes = b"") -> None:
+        """Answer the last probe, or a FLUSH, which answers the last probe, too."""
+        origin, session, response, echo = self.origin, self.session, self.probe_response, (0, 0)
         assert origin is not None
-        self.probe_response = response.answered(now, self._profile)
+        if response is not None:
+            echo, self.probe_response = response.echo(now), response.answered(now, self._profile)
         session.count("acks_sent")
         cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
-        session.say(Ack(session.node, 0, origin.source_id, origin.instance_id, ACK_CC, 0, *echo, cc=cc))
+        answer = Ack(session.node, 0, origin.source_id, origin.instance_id, kind, 0, *echo, cc=cc)
+        if flushed is not None:
+            answer.flushed, answer.extensions = flushed, app_ack(content)
+        session.say(answer, self.source)
+
+    def _send_flush_ack(self, requests: SenderRequests, now: float) -> None:
+        """Acknowledge a FLUSH."""
+        self._send_ack(now, ACK_FLUSH, requests.flushed, requests.content)
+        requests.confirmed()
 
     def feedback_state(self) -> FeedbackState | None:
         """Return what congestion control knows of the way from the sender; None without it."""
@@ -559,7 +620,7 @@ class SenderState(PendingObjects):
 
     def _new_congestion(self) -> ReceiverCongestion | None:
         session = self.session
-        if session.config.congestion == "none":
+        if session.config.congestion == "none" or session.is_silent:
             return None
         return ReceiverCongestion(session.node, session.config, session.ports.rng)
 
@@ -587,7 +648,7 @@ class SenderState(PendingObjects):
         self._give_up(list(self.objects), "the sender restarted")
         self.session.ports.notify(SenderReset(node))
         self.first_sequence = 0
-        self.nack_process = self.probe_response = None
+        self.nack_process = self.probe_response = self.requests = None
         self.congestion = self._new_congestion()
         if self.modes is not None:
             self.modes.forget_objects()
@@ -620,4 +681,7 @@ class SenderState(PendingObjects):
         assert self.origin is not None
         self._idle_at = inf
         self._set_next_new(*next_new)
+        if self.session.is_silent:
+            missing = [key for key, item in self.objects.items() if item is None or not item.has_no_gaps]
+            self._give_up(missing, "missing, and not requested")
         self.session.ports.notify(SenderSilent(self.origin.source_id))

@@ -2,7 +2,8 @@
 
 from functools import lru_cache
 
-from protocols.machine import Group, Packet, Ports
+from protocols.acknowledgement import AckAnswerer
+from protocols.machine import Address, Group, Packet, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Fti, Nack
 from protocols.norm.nack_modes import NackModes
@@ -30,6 +31,7 @@ class Session:
 
     __slots__ = (
         "_counts",
+        "ack_answerer",
         "boundary",
         "config",
         "group",
@@ -55,11 +57,24 @@ class Session:
         """The modes of senders that are heard from now on (see `NackModes`)."""
         self.preset = _preset(config) if config.preset_size else None
         """Describes objects whose messages carry no FTI; None where none is known."""
+        self.ack_answerer: AckAnswerer | None = None
+        """Returns the application data of ACKs; None while requests with data are acknowledged without any."""
         self.nacks_suppressed = self.objects_received = self.nacks_heard = 0
         self.octets_received = 0
         """Bytes received of objects that have ended, complete or not."""
         # The counters few receivers of a large group need.
         self._counts: dict[str, int] | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether no feedback is sent."""
+        return self.config.feedback == "none"
+
+    @property
+    def window(self) -> int:
+        """The objects of a sender that may be pending: of a silent receiver few, as it can't request what is missing."""
+        config = self.config
+        return min(config.window, config.silent_delay + 1) if self.is_silent else config.window
 
     def count(self, name: str, number: int = 1) -> None:
         """Add `number` to the counter `name`."""
@@ -83,7 +98,8 @@ class Session:
         if item.parity_used:
             self.count("parity_used", item.parity_used)
 
-    def say(self, message: Nack | Ack) -> None:
-        """Send feedback to the group."""
-        size = size_of(message) + (AUTH_SIZE if self.config.key_file else 0)
-        self.ports.send(Packet(message, size, self.group))
+    def say(self, message: Nack | Ack, sender: Address | None) -> None:
+        """Send feedback to the group, or with `feedback` "unicast" to the address of the sender it is for."""
+        config = self.config
+        size = size_of(message) + (AUTH_SIZE if config.key_file else 0)
+        self.ports.send(Packet(message, size, self.group if sender is None or config.feedback != "unicast" else sender))
