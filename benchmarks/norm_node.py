@@ -79,7 +79,8 @@ def _congestion(options: argparse.Namespace) -> dict[str, Any]:
     """Return the parameters of congestion control, which sets the rate within the bounds."""
     if options.congestion == "none":
         return {}
-    return {"congestion": options.congestion, "rate_min": options.rate_min / 8, "rate_max": options.rate_max / 8}
+    bounds = {"rate_min": options.rate_min / 8, "rate_max": options.rate_max / 8}
+    return {"congestion": options.congestion, "fair_to": options.fair_to, **bounds}
 
 
 def _control(sender: Sender) -> CongestionControl:
@@ -148,7 +149,7 @@ def _send(options: argparse.Namespace) -> int:
     host.run(sender, on_event)
     if options.command:
         assert isinstance(sender, CommandSender)
-        # libnorm1 has no buffer for a command that arrives before content.
+        # Between content, as the peer does.
         host.later(0.03, partial(_command, host, sender, options.command.encode()))
     if options.congestion != "none":
         _report(host, options.report, lambda: _control(sender).state)
@@ -326,6 +327,7 @@ def _parser() -> argparse.ArgumentParser:
         add("--iface")
         add("--timeout", type=float, default=60.0)
         add("--congestion", default="none")
+        add("--fair-to", default="reno")
         add("--rate-min", type=float, default=0.0)
         add("--rate-max", type=float, default=8e12)
         add("--report", type=float, default=0.25, help="seconds between reports of congestion control")

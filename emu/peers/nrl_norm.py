@@ -33,7 +33,7 @@ __all__ = ["Peer", "content", "main"]
 
 _SO_RCVBUFFORCE = 33
 _COMMAND_AT = 0.03
-"""Seconds until a command is sent: one that arrives before content is longer than the buffer the library has for it."""
+"""Seconds until a command is sent, so that it comes between content."""
 _POLL = 0.05
 """Longest wait for an event in seconds before the timeout is checked."""
 
@@ -129,27 +129,23 @@ class _ObjectQueue:
             handle = self._enqueue_object(index, size)
             if not handle:
                 return
-            self.last = self.handles[index] = handle
+            self.handles[index] = self.last = handle
             del self._pending[0]
 
-    def _enqueue_object(self, index: int, size: int) -> int | None:
-        """Return the library's handle; None if it takes no more."""
+    def _enqueue_object(self, index: int, size: int) -> int:
+        """Return the library's handle; 0 if it takes no more."""
         lib, session, options = self._peer.lib, self._peer.session, self._options
         name = f"{options.prefix}{index}".encode()
         path = Path(self._folder, name.decode())
-        handle: int | None
         if options.kind == "file" and path.exists():
-            handle = lib.NormFileEnqueue(session, str(path).encode(), name, len(name))
-            return handle
+            return lib.NormFileEnqueue(session, str(path).encode(), name, len(name)) or 0
         data = content(options.seed, index, size)
         _emit("TX_OBJECT", index=index, name=name.decode(), size=size, sha256=_sha(data))
         if options.kind == "file":
             path.write_bytes(data)
-            handle = lib.NormFileEnqueue(session, str(path).encode(), name, len(name))
-        else:
-            self._kept.append(data)
-            handle = lib.NormDataEnqueue(session, data, size, name, len(name))
-        return handle
+            return lib.NormFileEnqueue(session, str(path).encode(), name, len(name)) or 0
+        self._kept.append(data)
+        return lib.NormDataEnqueue(session, data, size, name, len(name)) or 0
 
 
 class _StreamQueue:

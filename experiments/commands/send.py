@@ -10,7 +10,19 @@ from typing import Annotated, Any
 import typer
 
 from experiments.commands.network_options import Df, Group, Iface, Loopback, Tos, Ttl, TxPort, transmitting
-from experiments.commands.options import Brief, Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
+from experiments.commands.options import (
+    Brief,
+    Congestion,
+    FairTo,
+    Json,
+    KeyFile,
+    Metrics,
+    NodeId,
+    Stats,
+    membership,
+    norm_config,
+    seconds,
+)
 from experiments.commands.send_folder import send_folder
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
@@ -49,6 +61,12 @@ def send(
     node: NodeId = None,
     key_file: KeyFile = None,
     rate: Annotated[str, typer.Option(help="Transmission rate of UDP payload.", metavar="RATE")] = "10Mbit",
+    congestion: Congestion = "none",
+    fair_to: FairTo = "reno",
+    rate_min: Annotated[str, typer.Option(help="Lowest rate with --congestion.", metavar="RATE")] = "0",
+    rate_max: Annotated[
+        str, typer.Option(help="Highest rate with --congestion, in place of --rate.", metavar="RATE")
+    ] = "1Tbit",
     segment: Annotated[str, typer.Option(help="Content bytes in a packet.", metavar="SIZE")] = "1400",
     block: Annotated[int, typer.Option(help="Source segments per FEC block.", metavar="N")] = 64,
     parity: Annotated[
@@ -100,6 +118,10 @@ def send(
     """
     config = norm_config(
         rate=rate,
+        congestion=congestion,
+        fair_to=fair_to,
+        rate_min=rate_min,
+        rate_max=rate_max,
         segment=segment,
         block=block,
         parity=parity if parity is not None else 0 if fec == 0 else 16,

@@ -184,6 +184,12 @@ class SenderState(PendingObjects):
         if self._idle_at <= now:
             self._check_activity(now)
 
+    def leave(self, now: float) -> None:
+        """Tell a sender that lists this receiver that it leaves."""
+        if self.congestion is not None and self.congestion.is_listed:
+            self.congestion.leave()
+            self._send_ack(now)
+
     def feedback_due(self) -> float:
         """Return when a NACK or an answer to a probe is due; inf for never."""
         due = inf
