@@ -33,6 +33,8 @@ test: lint # all checks and tests; docs/testing.md describes them
 
 interop: setup # all transfers between this project's NORM and libnorm1, and their table in docs/norm.md; some minutes
 	@$(BIN)/python -m tests.emu.interop --write docs/norm.md
+	@$(BIN)/python -m tests.emu.interop_places --write docs/norm.md
+	@$(BIN)/python -m tests.emu.interop_modes --write docs/norm.md
 	@$(BIN)/python -m tests.emu.congestion_interop
 
 test-long: setup # tests of sweeps on clusters, and of sweeps killed at random times: some minutes

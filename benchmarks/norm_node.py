@@ -21,6 +21,7 @@ from typing import Any
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.peers.nrl_norm import content
+from emu.udp_options import UdpOptions
 from protocols.acknowledgement import AckReceiver, AckRequest, AckSender, CommandSender
 from protocols.events import AcksCompleted, CommandReceived, FlushCompleted, NodeAcknowledged, ObjectOpened, ObjectReceived
 from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
@@ -67,7 +68,7 @@ def _emit(event: str, **fields: Any) -> None:
 def _host(loop: Loop, options: argparse.Namespace) -> UdpHost:
     rng = Rng(int.from_bytes(os.urandom(8)))
     # Unicast to this node is not part of the comparison, so its port is any.
-    return UdpHost(loop, NORM.codec(), interface=options.iface, port=0, rng=rng, loopback=False)
+    return UdpHost(loop, NORM.codec(), interface=options.iface, port=0, rng=rng, options=UdpOptions(loopback=False))
 
 
 def _group(options: argparse.Namespace) -> Group:

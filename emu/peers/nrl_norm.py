@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from emu.peers import nrl_modes, nrl_network
 from emu.peers.libnorm import ACK_SUCCESS, FLUSHES, STREAM, NormEvent, content_of, load, name_of
 from protocols.errors import UnsupportedError, UsageError
 
@@ -73,6 +74,7 @@ class Peer:
             lib.NormSetMulticastLoopback(self.session, True)
             lib.NormSetRxPortReuse(self.session, True, None, None, 0)
         lib.NormSetTTL(self.session, options.ttl)
+        nrl_network.apply_options(lib, self.session, options)
         if options.tx_loss:
             lib.NormSetTxLoss(self.session, options.tx_loss)
         if options.rx_loss:
@@ -112,6 +114,8 @@ class _ObjectQueue:
         self._kept: list[bytes] = []
         self.last: int | None = None
         """The handle of the last object."""
+        self.handles: dict[int, int] = {}
+        """Objects by number."""
 
     @property
     def empty(self) -> bool:
@@ -125,26 +129,23 @@ class _ObjectQueue:
             handle = self._enqueue_object(index, size)
             if not handle:
                 return
-            self.last = handle
+            self.last = self.handles[index] = handle
             del self._pending[0]
 
-    def _enqueue_object(self, index: int, size: int) -> int | None:
+    def _enqueue_object(self, index: int, size: int) -> int:
+        """Return the library's handle; 0 if it takes no more."""
         lib, session, options = self._peer.lib, self._peer.session, self._options
         name = f"{options.prefix}{index}".encode()
         path = Path(self._folder, name.decode())
-        handle: int | None
         if options.kind == "file" and path.exists():
-            handle = lib.NormFileEnqueue(session, str(path).encode(), name, len(name))
-            return handle
+            return lib.NormFileEnqueue(session, str(path).encode(), name, len(name)) or 0
         data = content(options.seed, index, size)
         _emit("TX_OBJECT", index=index, name=name.decode(), size=size, sha256=_sha(data))
         if options.kind == "file":
             path.write_bytes(data)
-            handle = lib.NormFileEnqueue(session, str(path).encode(), name, len(name))
-        else:
-            self._kept.append(data)
-            handle = lib.NormDataEnqueue(session, data, size, name, len(name))
-        return handle
+            return lib.NormFileEnqueue(session, str(path).encode(), name, len(name)) or 0
+        self._kept.append(data)
+        return lib.NormDataEnqueue(session, data, size, name, len(name)) or 0
 
 
 class _StreamQueue:
@@ -155,6 +156,7 @@ class _StreamQueue:
         self._data = content(options.seed, 0, options.sizes[0])
         self._at = 0
         self._is_flushed = False
+        self.handles: dict[int, int] = {}
         self._stream = self.last = peer.lib.NormStreamOpen(peer.session, options.stream_buffer, None, 0)
         if options.push:
             peer.lib.NormStreamSetPushEnable(self._stream, True)
@@ -208,6 +210,7 @@ def _tune_sender(peer: Peer, options: argparse.Namespace) -> None:
     ):
         if value is not None:
             function(session, value)
+    nrl_modes.apply_sender_modes(lib, session, options)
     if options.cc:
         lib.NormSetCongestionControl(session, True, True)
         lib.NormSetTxRateBounds(session, options.rate_min, options.rate_max)
@@ -230,12 +233,15 @@ def _send(options: argparse.Namespace) -> int:
         objects = _StreamQueue(peer, options) if options.kind == "stream" else _ObjectQueue(peer, options, folder)
         objects.enqueue()
         acks = _Acks(peer, options)
+        actions = nrl_modes.Actions(peer.lib, peer.session, options)
         for name, _ in peer.events():
             if command and time.monotonic() > began + _COMMAND_AT:
                 peer.lib.NormSendCommand(peer.session, command, len(command), True)
                 command = b""
             if name.startswith("TX_QUEUE") or not name:
                 objects.enqueue()
+            if actions.perform(objects.handles):
+                flushed = None
             if name == "TX_RATE_CHANGED":
                 _emit(name, rate=round(peer.lib.NormGetTxRate(peer.session)))
             if objects.empty and objects.last is not None:
@@ -247,6 +253,7 @@ def _send(options: argparse.Namespace) -> int:
             is_object = bool(options.acker) and not isinstance(objects, _StreamQueue)
             if (acks.done if is_object else name == "TX_FLUSH_COMPLETED") and objects.empty:
                 flushed = time.monotonic() - began
+            if flushed is not None and actions.are_over:
                 break
         return peer.close(flushed is not None, seconds=flushed, cpu_tx=round(_cpu() - before, 4))
 
@@ -373,6 +380,7 @@ def _receive(options: argparse.Namespace) -> int:
         peer.lib.NormSetDefaultUnicastNack(peer.session, options.unicast_nack)
         if options.silent:
             peer.lib.NormSetSilentReceiver(peer.session, True, -1)
+        nrl_modes.apply_receiver_modes(peer.lib, peer.session, options)
         if not peer.lib.NormStartReceiver(peer.session, options.buffer):
             raise UsageError("libnorm can't start a receiver")
         peer.lib.NormSetRxSocketBuffer(peer.session, options.sockbuf)
@@ -419,6 +427,7 @@ def _parser() -> argparse.ArgumentParser:
         add("--timeout", type=float, default=60.0)
         add("--buffer", type=_number, default=64 << 20)
         add("--sockbuf", type=_number, default=16 << 20)
+        nrl_network.add_options(add)
         (_sender_options if role == "send" else _receiver_options)(add)
     return parser
 
@@ -452,6 +461,7 @@ def _sender_options(add: Any) -> None:
     add("--acker", type=int, action="append", default=[], help="node that has to acknowledge the last object; repeatable")
     add("--ack-content", default="", help="application data of the request for ACKs")
     add("--command", default="", help="text sent as a robust command")
+    nrl_modes.sender_options(add)
 
 
 def _receiver_options(add: Any) -> None:
@@ -461,6 +471,7 @@ def _receiver_options(add: Any) -> None:
     add("--unicast-nack", action="store_true")
     add("--silent", action="store_true", help="send no feedback")
     add("--ack-reply", default="", help="application data of ACKs")
+    nrl_modes.receiver_options(add)
     add("--tail", type=_number, default=0, help="bytes at the end of a stream whose hash is printed, too")
 
 

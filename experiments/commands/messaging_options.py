@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from emu.udp_options import UdpOptions
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.session.connection import DistributorConnection
 from experiments.session.membership import Membership
@@ -34,6 +35,6 @@ def connection(
     from protocols.registry import protocol as named
 
     try:
-        return DistributorConnection(Membership(named(protocol), config, group, iface, None, ttl), application)
+        return DistributorConnection(Membership(named(protocol), config, group, iface, None, UdpOptions(ttl)), application)
     except UsageError as error:
         raise UsageError(f"--{error}") from error

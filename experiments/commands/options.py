@@ -102,12 +102,14 @@ def norm_config(**given: Any) -> Any:
         raise ConfigError(f"--{key.replace('_', '-')}: {why}") from error
 
 
-def membership(config: Any, group: str, iface: str | None, node: int | None, **more: Any) -> "Membership":
-    """Make the membership of a NORM node from options. UsageError names the option."""
+def membership(config: Any, group: str, iface: str | None, node: int | None, *, receives: bool, **more: Any) -> "Membership":
+    """Make the membership of a NORM node from options, and look where its session can be. UsageError names the option."""
     from experiments.session.membership import Membership
     from protocols.registry import protocol
 
     try:
-        return Membership(protocol("norm"), config, group, iface, node, **more)
+        found = Membership(protocol("norm"), config, group, iface, node, **more)
+        found.place(receives=receives)
     except UsageError as error:
         raise UsageError(f"--{error}") from error
+    return found

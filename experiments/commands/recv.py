@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.network_options import Group, Iface, Reuse, Sources, Tos, Ttl, receiving
 from experiments.commands.options import (
     Brief,
-    Group,
-    Iface,
     Json,
     KeyFile,
     Metrics,
@@ -52,6 +51,7 @@ def recv(
     group: Group,
     directory: Annotated[Path, typer.Option("--dir", help="Folder for the files; created if missing.", metavar="DIR")],
     iface: Iface = None,
+    source: Sources = None,
     node: NodeId = None,
     key_file: KeyFile = None,
     count: Annotated[int | None, typer.Option(help="End after this number of files.", min=1, metavar="N")] = None,
@@ -59,6 +59,9 @@ def recv(
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files of the same name.")] = False,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    reuse: Reuse = True,
     stats: Stats = None,
     metrics: Metrics = None,
     brief: Brief = False,
@@ -72,15 +75,16 @@ def recv(
     View.of(brief=brief, as_json=as_json)
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
-    place = membership(norm_config(key_file=str(key_file or "")), group, iface, node)
+    network = receiving(source, ttl=ttl, tos=tos, reuse=reuse)
+    place = membership(norm_config(key_file=str(key_file or "")), group, iface, node, receives=True, network=network)
     stored: list[Stored] = []
     folder = Folder(directory, force=force, on_stored=stored.append, option="--dir")
     # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
     config = replace(place.config, join="end" if folder.resumed else "middle")
     place = replace(place, protocol=replace(place.protocol, make_receiver=NormHostReceiver), config=config)
     with live() as runner:
-        receiving = _Receiving(runner, place, folder, stored, wanted, count=count, brief=brief, as_json=as_json)
-        return receiving.run(longest)
+        running = _Receiving(runner, place, folder, stored, wanted, count=count, brief=brief, as_json=as_json)
+        return running.run(longest)
 
 
 class _Receiving:

@@ -9,19 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.options import (
-    Brief,
-    Group,
-    Iface,
-    Json,
-    KeyFile,
-    Metrics,
-    NodeId,
-    Stats,
-    membership,
-    norm_config,
-    seconds,
-)
+from experiments.commands.network_options import Df, Group, Iface, Loopback, Tos, Ttl, TxPort, transmitting
+from experiments.commands.options import Brief, Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
 from experiments.commands.send_folder import send_folder
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
@@ -72,7 +61,11 @@ def send(
     backoff: Annotated[int, typer.Option(help="Back-off factor K of the receivers.", metavar="K")] = 4,
     gsize: Annotated[int, typer.Option(help="Estimate of the group size.", metavar="N")] = 1000,
     robust: Annotated[int, typer.Option(help="Robust factor: repetitions of the final FLUSH.", metavar="N")] = 20,
-    ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    df: Df = None,
+    loopback: Loopback = True,
+    tx_port: TxPort = 0,
     ack: Annotated[bool, typer.Option("--ack", help="Ask all receivers to confirm that they have everything.")] = False,
     expect: Annotated[
         int | None,
@@ -121,7 +114,8 @@ def send(
         key_file=str(key_file or ""),
     )
     View.of(brief=brief, as_json=as_json)
-    place = membership(config, group, iface, node, ttl=ttl, derive=int)
+    network = transmitting(ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
+    place = membership(config, group, iface, node, receives=False, network=network, derive=int)
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
     for each in acker or ():

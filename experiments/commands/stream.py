@@ -7,8 +7,20 @@ from typing import Annotated, Any, Literal
 import typer
 
 from experiments.commands.help import Command, Group
-from experiments.commands.options import Group as GroupOption
-from experiments.commands.options import Iface, Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
+from experiments.commands.network_options import (
+    Df,
+    Iface,
+    Loopback,
+    Reuse,
+    Sources,
+    Tos,
+    Ttl,
+    TxPort,
+    receiving,
+    transmitting,
+)
+from experiments.commands.network_options import Group as GroupOption
+from experiments.commands.options import Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader, PipeWriter
@@ -63,7 +75,11 @@ def send(
     ] = "passive",
     push: Annotated[bool, typer.Option("--push", help="Drop the oldest bytes instead of making the input wait.")] = False,
     grtt: Annotated[str, typer.Option(help="Initial estimate of the group round-trip time.", metavar="TIME")] = "50ms",
-    ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    df: Df = None,
+    loopback: Loopback = True,
+    tx_port: TxPort = 0,
     timeout: Timeout = None,
     stats: Stats = None,
     metrics: Metrics = None,
@@ -77,7 +93,8 @@ def send(
         rate=rate, segment=segment, block=block, parity=parity, grtt=grtt, key_file=str(key_file or ""), repair_share=0.33
     )
     longest = seconds("--timeout", timeout)
-    place = membership(config, group, iface, node, ttl=ttl, derive=int)
+    network = transmitting(ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
+    place = membership(config, group, iface, node, receives=False, network=network, derive=int)
     sending = _Sending(place, by, _size("--buffer", buffer), push=push, flush=flush)
     wanted = WantedStatistics.of(stats, metrics)
     with live() as runner:
@@ -116,11 +133,15 @@ def recv(
     *,
     group: GroupOption,
     iface: Iface = None,
+    source: Sources = None,
     node: NodeId = None,
     key_file: KeyFile = None,
     by: By = "line",
     count: Annotated[int | None, typer.Option(help="End after this number of streams.", min=1, metavar="N")] = None,
     timeout: Timeout = None,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    reuse: Reuse = True,
     stats: Stats = None,
     metrics: Metrics = None,
     as_json: Json = False,
@@ -132,15 +153,16 @@ def recv(
     """
     config = norm_config(key_file=str(key_file or ""))
     longest = seconds("--timeout", timeout)
-    place = membership(config, group, iface, node)
-    receiving = _Receiving(place, by, count)
+    network = receiving(source, ttl=ttl, tos=tos, reuse=reuse)
+    place = membership(config, group, iface, node, receives=True, network=network)
+    copying = _Receiving(place, by, count)
     wanted = WantedStatistics.of(stats, metrics)
     with live() as runner:
-        ending = runner.play(_told(runner, receiving, wanted, as_json), longest)
-    found = receiving.output
-    ok = not receiving.failure and not found.gaps and found.ended >= (count or 1)
+        ending = runner.play(_told(runner, copying, wanted, as_json), longest)
+    found = copying.output
+    ok = not copying.failure and not found.gaps and found.ended >= (count or 1)
     word = "received" if ok else f"{found.gaps} gaps" if found.gaps else ending.word
-    _conclude(as_json, ok, receiving.failure or word, ending.seconds, found.octets, streams=found.ended, gaps=found.gaps)
+    _conclude(as_json, ok, copying.failure or word, ending.seconds, found.octets, streams=found.ended, gaps=found.gaps)
     return 130 if ending.interrupted else int(not ok)
 
 

@@ -11,6 +11,7 @@ from ipaddress import IPv4Address
 from types import TracebackType
 from typing import Any, cast
 
+from emu.addresses import ip_of
 from emu.host import UdpHost
 from experiments.session.deliveries import Incoming, Update
 from experiments.session.guarded_loop import GuardedLoop
@@ -87,7 +88,11 @@ class DistributorConnection:
         self._loop = GuardedLoop(asyncio.get_running_loop(), self._fail)
         rng = Rng(secrets.randbits(64))
         codec = place.protocol.codec()
-        self.host = UdpHost(self._loop, codec, interface=place.iface, port=place.port, ttl=place.ttl, rng=rng)
+        where = place.place(receives=True)
+        if where.is_unicast or ip_of(where.address).version != 4:
+            allowed = "a multicast address (224.0.0.0 to 239.255.255.255) and a port"
+            raise UsageError(f"group: value {place.group!r} is not allowed; {allowed}")
+        self.host = UdpHost(self._loop, codec, interface=where.address, port=where.port, options=where.options, rng=rng)
         try:
             self._lock = _take_id(self.host.address)
         except BaseException:

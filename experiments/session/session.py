@@ -90,7 +90,8 @@ class Session:
         self._loop = GuardedLoop(asyncio.get_running_loop(), self._fail)
         codec = node_codec(place.protocol, place.config)()
         rng = Rng(secrets.randbits(64))
-        self.host = UdpHost(self._loop, codec, interface=place.iface, port=place.port, ttl=place.ttl, rng=rng)
+        where = place.place(receives=self._receives)
+        self.host = UdpHost(self._loop, codec, interface=where.address, port=where.port, options=where.options, rng=rng)
         try:
             self._start()
         except BaseException:

@@ -28,6 +28,10 @@ SQUELCH_INTERVAL: Final = 2
 """GRTT between two SQUELCH."""
 
 
+CLASHES: Final = 16
+"""Hosts with the same node id that are reported at the most."""
+
+
 def host_of(source: Address) -> Address:
     """Return an address without its port."""
     return source[0] if isinstance(source, tuple) else source

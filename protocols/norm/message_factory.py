@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from protocols.norm.config import NormConfig
-from protocols.norm.identity import info_identity
+from protocols.norm.identity import info_identity, symbol_identity
 from protocols.norm.messages import (
     Application,
     CcFeedback,
@@ -13,6 +13,7 @@ from protocols.norm.messages import (
     DataRun,
     Extension,
     Flush,
+    Fti,
     Info,
     Origin,
     Probe,
@@ -21,6 +22,7 @@ from protocols.norm.messages import (
     Squelch,
 )
 from protocols.norm.position import Point
+from protocols.norm.quantise import gsize_code
 from protocols.norm.tx_object import TxObject
 
 __all__ = ["MessageFactory"]
@@ -53,6 +55,12 @@ class MessageFactory:
         origin = self.origin
         self.origin = Origin(origin.source_id, origin.instance_id, grtt, origin.backoff, origin.gsize)
 
+    def configure(self, config: NormConfig) -> None:
+        """Advertise the timing of another configuration from now on."""
+        self._config = config
+        origin = self.origin
+        self.origin = Origin(origin.source_id, origin.instance_id, origin.grtt, config.backoff, gsize_code(config.gsize))
+
     def _number(self) -> int:
         ordinal = self.ordinal
         self.ordinal = ordinal + 1
@@ -66,7 +74,11 @@ class MessageFactory:
         number, flags = self._number(), item.flags | repair
         self.tx_point = (key, block, symbol)
         block &= item.block_mask
-        return self.data_type(self.origin, number, flags, fti.fec_id, key, block, symbol, length, fti, payload, size, identity)
+        told: Fti | None = fti
+        if self._config.fti != "always":
+            # Receivers that don't know it can't number the symbol by it.
+            told, identity = None, symbol_identity(self.origin.source_id, key, block, symbol, None)
+        return self.data_type(self.origin, number, flags, fti.fec_id, key, block, symbol, length, told, payload, size, identity)
 
     @property
     def most(self) -> int:
@@ -86,7 +98,8 @@ class MessageFactory:
         origin, key, fti = self.origin, item.object_id, item.fti
         identity = info_identity(origin.source_id, key)
         self.tx_point = (key, 0, 0)
-        return self.info_type(origin, self._number(), item.flags | repair, fti.fec_id, key, fti, item.content.info, identity)
+        told = None if self._config.fti == "preset" else fti
+        return self.info_type(origin, self._number(), item.flags | repair, fti.fec_id, key, told, item.content.info, identity)
 
     def flush(self, item: TxObject) -> Flush:
         """Make a CMD(FLUSH): everything through the end of this object was sent."""

@@ -102,7 +102,7 @@ class PendingObjects:
 
     def _object_of(self, message: Data | Info) -> RxObject | None:
         """Return the object of a message if it is incomplete; its first message opens it."""
-        key, fti = message.object_id, message.fti
+        key, fti = message.object_id, message.fti or self.session.preset
         item = self.objects.get(key)
         if item is not None or key not in self.objects or fti is None:
             return item

@@ -13,10 +13,10 @@ from protocols.norm.config import NormConfig
 from protocols.norm.congestion.controller import CongestionControl
 from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.limits import RepairLimit
-from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, DataRun, Nack, NormMessage, Request, Squelch
+from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, Command, Data, DataRun, Info, Nack, NormMessage, Request, Squelch
+from protocols.norm.object_control import ObjectControl
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.sender_content import SenderContent
 from protocols.norm.snapshot import control, object_sent
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream
@@ -38,10 +38,10 @@ LATEST_CLOCK: Final = 1 << 50
 """Microseconds that a random clock may be ahead at time 0; its seconds have 32 bits on the wire."""
 
 
-class NormSender(SenderContent):
+class NormSender(ObjectControl):
     """Sends objects to a group. `node` is its 32-bit id, `instance` changes with every restart.
 
-    The methods `_catch_up` and `_settle_feedback` are hooks for subclasses, and those of `SenderContent`.
+    The methods `_catch_up`, `_invalidate` and `_settle_feedback` are hooks for subclasses, and those of its base classes.
     """
 
     __slots__ = (
@@ -109,7 +109,7 @@ class NormSender(SenderContent):
         self._schedule()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Process feedback for this sender and instance; a sender ignores everything else."""
+        """Process feedback for this sender and instance; report another sender with its node id; ignore everything else."""
         if isinstance(message, (Nack, Ack)):
             origin = self._factory.origin
             if message.sender_id != origin.source_id or message.instance_id != origin.instance_id:
@@ -128,6 +128,8 @@ class NormSender(SenderContent):
                 self._invalidate()
             control.heard(message, now)
             self._settle_feedback()
+        elif isinstance(message, (Data, Info, Command)) and message.origin.source_id == self._factory.origin.source_id:
+            self._clash(source)
 
     def wake(self, now: float) -> None:
         """Send all that is due."""
@@ -153,7 +155,8 @@ class NormSender(SenderContent):
 
     def send_runs(self, most: int) -> None:
         """Send up to `most` source symbols of a block as one run."""
-        self._most = most
+        # The messages of a run carry their object's FTI.
+        self._most = most if self._config.fti == "always" else 1
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
@@ -210,6 +213,9 @@ class NormSender(SenderContent):
 
         Here it always is; a subclass may have sent ahead of its state.
         """
+
+    def _invalidate(self) -> None:
+        """Prepare for a change of what is sent next that is not due to time. Here there is nothing to prepare."""
 
     def _clock(self, now: float) -> int:
         """Return the clock of probes in microseconds."""

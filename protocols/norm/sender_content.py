@@ -19,7 +19,7 @@ from protocols.norm.quantise import gsize_code
 from protocols.norm.sender_control import SenderControl
 from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.tx_stream import TxStream, check_stream
-from protocols.norm.window import IDS, Window
+from protocols.norm.window import IDS, Window, without
 from protocols.serial import before
 from protocols.stream import Flush, StreamSettings, StreamVacant
 
@@ -29,7 +29,7 @@ __all__ = ["SenderContent"]
 class SenderContent(Sender):
     """What a sender has to send: `_unsent` objects and `_repairs`, those in the window or waiting for room in it.
 
-    The methods `_make_factory`, `_make_object` and `_invalidate` are hooks for subclasses.
+    The methods `_make_factory` and `_make_object` are hooks for subclasses.
     """
 
     __slots__ = (
@@ -72,8 +72,9 @@ class SenderContent(Sender):
     def _schedule(self) -> None:
         """Set the deadline after a change of what there is to send."""
 
+    @abstractmethod
     def _invalidate(self) -> None:
-        """Prepare for a change of what is sent next that is not due to time. Here there is nothing to prepare."""
+        """Prepare for a change of what is sent next that is not due to time."""
 
     def submit(self, content: Content, now: float) -> int:
         """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
@@ -92,6 +93,8 @@ class SenderContent(Sender):
     def open_stream(self, settings: StreamSettings, now: float) -> int:
         """Begin a stream. UsageError when NORM can't carry it."""
         check_stream(settings, self._config)
+        if self._config.fti != "always":
+            raise UsageError(f"a stream can't be sent with fti {self._config.fti}; its messages describe it themselves")
         item = TxStream(self._next_id, settings, self._config, self._factory.origin.source_id)
         self._streams[item.object_id] = item
         return self._queue(item, now)
@@ -182,9 +185,13 @@ class SenderContent(Sender):
     def _continue(self, item: TxStream) -> None:
         """Send what a stream has to send."""
         if item.unsent and item.object_id in self._window.objects and item not in self._unsent:
-            later = [place for place, other in enumerate(self._unsent) if before(item.object_id, other.object_id)]
-            self._unsent.insert(later[0] if later else len(self._unsent), item)
+            self._insert_unsent(item)
         self._schedule()
+
+    def _insert_unsent(self, item: TxObject) -> None:
+        """Have an object of the window sent, in the order of ids."""
+        later = [place for place, other in enumerate(self._unsent) if before(item.object_id, other.object_id)]
+        self._unsent.insert(later[0] if later else len(self._unsent), item)
 
     def _offer_room(self, now: float) -> bool:
         """Tell applications that wait for room in a stream that there is some, or end it; return whether one has ended."""
@@ -238,7 +245,7 @@ class SenderContent(Sender):
         self._failed = True
         self._window.drop(item.object_id)
         self._streams.pop(item.object_id, None)
-        self._unsent = deque(other for other in self._unsent if other is not item)
+        self._unsent = without(self._unsent, item)
         self._repairs = [other for other in self._repairs if other is not item]
 
     def _has_end(self) -> bool:

@@ -8,14 +8,16 @@ probes, the activity check. What becomes of the objects is in the base class.
 from math import inf
 from typing import ClassVar, Final, TypeAlias
 
-from protocols.events import CommandReceived, InfoReceived, SenderReset, SenderSilent
+from protocols.events import InfoReceived, SenderActive, SenderReset, SenderSilent
 from protocols.machine import Address
 from protocols.norm.backoff import NEVER
 from protocols.norm.congestion.receiver import ReceiverCongestion
 from protocols.norm.congestion.states import FeedbackState
+from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
     ACK_CC,
     ACK_FLUSH,
+    FLAG_INFO,
     FLAG_REPAIR,
     FLAG_STREAM,
     Ack,
@@ -23,6 +25,7 @@ from protocols.norm.messages import (
     Command,
     Data,
     Flush,
+    Fti,
     Info,
     Item,
     Nack,
@@ -30,6 +33,7 @@ from protocols.norm.messages import (
     RepairAdv,
     Squelch,
 )
+from protocols.norm.nack_modes import NackModes
 from protocols.norm.nack_process import (
     BEGIN,
     NOTHING,
@@ -45,16 +49,14 @@ from protocols.norm.pending_objects import PendingObjects
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.rx_object import fits
-from protocols.norm.sender_requests import SenderRequests, app_ack, content_of, is_asked
+from protocols.norm.rx_object import RxObject, fits
+from protocols.norm.sender_requests import SenderRequests, app_ack
 from protocols.norm.session import Session, later
 from protocols.norm.wire.sizes import size_of
 from protocols.serial import ahead
 
 __all__ = ["SenderMessage", "SenderState"]
 
-SILENT_PERIODS: Final = 20
-"""Activity periods without a message after which a sender counts as silent (RFC 5740 5.3, NRL's robust factor)."""
 NEW_SENDER: Final = 64
 """Messages up to which a sender counts as new: to receive all of it costs at most as many repairs."""
 
@@ -72,6 +74,7 @@ class SenderState(PendingObjects):
         "first_sequence",
         "last_heard",
         "lost",
+        "modes",
         "probe_response",
         "source",
         "strangers",
@@ -94,6 +97,8 @@ class SenderState(PendingObjects):
         """Messages in the sender's name from other hosts that were ignored."""
         self.congestion = self._new_congestion()
         """The congestion on the way from the sender; None while feedback does not tell of it."""
+        self.modes = session.modes()
+        """What is requested of its objects; None for everything, behind each block."""
         self._base = 0
         self._idle_at = inf
         self._silent_periods = 0
@@ -106,6 +111,8 @@ class SenderState(PendingObjects):
             self._update_origin(message)
         self.last_heard = now
         if self._idle_at == inf:
+            if self._silent_periods:
+                self.session.ports.notify(SenderActive(self.node))
             self._silent_periods = 0
             self._idle_at = later(now, self.activity_period())
         sequence = self._count_losses(message.sequence)
@@ -150,7 +157,7 @@ class SenderState(PendingObjects):
         process = self.nack_process
         if process is None or now >= process.backoff_end:
             return False
-        if process.overhear(self.requested_repairs(message), self.boundary(), self.objects, now) is not SUPPRESS:
+        if process.overhear(self.requested_repairs(message), self.boundary(), self.requested(), now) is not SUPPRESS:
             return False
         self.note_suppression(process)
         return True
@@ -234,10 +241,9 @@ class SenderState(PendingObjects):
         key, block, symbol = message.object_id, message.block, message.symbol
         is_current = key == self.position.object_id or self._advance_to(key)
         item = self.objects.get(key) or self._object_of(message)
-        fti = item.fti if item is not None else message.fti
+        fti = item.fti if item is not None else message.fti or self.session.preset
         if fti is None or not fits(message, fti):
-            self.session.count("ignored")
-            return False
+            return self._ignore(message, fti, sequence, now)
         position, length = self.position, fti.partition.length(block)
         # Source symbols of a block are sent in order, and parity behind them all.
         is_parity = symbol >= length
@@ -264,6 +270,26 @@ class SenderState(PendingObjects):
         if not (is_new and next_new[1] and start[0] == next_new[0]):
             # Within a block there is nothing new to request.
             self.check((key, block, 0), now)
+        return True
+
+    def _ignore(self, message: Data, fti: Fti | None, sequence: int, now: float) -> bool:
+        """Ignore a symbol that does not fit its object, or whose object only the NORM_INFO describes.
+
+        That is requested once the block is over.
+        """
+        self.session.count("ignored")
+        if fti is not None or not message.flags & FLAG_INFO or message.object_id not in self.objects:
+            return False
+        if self.modes is None:
+            self.modes = NackModes("normal", "block")
+        self.modes.awaited.add(message.object_id)
+        position = self.position
+        is_current = message.object_id == position.object_id
+        block = max(position.block, message.block) if is_current else position.block
+        symbol = position.symbol if block == position.block else 0
+        self._move(message, (position.object_id, block, symbol), sequence)
+        self.is_complete = False
+        self.check((message.object_id, message.block, 0), now)
         return True
 
     def _on_info(self, message: Info, sequence: int, now: float) -> bool:
@@ -321,7 +347,17 @@ class SenderState(PendingObjects):
             self._begin_objects(message.object_id)
         invalid = frozenset(message.invalid) if self.objects else ()
         gone = [key for key in self.objects if ahead(key, message.object_id) < 0 or key in invalid]
+        if self.modes is not None:
+            gone = self._without_assumed(gone, self.modes)
         self._give_up(gone, "squelched")
+
+    def _without_assumed(self, gone: list[int], modes: NackModes) -> list[int]:
+        """Forget without an event those of the objects that may never have been; return the others."""
+        for key in gone:
+            if modes.was_assumed(key) and self.objects[key] is None:
+                del self.objects[key]
+        self._update_completeness()
+        return [key for key in gone if key in self.objects]
 
     def _on_probe(self, message: Probe, now: float) -> None:
         """CMD(CC): note the sender's clock, and answer after a back-off."""
@@ -336,40 +372,6 @@ class SenderState(PendingObjects):
             return
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
 
-    def _on_acking_flush(self, message: Flush, sequence: int, now: float) -> bool:
-        """CMD(FLUSH) with a list of nodes: acknowledge it if this node is listed and has everything (RFC 5740 5.5.3).
-
-        A receiver that is listed and has not joined joins at the object.
-        """
-        node = self.session.node
-        if not self.is_joined and node in message.acking:
-            self._join(message.object_id, message.fec_id)
-        has_moved = self._on_flush(message, sequence, now)
-        if is_asked(message, node) and self.is_joined and self.has_all(message):
-            self._confirm(message, now)
-        return has_moved
-
-    def has_all(self, flush: Flush) -> bool:
-        """Return whether everything through the point that a FLUSH names is complete."""
-        end = (0, 1) if flush.is_of_empty_object else (flush.block + 1, 0)
-        return not is_missing_before(self.objects, (flush.object_id, *end))
-
-    def _confirm(self, message: Flush, now: float) -> None:
-        """Plan the ACK of a FLUSH: at a random time within a GRTT, at once if the sender has receivers wait for nothing."""
-        requests, session, profile = self._requests_of_sender(), self.session, self._profile
-        if session.is_silent or not requests.may_confirm(message, session.node):
-            return
-        asked, content = content_of(message.extensions), b""
-        if asked and session.ack_answerer is not None:
-            answer = session.ack_answerer(message.origin.source_id, asked)
-            if answer is None:
-                return
-            content = answer
-        spread = profile.grtt * (1 if session.node in message.acking else profile.backoff)
-        requests.confirm(message, content, now + session.ports.rng.uniform() * spread if profile.backoff else now)
-        if requests.due <= now:
-            self._send_flush_ack(requests, now)
-
     def _on_repair_adv(self, message: RepairAdv, now: float) -> None:
         """CMD(REPAIR_ADV): feedback that went to the sender alone suppresses this receiver's (RFC 5740 4.2.3.6)."""
         if self.probe_response is not None:
@@ -378,15 +380,16 @@ class SenderState(PendingObjects):
             self.congestion.overhear(message.cc, self._profile, now)
         self._is_suppressed_by(message, now)
 
-    def _on_command(self, message: Application, now: float) -> None:
-        """CMD(APPLICATION): tell the application, once for all copies."""
-        patience = 2 * self.session.config.robust * self._profile.grtt
-        if self._requests_of_sender().is_new_command(message.content, now, patience):
-            self.session.ports.notify(CommandReceived(message.origin.source_id, message.content))
-
     def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
         """NORM_DATA of a stream: a subclass receives them."""
         return False
+
+    def _on_acking_flush(self, message: Flush, sequence: int, now: float) -> bool:
+        """CMD(FLUSH) with a list of nodes: a subclass answers."""
+        return self._on_flush(message, sequence, now)
+
+    def _on_command(self, message: Application, now: float) -> None:
+        """CMD(APPLICATION): a subclass tells the application."""
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
@@ -399,14 +402,16 @@ class SenderState(PendingObjects):
         """Join at the first object whose beginning arrives (NRL's policy CURRENT), or a new sender at its first object.
 
         With `join` "middle" or "end", any first transmission will do; what came before it in its object is then requested.
+        With "all", every message will, and the objects before are requested, too.
         """
         if self.is_joined:
             return True
         part = 0
         if isinstance(message, Data):
             part = message.block if message.fti is None else message.fti.partition.first(message.block)
-        is_beginning = not part or self.session.config.join != "beginning"
-        if not self._join_new_sender(message, part) and not message.flags & FLAG_REPAIR and is_beginning:
+        policy = self.session.config.join
+        may_join = policy == "all" or (not message.flags & FLAG_REPAIR and (not part or policy != "beginning"))
+        if not self._join_new_sender(message, part) and may_join:
             self._join(message.object_id, message.fec_id)
         return self.is_joined
 
@@ -422,16 +427,23 @@ class SenderState(PendingObjects):
         sent = (message.sequence - self.first_sequence) & 0xFFFF
         is_only_object = isinstance(message, Flush) and not message.object_id and not part
         if is_only_object or message.object_id + part <= sent < NEW_SENDER:
-            self._join(0, message.fec_id)
-        elif isinstance(message, Flush) and self.session.config.join == "end":
+            self._join(0, message.fec_id, is_new=True)
+        elif isinstance(message, Flush) and self.session.config.join in ("end", "all"):
             self._join(message.object_id, message.fec_id)
         return self.is_joined
 
-    def _join(self, object_id: int, fec_id: int) -> None:
-        """Begin with this object and request nothing before it. Requests name the code before any FTI is known."""
+    def _join(self, object_id: int, fec_id: int, *, is_new: bool = False) -> None:
+        """Begin with this object; where all are wanted of a sender that is not new, request those in the window before it.
+
+        Requests name the code before any FTI is known.
+        """
         self.first_sequence = None
         self._profile = self._profile.with_coding(fec_id, self._profile.segment, self._profile.parity)
         self.is_complete = False
+        if self.modes is not None and self.session.config.join == "all" and not is_new:
+            self.modes.joined_at, window = object_id, self.session.config.window
+            for key in range(object_id - window + 1, object_id):
+                self.objects[key & 0xFFFF] = None
         self.objects[object_id] = None
         self._set_next_new(object_id)
 
@@ -461,23 +473,59 @@ class SenderState(PendingObjects):
 
         Parity repairs such a block when it is over.
         """
-        object_id, block, symbol = self.position.tx_point
+        point = self.position.tx_point
+        object_id, block, symbol = point if self.modes is None else self._reach(point, self.modes)
         objects = self.objects
         item = objects.item if objects.key == object_id else objects.get(object_id)
         return (object_id, block, 0 if item is not None and item.fti.usable and not item.is_stream else symbol)
+
+    def requested(self) -> SmallDict[RxObject | None]:
+        """Return the incomplete objects as far as they are requested."""
+        return self.objects if self.modes is None else self.modes.requested(self.objects)
+
+    def _reach(self, point: Point, modes: NackModes) -> Point:
+        """Return the point before which losses are looked for: not within an object under way if its end is the boundary."""
+        if modes.boundary == "block" or self._silent_periods or point[0] != self.position.object_id:
+            return point
+        item = self.objects.get(point[0])
+        is_over = item is None or item.is_stream or self.position.block >= item.fti.partition.blocks
+        return point if is_over else (point[0], 0, 0)
+
+    def set_mode(self, mode: str, object_id: int | None, now: float) -> None:
+        """Request this of an object, or of all objects without a mode of their own (see `NackModes`)."""
+        modes = self.modes = self.modes or NackModes("normal", "block")
+        if object_id is None:
+            modes.mode = mode
+        else:
+            last = self.position.object_id
+            modes.of = {key: each for key, each in modes.of.items() if key in self.objects or ahead(key, last) > 0}
+            modes.of[object_id] = mode
+        self._check_again(now)
+
+    def set_boundary(self, boundary: str, now: float) -> None:
+        """Look for losses behind each block, or behind each object."""
+        self.modes = self.modes or NackModes("normal", "block")
+        self.modes.boundary = boundary
+        self._check_again(now)
+
+    def _check_again(self, now: float) -> None:
+        """Look for what is to be requested now, which was not before."""
+        self.check(self.position.tx_point, now)
 
     def check(self, point: Point, now: float) -> bool:
         """Begin or resume a NACK process if anything is missing before `point`; return whether that changes the deadline."""
         if self.is_complete:
             return False
-        process = self.nack_process
+        process, objects = self.nack_process, self.objects
+        if self.modes is not None:
+            objects, point = self.requested(), self._reach(point, self.modes)
         if process is None:
-            if not is_missing_before(self.objects, point) or self.session.is_silent:
+            if not is_missing_before(objects, point) or self.session.is_silent:
                 return False
             process = self.nack_process = self.process_type()
             decision = BEGIN
         else:
-            decision = process.check(point, self.objects, now)
+            decision = process.check(point, objects, now)
             if decision is NOTHING:
                 return False
         if decision is BEGIN:
@@ -498,7 +546,7 @@ class SenderState(PendingObjects):
     def _expire(self, process: NackProcess, now: float) -> None:
         """The back-off is over: request what is missing, unless others did."""
         tx_point, boundary = self.position.tx_point, self.boundary()
-        decision, missing = process.expire(now, tx_point, boundary, self.objects, self._profile)
+        decision, missing = process.expire(now, tx_point, boundary, self.requested(), self._profile)
         if decision is Decision.REQUEST:
             if self.session.ports.trace is not None:
                 self.session.ports.trace("nack_due", {"silent_until": process.holdoff_end})
@@ -590,6 +638,8 @@ class SenderState(PendingObjects):
         self.first_sequence = 0
         self.nack_process = self.probe_response = self.requests = None
         self.congestion = self._new_congestion()
+        if self.modes is not None:
+            self.modes.forget_objects()
 
     def activity_period(self) -> float:
         """Return the seconds of an activity period."""
@@ -612,7 +662,7 @@ class SenderState(PendingObjects):
         # A message may have arrived at the very moment of the last check.
         self._silent_periods = 1 if self.last_heard >= self._idle_at - period else self._silent_periods + 1
         next_new = (position.object_id, position.block, position.symbol)
-        if self._silent_periods < SILENT_PERIODS:
+        if self._silent_periods < self.session.config.rx_robust:
             self._idle_at = later(now, period)
             self.check(next_new, now)
             return

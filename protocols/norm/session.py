@@ -5,7 +5,8 @@ from functools import lru_cache
 from protocols.acknowledgement import AckAnswerer
 from protocols.machine import Address, Group, Packet, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.messages import Ack, Nack
+from protocols.norm.messages import Ack, Fti, Nack
+from protocols.norm.nack_modes import NackModes
 from protocols.norm.position import TransmitPosition
 from protocols.norm.rx_object import RxObject
 from protocols.norm.wire.sizes import AUTH_SIZE, size_of
@@ -20,20 +21,28 @@ def later(now: float, period: float) -> float:
     return now + period
 
 
+@lru_cache(maxsize=8)
+def _preset(config: NormConfig) -> Fti:
+    return Fti(config.fec, config.preset_size, config.segment, config.block, config.parity, config.fec_m)
+
+
 class Session:
     """One node's membership in a session: ports, parameters and counters. `node` is its 32-bit id."""
 
     __slots__ = (
         "_counts",
         "ack_answerer",
+        "boundary",
         "config",
         "group",
+        "nacking",
         "nacks_heard",
         "nacks_suppressed",
         "node",
         "objects_received",
         "octets_received",
         "ports",
+        "preset",
         "stream_acceptor",
     )
 
@@ -46,6 +55,10 @@ class Session:
         """Returns the sinks of streams; None while they are ignored."""
         self.ack_answerer: AckAnswerer | None = None
         """Returns the application data of ACKs; None while requests with data are acknowledged without any."""
+        self.nacking, self.boundary = config.nacking, config.repair_boundary
+        """The modes of senders that are heard from now on (see `NackModes`)."""
+        self.preset = _preset(config) if config.preset_size else None
+        """Describes objects whose messages carry no FTI; None where none is known."""
         self.nacks_suppressed = self.objects_received = self.nacks_heard = 0
         self.octets_received = 0
         """Bytes received of objects that have ended, complete or not."""
@@ -72,6 +85,11 @@ class Session:
     def counted(self, name: str) -> int:
         """Return the counter `name`."""
         return 0 if self._counts is None else self._counts.get(name, 0)
+
+    def modes(self) -> NackModes | None:
+        """Return the modes of a sender that is heard for the first time; None for the usual ones."""
+        is_usual = self.nacking == "normal" and self.boundary == "block" and self.config.join != "all"
+        return None if is_usual else NackModes(self.nacking, self.boundary)
 
     def note_end(self, item: RxObject, position: TransmitPosition | None) -> None:
         """Count an object that has ended: it was given up while its sender was at `position`, or is complete (None)."""

@@ -12,6 +12,7 @@ import pytest
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.udp import open_receiver
+from emu.udp_options import UdpOptions
 from experiments.contract.content import Bytes, CheckedSink, pattern
 from experiments.contract.worlds import LossyCodec
 from protocols.events import Event, ObjectReceived
@@ -129,7 +130,10 @@ def transfer(loop: Loop, forge: Forge | None = None, replays: int = 0, *, keyed:
 
     codecs = [codec(), LossyCodec(codec(), LOSS, 1), LossyCodec(codec(), LOSS, 2)]
     # Single packets, because the attacker does not take batches apart.
-    hosts = [UdpHost(loop, codecs[i], interface="127.0.0.1", port=free_port(), rng=Rng(i), ttl=0, burst=1) for i in range(3)]
+    hosts = [
+        UdpHost(loop, codecs[i], interface="127.0.0.1", port=free_port(), rng=Rng(i), options=UdpOptions(ttl=0), burst=1)
+        for i in range(3)
+    ]
     attacker = Attacker(loop, port, forge, replays)
 
     def accept(offer: Offer) -> Sink:

@@ -50,6 +50,12 @@ class FastNormSender(NormSender, FastMachine):
         self._linked.links, self._linked.position = False, None
         return super().open_stream(settings, now)
 
+    def requeue(self, object_id: int, now: float) -> bool:
+        """Send an object once more; from now on messages are not linked, since they do not follow each other in one order."""
+        self._invalidate()
+        self._linked.links, self._linked.position = False, None
+        return super().requeue(object_id, now)
+
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
         self.leave_lockstep()

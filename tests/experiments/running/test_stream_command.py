@@ -84,7 +84,7 @@ def test_an_empty_input_is_a_stream_of_nothing() -> None:
     [
         (["--buffer", "lots"], "--buffer: "),
         (["--rate", "fast"], "--rate: "),
-        (["--group", "10.0.0.1:1"], "--group: value '10.0.0.1:1' is not allowed"),
+        (["--group", "0.0.0.0:1"], "--group: value '0.0.0.0:1' is not allowed"),
     ],
 )
 def test_a_wrong_option_is_one_line(options: list[str], message: str) -> None:

@@ -271,8 +271,8 @@ def test_a_failed_session_raises_at_every_call_and_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"group": "10.0.0.1:6003"}, "group: value '10.0.0.1:6003' is not allowed; a multicast address"),
-        ({"group": "239.1.2.3"}, "group: '239.1.2.3' is not an IPv4 address and a port"),
+        ({"group": "0.0.0.0:6003"}, "group: value '0.0.0.0:6003' is not allowed; the address of a group or of a host"),
+        ({"group": "239.1.2.3"}, "group: '239.1.2.3' is not an address and a port"),
         ({"iface": "nothing0"}, "iface: 'nothing0' is no device"),
         ({"node": 0}, "node: value 0 is not allowed; a whole number from 1 to 4294967294"),
         ({"send": False, "receive": False}, "send, receive: False is not allowed for both"),
