@@ -107,8 +107,8 @@ def _report(host: UdpHost, interval: float, state: Callable[[], Any]) -> None:
     report()
 
 
-def _send(options: argparse.Namespace) -> int:
-    config = NORM.config(
+def _sender_config(options: argparse.Namespace) -> Any:
+    return NORM.config(
         rate=options.rate / 8,
         segment=options.segment,
         block=options.block,
@@ -124,10 +124,13 @@ def _send(options: argparse.Namespace) -> int:
         auto_parity=options.auto_parity,
         **_congestion(options),
     )
+
+
+def _send(options: argparse.Namespace) -> int:
     contents = [content(options.seed, index, size) for index, size in enumerate(options.sizes)]
     loop = new_loop()
     host = _host(loop, options)
-    sender = NORM.make_sender(host, config, 1, _group(options), 1)
+    sender = NORM.make_sender(host, _sender_config(options), 1, _group(options), 1)
     flushed: list[float] = []
     streams: list[_StreamSource] = []
     answers: dict[int, str] = {}
@@ -155,15 +158,21 @@ def _send(options: argparse.Namespace) -> int:
         _report(host, options.report, lambda: _control(sender).state)
     if options.kind == "stream":
         streams.append(_StreamSource(host, sender, contents[0], options))
-    last = 0
-    for index, data in enumerate(contents if not streams else []):
-        last = host.call(sender.submit, Content(Memory(data), f"object-{index}".encode(), is_file=options.kind == "file"))
-    if options.acker and not streams:
-        _require_acks(host, sender, last, options)
+    else:
+        _submit(host, sender, contents, options)
     loop.run(options.timeout)
     used = time.process_time() - before
     _emit("SUMMARY", ok=bool(flushed), cpu_tx=round(used, 4), counts=host.counters(), faults=host.faults)
     return 0 if flushed else 1
+
+
+def _submit(host: UdpHost, sender: Sender, contents: list[bytes], options: argparse.Namespace) -> None:
+    """Submit all objects, and have the last one acknowledged."""
+    last = 0
+    for index, data in enumerate(contents):
+        last = host.call(sender.submit, Content(Memory(data), f"object-{index}".encode(), is_file=options.kind == "file"))
+    if options.acker:
+        _require_acks(host, sender, last, options)
 
 
 def _command(host: UdpHost, sender: CommandSender, content: bytes) -> None:

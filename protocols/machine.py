@@ -16,13 +16,13 @@ Rules, for machines and for hosts:
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
 from protocols.connection import Connection, ConnectionPorts, Reason
+from protocols.content import Content, Offer, Sink, Source
 from protocols.events import Event
 from protocols.group import Group
 from protocols.rng import Rng
@@ -89,52 +89,6 @@ class Packet:
         self.message = message
         self.size = size
         self.to = to
-
-
-class Source(Protocol):
-    """Content to send: a file, memory, or only a size."""
-
-    @property
-    def size(self) -> int:
-        """Length in bytes; does not change."""
-
-    def read(self, offset: int, n: int) -> bytes | None:
-        """Return exactly `n` bytes from `offset`; None from a source without bytes (simulated content)."""
-
-
-class Sink(Protocol):
-    """Storage of a received object. Any method may raise OSError, which ends the object."""
-
-    def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Store a segment, or several adjacent ones; segments come in any order, each once."""
-
-    def read(self, offset: int, n: int) -> bytes:
-        """Read back what was written, for decoding."""
-
-    def commit(self, info: bytes) -> None:
-        """Finish a complete object; `info` is its out-of-band information (a file's name), b"" for none."""
-
-    def abort(self) -> None:
-        """Drop an object that will never be complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """One object an application hands to a sender, with its out-of-band information."""
-
-    source: Source
-    info: bytes = b""
-    is_file: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """An object whose first message arrived. `info` may come later and is then given to `Sink.commit`."""
-
-    sender: int
-    object_id: int
-    size: int
-    is_file: bool
 
 
 class Ports(ConnectionPorts, StoragePorts, Protocol):

@@ -140,23 +140,33 @@ def send(
     place = membership(config, group, iface, node, receives=False, network=network, derive=int)
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
-    for each in acker or ():
-        check_node(each, "--acker")
-    acks = None
-    if ack or expect or acker:
-        acks = AckRequest(tuple(acker or ()), bool(ack or expect), expect or 0, replaces_flush=True)
+    acks = _acks(ack, expect, acker or [])
     if watch is not None:
         if files:
             raise UsageError(f"FILE: value {str(files[0])!r} is not allowed; none with --watch")
         return send_folder(place, watch, state, then, acks, wanted, longest, brief=brief, as_json=as_json)
-    if not files:
-        raise UsageError("FILE: is missing; at least one, or --watch DIR")
-    if then or state:
-        raise UsageError(f"{'--then' if then else '--state'}: is not allowed; only with --watch")
-    opened = OpenFiles()
-    sources = [FileSource(path, opened) for path in files]
+    sources = _sources(files or [], "--then" if then else "--state" if state else "")
     with live() as runner:
         return _Sending(runner, place, sources, acks, wanted, brief=brief, as_json=as_json).run(longest)
+
+
+def _sources(files: list[Path], watching: str) -> list[FileSource]:
+    """Return the content of files; `watching` names an option that is allowed only when a folder is watched."""
+    if not files:
+        raise UsageError("FILE: is missing; at least one, or --watch DIR")
+    if watching:
+        raise UsageError(f"{watching}: is not allowed; only with --watch")
+    opened = OpenFiles()
+    return [FileSource(path, opened) for path in files]
+
+
+def _acks(ack: bool, expect: int | None, ackers: list[int]) -> AckRequest | None:
+    """Return who has to confirm; None: nobody."""
+    for each in ackers:
+        check_node(each, "--acker")
+    if not (ack or expect or ackers):
+        return None
+    return AckRequest(tuple(ackers), bool(ack or expect), expect or 0, replaces_flush=True)
 
 
 class _Sending:

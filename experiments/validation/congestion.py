@@ -32,7 +32,7 @@ DELIVERIES = 4e6
 """Budget of packet deliveries at full effort; large groups have fewer rounds, with a larger standard error."""
 
 
-class ProbingSender(Machine):
+class _ProbingSender(Machine):
     """Sends CMD(CC) at even intervals, and nothing else."""
 
     __slots__ = ("_interval", "_left", "_origin", "_sequence")
@@ -75,7 +75,7 @@ def feedback_counts(receivers: int, delay: float, rtt: float, rounds: int, seed:
     ear.run(listener, _ignore)
     sender = network.host("sender")
     origin = Origin(1, 1, rtt_code(rtt), FACTOR, gsize_code(receivers))
-    sender.run(ProbingSender(sender, origin, SPACING * grtt, rounds), _ignore)
+    sender.run(_ProbingSender(sender, origin, SPACING * grtt, rounds), _ignore)
     network.run((rounds + 1) * SPACING * grtt)
     counts: list[float] = []
     for _, message in listener.received:

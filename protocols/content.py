@@ -1,0 +1,52 @@
+"""What an application sends and stores: the content of an object, where it comes from and where it goes."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["Content", "Offer", "Sink", "Source"]
+
+
+class Source(Protocol):
+    """Content to send: a file, memory, or only a size."""
+
+    @property
+    def size(self) -> int:
+        """Length in bytes; does not change."""
+
+    def read(self, offset: int, n: int) -> bytes | None:
+        """Return exactly `n` bytes from `offset`; None from a source without bytes (simulated content)."""
+
+
+class Sink(Protocol):
+    """Storage of a received object. Any method may raise OSError, which ends the object."""
+
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        """Store a segment, or several adjacent ones; segments come in any order, each once."""
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Read back what was written, for decoding."""
+
+    def commit(self, info: bytes) -> None:
+        """Finish a complete object; `info` is its out-of-band information (a file's name), b"" for none."""
+
+    def abort(self) -> None:
+        """Drop an object that will never be complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One object an application hands to a sender, with its out-of-band information."""
+
+    source: Source
+    info: bytes = b""
+    is_file: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An object whose first message arrived. `info` may come later and is then given to `Sink.commit`."""
+
+    sender: int
+    object_id: int
+    size: int
+    is_file: bool
