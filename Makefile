@@ -33,6 +33,8 @@ test: lint # all checks and tests; docs/testing.md describes them
 
 interop: setup # all transfers between this project's NORM and libnorm1, and their table in docs/norm.md; some minutes
 	@$(BIN)/python -m tests.emu.interop --write docs/norm.md
+	@$(BIN)/python -m tests.emu.interop_places --write docs/norm.md
+	@$(BIN)/python -m tests.emu.interop_modes --write docs/norm.md
 	@$(BIN)/python -m tests.emu.congestion_interop
 
 test-long: setup # tests of sweeps on clusters, and of sweeps killed at random times: some minutes
@@ -50,7 +52,7 @@ coverage: setup # the tests with statement coverage of each package; takes about
 	done
 	@printf '%-12s %s %%\n' all "$$($(BIN)/python -m coverage report --format=total)"
 
-SWEEPS := nack-atlas fec storm router baselines twin
+SWEEPS := nack-atlas fec storm router baselines congestion twin
 
 sweeps: setup # the ready sweeps, into out/, and their figures in docs/images; up to three minutes each on two free processors
 	@for name in $(SWEEPS); do \

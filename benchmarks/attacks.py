@@ -18,24 +18,13 @@ from ipaddress import IPv4Address
 from itertools import chain, count, islice
 from typing import NamedTuple
 
-from emu.udp import (
-    SendQueue,
-    SocketAddress,
-    address_of,
-    open_receiver,
-    open_transmitter,
-    receive_coalesced,
-    socket_address_of,
-)
+from emu.addresses import SocketAddress, address_of, socket_address_of
+from emu.udp import SendQueue, open_receiver, open_transmitter, receive_coalesced
+from emu.udp_options import UdpOptions
 from protocols.errors import WireError
 from protocols.norm.messages import (
     FLAG_FILE,
     FLAG_INFO,
-    FORM_ITEMS,
-    FORM_RANGES,
-    LEVEL_BLOCK,
-    LEVEL_OBJECT,
-    LEVEL_SEGMENT,
     Ack,
     Command,
     Data,
@@ -49,6 +38,13 @@ from protocols.norm.messages import (
     Probe,
     Request,
     Squelch,
+)
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_BLOCK,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
 )
 from protocols.norm.wire.codec import NormCodec
 from topologies.frames.building import frame
@@ -376,7 +372,7 @@ def flood(kind: str, group: str, interface: str | None, seconds: float, rate: fl
     is_aimed = next(messages(kind, VICTIM)) != next(messages(kind, Origin(2, 2, 60, 4, 3)))
     victim, forged = await_sender(group, address, seconds) if is_aimed or kind == "mutated packets" else (VICTIM, None)
     stock = _stock(packets(kind, victim), max(min(KEPT, round(rate * seconds)), 1))
-    queue: SendQueue | ForgingQueue = SendQueue(open_transmitter(address, 1, True, 4 << 20))
+    queue: SendQueue | ForgingQueue = SendQueue(open_transmitter(address, UdpOptions(), 4 << 20))
     if KINDS[kind].forges_address and forged is not None:
         queue = ForgingQueue(address, forged)
     source, begin, sent = chain.from_iterable(stock for _ in count()), time.monotonic(), 0

@@ -21,7 +21,9 @@ from typing import Any
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.peers.nrl_norm import content
-from protocols.events import FlushCompleted, ObjectOpened, ObjectReceived
+from emu.udp_options import UdpOptions
+from protocols.acknowledgement import AckReceiver, AckRequest, AckSender, CommandSender
+from protocols.events import AcksCompleted, CommandReceived, FlushCompleted, NodeAcknowledged, ObjectOpened, ObjectReceived
 from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
 from protocols.norm import NormReceiver, NormSender
 from protocols.norm.congestion.controller import CongestionControl
@@ -66,7 +68,7 @@ def _emit(event: str, **fields: Any) -> None:
 def _host(loop: Loop, options: argparse.Namespace) -> UdpHost:
     rng = Rng(int.from_bytes(os.urandom(8)))
     # Unicast to this node is not part of the comparison, so its port is any.
-    return UdpHost(loop, NORM.codec(), interface=options.iface, port=0, rng=rng, loopback=False)
+    return UdpHost(loop, NORM.codec(), interface=options.iface, port=0, rng=rng, options=UdpOptions(loopback=False))
 
 
 def _group(options: argparse.Namespace) -> Group:
@@ -77,7 +79,8 @@ def _congestion(options: argparse.Namespace) -> dict[str, Any]:
     """Return the parameters of congestion control, which sets the rate within the bounds."""
     if options.congestion == "none":
         return {}
-    return {"congestion": options.congestion, "rate_min": options.rate_min / 8, "rate_max": options.rate_max / 8}
+    bounds = {"rate_min": options.rate_min / 8, "rate_max": options.rate_max / 8}
+    return {"congestion": options.congestion, "fair_to": options.fair_to, **bounds}
 
 
 def _control(sender: Sender) -> CongestionControl:
@@ -118,6 +121,7 @@ def _send(options: argparse.Namespace) -> int:
         backoff=options.backoff,
         gsize=options.gsize,
         robust=options.robust,
+        auto_parity=options.auto_parity,
         **_congestion(options),
     )
     contents = [content(options.seed, index, size) for index, size in enumerate(options.sizes)]
@@ -126,11 +130,16 @@ def _send(options: argparse.Namespace) -> int:
     sender = NORM.make_sender(host, config, 1, _group(options), 1)
     flushed: list[float] = []
     streams: list[_StreamSource] = []
+    answers: dict[int, str] = {}
 
     def on_event(event: Event) -> None:
         for stream in streams:
             stream.writer.on_event(event)
-        if isinstance(event, FlushCompleted):
+        if isinstance(event, NodeAcknowledged):
+            answers[event.node] = event.content.decode("latin1")
+        elif isinstance(event, AcksCompleted):
+            _emit("ACKS_COMPLETED", acknowledged=event.acknowledged, missing=event.missing, contents=answers)
+        elif isinstance(event, FlushCompleted):
             flushed.append(host.now)
             loop.stop()
 
@@ -138,16 +147,33 @@ def _send(options: argparse.Namespace) -> int:
         _emit("TX_OBJECT", index=index, size=len(data), sha256=hashlib.sha256(data).hexdigest())
     before = time.process_time()
     host.run(sender, on_event)
+    if options.command:
+        assert isinstance(sender, CommandSender)
+        # Between content, as the peer does.
+        host.later(0.03, partial(_command, host, sender, options.command.encode()))
     if options.congestion != "none":
         _report(host, options.report, lambda: _control(sender).state)
     if options.kind == "stream":
         streams.append(_StreamSource(host, sender, contents[0], options))
+    last = 0
     for index, data in enumerate(contents if not streams else []):
-        host.call(sender.submit, Content(Memory(data), f"object-{index}".encode(), is_file=options.kind == "file"))
+        last = host.call(sender.submit, Content(Memory(data), f"object-{index}".encode(), is_file=options.kind == "file"))
+    if options.acker and not streams:
+        _require_acks(host, sender, last, options)
     loop.run(options.timeout)
     used = time.process_time() - before
     _emit("SUMMARY", ok=bool(flushed), cpu_tx=round(used, 4), counts=host.counters(), faults=host.faults)
     return 0 if flushed else 1
+
+
+def _command(host: UdpHost, sender: CommandSender, content: bytes) -> None:
+    host.call(sender.send_command, content, 0)
+
+
+def _require_acks(host: UdpHost, sender: Any, object_id: int, options: argparse.Namespace) -> None:
+    assert isinstance(sender, AckSender)
+    request = AckRequest(tuple(options.acker), content=options.ack_content.encode(), replaces_flush=True)
+    host.call(sender.require_acks, object_id, request)
 
 
 _AT_ONCE = 1 << 18
@@ -159,6 +185,7 @@ class _StreamSource:
 
     def __init__(self, host: UdpHost, sender: Any, data: bytes, options: argparse.Namespace) -> None:
         self._host, self._data, self._size, self._flush, self._at = host, data, options.message, options.flush, 0
+        self._sender, self._options = sender, options
         self.writer = StreamWriter(host, sender, StreamSettings(options.stream_buffer), self._write)
         self._write()
 
@@ -176,6 +203,8 @@ class _StreamSource:
         self._at = at
         if at >= end:
             writer.close()
+            if self._options.acker:
+                _require_acks(self._host, self._sender, 0, self._options)
         elif not writer.is_full:
             # The host sends meanwhile.
             self._host.later(self._host.now, self._write)
@@ -214,8 +243,9 @@ class _StreamSink:
 class _Reception:
     """Objects received, and the time of the last."""
 
-    def __init__(self, loop: Loop, expected: int) -> None:
+    def __init__(self, loop: Loop, expected: int, linger: float) -> None:
         self._loop = loop
+        self._linger = linger
         self._left = expected
         self._sinks: dict[tuple[int, int], Memory | _StreamSink] = {}
         self.received: list[tuple[int, str, Memory | _StreamSink]] = []
@@ -234,7 +264,9 @@ class _Reception:
 
     def on_event(self, event: Event) -> None:
         """Record an event; end the loop with the last object expected."""
-        if isinstance(event, ObjectOpened):
+        if isinstance(event, CommandReceived):
+            _emit("RX_CMD_NEW", content=event.content.decode("latin1"))
+        elif isinstance(event, ObjectOpened):
             self.before = self.before or time.process_time()
         elif isinstance(event, ObjectReceived):
             self.last = time.monotonic()
@@ -243,17 +275,25 @@ class _Reception:
             self.received.append((event.object_id, name, sink))
             self._left -= 1
             if not self._left:
-                self._loop.stop()
+                self._loop.call_later(self._linger, self._loop.stop)
+
+
+def _answer(reply: bytes, sender: int, content: bytes) -> bytes:
+    del sender
+    _emit("RX_ACK_REQUEST", content=content.decode("latin1"))
+    return reply
 
 
 def _receive(options: argparse.Namespace) -> int:
     loop = new_loop()
     host = _host(loop, options)
-    config = NORM.config(buffer=options.buffer, **_congestion(options))
-    log = _Reception(loop, options.expect)
+    config = NORM.config(buffer=options.buffer, feedback=options.feedback, **_congestion(options))
+    log = _Reception(loop, options.expect, options.linger)
     receiver = NORM.make_receiver(host, config, options.node, _group(options))
     assert isinstance(receiver, StreamReceiver)
     receiver.accept_streams(log.accept_stream)
+    assert isinstance(receiver, AckReceiver)
+    receiver.answer_acks(partial(_answer, options.ack_reply.encode()))
     host.run(receiver, log.on_event, log.accept)
     if options.congestion != "none":
         _report(host, options.report, lambda: _feedback(receiver))
@@ -287,6 +327,7 @@ def _parser() -> argparse.ArgumentParser:
         add("--iface")
         add("--timeout", type=float, default=60.0)
         add("--congestion", default="none")
+        add("--fair-to", default="reno")
         add("--rate-min", type=float, default=0.0)
         add("--rate-max", type=float, default=8e12)
         add("--report", type=float, default=0.25, help="seconds between reports of congestion control")
@@ -312,11 +353,18 @@ def _sender_options(add: Any) -> None:
     add("--backoff", type=int, default=4)
     add("--gsize", type=int, default=1000)
     add("--robust", type=int, default=20)
+    add("--auto-parity", type=int, default=0)
+    add("--acker", type=int, action="append", default=[], help="node that has to acknowledge the last object; repeatable")
+    add("--ack-content", default="", help="application data of the request for ACKs")
+    add("--command", default="", help="text sent as a robust command")
 
 
 def _receiver_options(add: Any) -> None:
     add("--expect", type=int, default=1, help="end after this many objects")
     add("--buffer", type=int, default=64 << 20)
+    add("--linger", type=float, default=0.0, help="seconds to stay after the last object")
+    add("--feedback", choices=("multicast", "unicast", "none"), default="multicast")
+    add("--ack-reply", default="", help="application data of ACKs")
 
 
 def main(arguments: list[str] | None = None) -> int:

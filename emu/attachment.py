@@ -17,7 +17,7 @@ from typing import Any
 
 from protocols.errors import UsageError
 
-__all__ = ["NamespaceServer", "RunningEmulation", "running_emulations"]
+__all__ = ["NamespaceServer", "RunningEmulation", "peer_user", "running_emulations"]
 
 _KINDS = ("user", "mnt", "net", "pid")
 """Kinds of namespaces, in the order in which to enter them: the first gives the rights for the others."""
@@ -27,7 +27,7 @@ _LIMIT = 1 << 20
 _CREDENTIALS = struct.Struct("3i")
 
 
-def _peer_user(connection: socket.socket) -> int:
+def peer_user(connection: socket.socket) -> int:
     """Return the user id of the other end, as this user namespace sees it."""
     user: int = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
     return user
@@ -55,7 +55,7 @@ class NamespaceServer:
         connection, _ = self.socket.accept()
         with connection, suppress(OSError, ValueError):
             connection.settimeout(_ANSWER_TIME)
-            if _peer_user(connection) != os.geteuid():
+            if peer_user(connection) != os.geteuid():
                 return
             node = connection.recv(_LIMIT).decode()
             if node in self._pids:
@@ -107,7 +107,7 @@ def _ask(name: str, node: str) -> tuple[Any, list[int]]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.settimeout(_WAIT)
         connection.connect(f"\0{name}")
-        if _peer_user(connection) != os.geteuid():
+        if peer_user(connection) != os.geteuid():
             raise PermissionError(f"{name} belongs to another user")
         connection.sendall(node.encode() or b"?")
         data, files, _, _ = socket.recv_fds(connection, _LIMIT, len(_KINDS))

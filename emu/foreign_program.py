@@ -12,7 +12,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from emu.udp import address_of
+from emu.addresses import address_of
 from protocols.errors import UsageError
 from protocols.machine import Content
 

@@ -10,19 +10,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from math import inf
 from typing import Any, TypeAlias, TypeVar
 
+from emu.addresses import SocketAddress, address_of, at_port, socket_address_of
 from emu.disk import OpenDisk
 from emu.fair_queue import FairQueue
 from emu.host_disk import HostDisk
 from emu.loop import HostLoop, spend
-from emu.ports import Devices, UdpPort, UdpPorts, open_port
+from emu.ports import Devices, UdpPort, make_ports
 from emu.slow_reader import SlowReader
 from emu.tcp import Inputs, TcpConnections
 from emu.tcp_connection import TcpConnection
-from emu.udp import BUFFERS, SEGMENTS, SocketAddress, address_of, open_receiver, receive_coalesced, socket_address_of
+from emu.udp import BUFFERS, SEGMENTS, receive_coalesced
+from emu.udp_options import DEFAULTS, UdpOptions
 from protocols.batches import Assisted, RunReceiver, Selective
 from protocols.connection import Connection
 from protocols.errors import LivelockError, UsageError, WireError
@@ -57,10 +58,10 @@ _TIMER_QUANTUM = 0.0005
 class UdpHost:
     """A node on a real network: sockets, clock, and the ports of its machine.
 
-    `interface` is a device name or an IPv4 address (None: where the system routes multicast), `port` the UDP port for unicast
-    to this node; the name of a group contains its own port. `buffers` is the size in bytes of the kernel's socket buffers, and
-    of the queue for what this host has no time to process, `burst` the most packets in one system call, `loopback` whether
-    other programs of this machine receive the multicast.
+    `interface` is an address or the device that has an IPv4 address (None: where the system routes multicast), `port` the UDP
+    port for unicast to this node; the name of a group contains its own port. `buffers` is the size in bytes of the kernel's
+    socket buffers, and of the queue for what this host has no time to process, `burst` the most packets in one system call,
+    `options` are those of the IP layer.
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`.
     `joining` is the time in seconds from joining a group until its packets arrive; groups are joined on `devices`. `names` has
@@ -94,10 +95,9 @@ class UdpHost:
         interface: str | None,
         port: int,
         rng: Rng,
-        ttl: int = 1,
+        options: UdpOptions = DEFAULTS,
         buffers: int = BUFFERS,
         burst: int = SEGMENTS,
-        loopback: bool = True,
         held: bool = False,
         joining: float = 0.0,
         devices: Devices | None = None,
@@ -115,15 +115,8 @@ class UdpHost:
         self._joining = joining
         self._names: Mapping[str, SocketAddress] = names or {}
         self._codec, self._make_codec = codec, make_codec or (lambda: codec)
-        self._ports = UdpPorts(
-            loop,
-            (self.address, port),
-            partial(open_port, ttl=ttl, loopback=loopback, buffers=buffers, burst=burst),
-            partial(open_receiver, address=self.address, buffers=buffers),
-            self._on_readable,
-            self._after_joining,
-            devices or Devices(),
-        )
+        devices, tuned = devices or Devices(), (options, buffers, burst)
+        self._ports = make_ports(loop, self.address, port, tuned, devices, self._on_readable, self._after_joining)
         self._first = self._ports.open(0, codec, held=held)
         self.unicast_address = self._first.where
         """Where other hosts reach the first machine of this one."""
@@ -212,8 +205,8 @@ class UdpHost:
 
     def address_of(self, name: str, port: int = 0) -> Address:
         """Return the address of the machine at a port of a host; `name` may be "ip:port" as well. UsageError for others."""
-        ip, first = self._names[name] if name in self._names else socket_address_of(name)
-        return ip, first + port
+        first = self._names[name] if name in self._names else socket_address_of(name)
+        return at_port(first, first[1] + port)
 
     def open_port(self, port: int, codec: Callable[[], Codec] | None = None) -> None:
         """Use a port: UDP port `port` above the first one. Its datagrams have a source of their own."""

@@ -29,6 +29,7 @@ from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace
 from emu.ports import Devices
 from emu.statistics_log import StatisticsLog
+from emu.udp_options import UdpOptions
 from protocols.errors import McastlabError
 from protocols.framing import Framing
 from protocols.hosting import PortsHost
@@ -141,9 +142,8 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         interface=node.address,
         port=node.port,
         rng=Rng(node.stream_key),
-        ttl=node.ttl,
+        options=UdpOptions(ttl=node.ttl, loopback=False),
         burst=node.burst,
-        loopback=False,
         held=True,
         joining=node.joining,
         devices=Devices(node.devices, node.networks),

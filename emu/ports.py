@@ -3,15 +3,16 @@
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from ipaddress import IPv4Address
 
+from emu.addresses import SocketAddress, at_port, is_multicast, socket_address, socket_address_of
 from emu.loop import HostLoop
-from emu.udp import SendQueue, SocketAddress, open_receiver, open_transmitter, socket_address_of
+from emu.udp import SendQueue, open_receiver, open_transmitter
+from emu.udp_options import UdpOptions, allow_loopback
 from protocols.batches import RunCodec
 from protocols.errors import UsageError
 from protocols.machine import Address, Codec, Group, Message
 
-__all__ = ["Devices", "UdpPort", "UdpPorts", "open_port"]
+__all__ = ["Devices", "UdpPort", "UdpPorts", "make_ports"]
 
 
 class Devices:
@@ -75,21 +76,37 @@ class UdpPort:
         self.run_codec = codec if isinstance(codec, RunCodec) else None
 
 
-def open_port(number: int, where: SocketAddress, *, ttl: int, loopback: bool, buffers: int, burst: int) -> UdpPort:
-    """Open a port that others reach at `where`. UsageError if that is impossible.
+def _open_port(number: int, where: SocketAddress, *, address: str, options: UdpOptions, buffers: int, burst: int) -> UdpPort:
+    """Open a port that others reach at `where`, a socket address of `address`. UsageError if that is impossible.
 
-    `ttl` and `loopback` are those of its multicasts, `buffers` the bytes of each socket's buffers, `burst` the most packets in
-    one system call.
+    `buffers` is the bytes of each socket's buffers, `burst` the most packets in one system call.
     """
-    return UdpPort(number, open_transmitter(where[0], ttl, loopback, buffers), open_receiver(where, where[0], buffers), burst)
+    transmitter = open_transmitter(address, options, buffers, 0 if number else options.tx_port)
+    return UdpPort(number, transmitter, open_receiver(where, address, buffers, (), options), burst)
+
+
+def make_ports(
+    loop: HostLoop,
+    address: str,
+    port: int,
+    tuned: tuple[UdpOptions, int, int],
+    devices: "Devices",
+    on_readable: Callable[[socket.socket, Address], None],
+    after_joining: Callable[[Callable[[], None]], None],
+) -> "UdpPorts":
+    """Make the ports of a host at an address, from UDP port `port` on; `tuned` are options, buffers and burst of it."""
+    options, buffers, burst = tuned
+    make = partial(_open_port, address=address, options=options, buffers=buffers, burst=burst)
+    join = None if options.tx_only else partial(open_receiver, address=address, buffers=buffers, options=options)
+    return UdpPorts(loop, socket_address(address, port), make, join, on_readable, after_joining, devices)
 
 
 class UdpPorts:
     """The ports of one host, by number, and the groups they joined.
 
     Port n receives unicasts at `where`, n above its UDP port. `make` opens a port, `open_group` a socket for a group's
-    address on some of the `devices`; `on_readable(socket, address)` is called for a socket that packets arrived at, and
-    `after_joining(action)` calls `action` when packets of a group that is joined now arrive.
+    address on some of the `devices` (None: groups are not joined); `on_readable(socket, address)` is called for a socket that
+    packets arrived at, and `after_joining(action)` calls `action` when packets of a group that is joined now arrive.
     """
 
     def __init__(
@@ -97,7 +114,7 @@ class UdpPorts:
         loop: HostLoop,
         where: SocketAddress,
         make: Callable[[int, SocketAddress], UdpPort],
-        open_group: Callable[..., socket.socket],
+        open_group: Callable[..., socket.socket] | None,
         on_readable: Callable[[socket.socket, Address], None],
         after_joining: Callable[[Callable[[], None]], None],
         devices: Devices,
@@ -131,8 +148,8 @@ class UdpPorts:
         """Open a port, or give one that is open another codec. A `held` one sends nothing until it is told to."""
         port = self._ports.get(number)
         if port is None:
-            ip, first = self._where
-            port = self._ports[number] = self._make(number, (ip, first + number))
+            first = self._where[1]
+            port = self._ports[number] = self._make(number, at_port(self._where, first + number))
             if not first:
                 # The kernel chose it.
                 self._where = port.where
@@ -143,7 +160,7 @@ class UdpPorts:
         if len(self._ports) > 1:
             for each in self._ports.values():
                 # So that the kernel gives a multicast of one port to the others.
-                each.transmitter.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+                allow_loopback(each.transmitter)
         port.use(codec)
         return port
 
@@ -192,11 +209,11 @@ class UdpPorts:
 
     def _receive_group(self, group: Group, request: object) -> None:
         """Receive from a group, unless it has been left or joined again since."""
-        if self._joins.get(group) is not request or group in self._sockets:
+        if self._open_group is None or self._joins.get(group) is not request or group in self._sockets:
             return
         where = socket_address_of(group.name)
-        if not IPv4Address(where[0]).is_multicast:
-            where = (self._where[0], where[1])
+        if not is_multicast(where[0]):
+            where = at_port(self._where, where[1])
             if where in self._sockets:
                 return
         self._add(group, self._open_group(where, devices=self.devices.of(group)))

@@ -15,10 +15,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from emu.addresses import SocketAddress, at_port
 from emu.loop import HostLoop
 from emu.tcp_connection import CLOSED, CONNECTING, HANGING_UP, OPEN, TcpConnection
 from emu.tcp_sockets import end_orderly, open_listener, open_socket, reason_of
-from emu.udp import SocketAddress
 from protocols.connection import Connection, Reason
 from protocols.errors import ContractError, UsageError, WireError
 from protocols.framing import Framing
@@ -103,15 +103,15 @@ class TcpConnections:
     def listen(self, port: int = 0) -> None:
         """Accept connections at a port, from `begin` on. Raises UsageError if another program listens there."""
         if port not in self._listeners:
-            address, first = self._where
-            self._listeners[port] = open_listener((address, first + port), self._options)
+            where = at_port(self._where, self._where[1] + port)
+            self._listeners[port] = open_listener(where, self._options)
             self._go_on_accepting()
 
     def connect(self, peer: object, port: int = 0) -> TcpConnection:
         """Begin a connection of a port, at `begin` at the earliest. Raises UsageError for what is no address of a host."""
-        if not (isinstance(peer, tuple) and len(peer) == 2):
+        if not (isinstance(peer, tuple) and len(peer) == len(self._where)):
             raise UsageError(f"can't connect to {peer!r}, which is no address and port of a host")
-        connection = self._add(peer, port, open_socket(self._where[0], self._options), CONNECTING)
+        connection = self._add(peer, port, open_socket(self._where, self._options), CONNECTING)
         if self._begun:
             self._connect(connection)
         return connection

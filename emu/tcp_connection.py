@@ -7,7 +7,7 @@ from collections import deque
 from fcntl import ioctl
 from itertools import islice
 
-from emu.udp import SocketAddress
+from emu.addresses import SocketAddress
 from protocols.connection import Connection
 from protocols.framing import Framing
 from protocols.machine import Codec

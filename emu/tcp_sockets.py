@@ -6,7 +6,7 @@ import socket
 import struct
 from pathlib import Path
 
-from emu.udp import SocketAddress
+from emu.addresses import SocketAddress, at_port, family_of, text_of
 from protocols.connection import Reason
 from protocols.errors import UnsupportedError, UsageError
 from protocols.tcp.options import KEEP_IDLE, KEEP_INTERVAL, KEEP_PROBES, SILENCE, SYN_RETRIES, TcpOptions
@@ -45,7 +45,7 @@ def open_listener(where: SocketAddress, options: TcpOptions | None) -> socket.so
     Raises UsageError if the port is in use.
     """
     _allow_many_sockets()
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock = socket.socket(family_of(where[0]), socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Accepted sockets inherit the options; window scaling is agreed on before they are accepted.
@@ -54,21 +54,21 @@ def open_listener(where: SocketAddress, options: TcpOptions | None) -> socket.so
         sock.listen(_BACKLOG)
     except OSError as error:
         sock.close()
-        raise UsageError(f"can't listen at {where[0]}:{where[1]}: {error.strerror}") from None
+        raise UsageError(f"can't listen at {text_of(where)}: {error.strerror}") from None
     except UnsupportedError:
         sock.close()
         raise
     return sock
 
 
-def open_socket(address: str, options: TcpOptions | None) -> socket.socket:
-    """Return a socket with the options that connects from `address`. Raises UnsupportedError."""
+def open_socket(where: SocketAddress, options: TcpOptions | None) -> socket.socket:
+    """Return a socket with the options that connects from the address of `where`. Raises UnsupportedError."""
     _allow_many_sockets()
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock = socket.socket(family_of(where[0]), socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
         set_options(sock, options)
-        sock.bind((address, 0))
+        sock.bind(at_port(where, 0))
     except BaseException:
         sock.close()
         raise

@@ -5,31 +5,24 @@ or path supports neither, packets are sent one by one; receivers see no differen
 """
 
 import errno
-import fcntl
 import socket
 import struct
 from collections import deque
 from collections.abc import Sequence
-from functools import lru_cache
-from ipaddress import AddressValueError, IPv4Address
-from typing import TypeAlias
 
+from emu.addresses import SocketAddress, device_of, family_of, ip_of, is_link_local, is_multicast, socket_address, text_of
+from emu.udp_options import DEFAULTS, UdpOptions, join_group, set_options
 from protocols.errors import UsageError
 
 __all__ = [
     "BUFFERS",
     "SEGMENTS",
-    "SocketAddress",
     "SendQueue",
-    "address_of",
-    "socket_address_of",
     "open_receiver",
     "open_transmitter",
     "granted_buffers",
     "receive_coalesced",
 ]
-
-SocketAddress: TypeAlias = tuple[str, int]
 
 SEGMENTS = 46
 """Most packets in one batch; 46 packets of 1424 bytes fit into the largest UDP datagram."""
@@ -40,9 +33,7 @@ BUFFERS = 16 << 20
 _MAX_PAYLOAD = 65507
 _UDP_SEGMENT, _UDP_GRO = 103, 104
 _SO_RXQ_OVFL = 40
-_IP_MULTICAST_ALL = 49
 _IP_PKTINFO = 8
-_SIOCGIFADDR = 0x8915
 _ANCILLARY = socket.CMSG_SPACE(4) * 2
 _INT = struct.Struct("i")
 _SHORT = struct.Struct("H")
@@ -51,53 +42,15 @@ _PKTINFO = struct.Struct("=i4s4s")
 _UNSUPPORTED = {errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP, errno.ENOPROTOOPT}
 
 
-@lru_cache(maxsize=256)
-def socket_address_of(name: str) -> SocketAddress:
-    """Parse "239.1.2.3:6003" to ("239.1.2.3", 6003). Raises UsageError if it is no IPv4 address and port."""
-    host, _, port = name.rpartition(":")
-    try:
-        address = str(IPv4Address(host))
-    except AddressValueError:
-        raise UsageError(f"group: {name!r} is not an IPv4 address and a port, like 239.1.2.3:6003") from None
-    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise UsageError(f"group: the port of {name!r} is not a number from 1 to 65535")
-    return address, int(port)
-
-
-def address_of(interface: str | None, towards: str = "239.255.255.250") -> str:
-    """Return the IPv4 address of a device (or of an address); None: that of the route to `towards`. Raises UsageError."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        if interface is None:
-            return _source_address(sock, towards)
-        try:
-            return str(IPv4Address(interface))
-        except AddressValueError:
-            pass
-        request = struct.pack("256s", interface.encode()[:15])
-        try:
-            return socket.inet_ntoa(fcntl.ioctl(sock, _SIOCGIFADDR, request)[20:24])
-        except OSError:
-            known = ", ".join(name for _, name in socket.if_nameindex())
-            raise UsageError(f"iface: {interface!r} is no device with an IPv4 address; devices here: {known}") from None
-
-
-def _source_address(sock: socket.socket, towards: str) -> str:
-    try:
-        sock.connect((towards, 9))
-    except OSError as error:
-        raise UsageError(f"iface: no route to {towards} ({error.strerror}); name a device or address") from None
-    return str(sock.getsockname()[0])
-
-
 def granted_buffers(wanted: int) -> int:
     """Return how many of `wanted` bytes this system grants to each buffer of a socket, the smaller of both."""
-    with _socket(wanted) as sock:
+    with _socket(socket.AF_INET, wanted) as sock:
         # The kernel doubles the value for its own needs (socket(7)).
         return min(sock.getsockopt(socket.SOL_SOCKET, option) // 2 for option in (socket.SO_RCVBUF, socket.SO_SNDBUF))
 
 
-def _socket(buffers: int) -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def _socket(family: socket.AddressFamily, buffers: int) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_DGRAM)
     sock.setblocking(False)
     for option, forced in ((socket.SO_RCVBUF, 33), (socket.SO_SNDBUF, 32)):
         try:
@@ -119,40 +72,38 @@ def _bind(sock: socket.socket, where: SocketAddress) -> None:
         sock.bind(where)
     except OSError as error:
         sock.close()
-        raise UsageError(f"can't receive at {where[0]}:{where[1]}: {error.strerror}") from None
+        raise UsageError(f"can't receive at {text_of(where)}: {error.strerror}") from None
 
 
-def open_transmitter(address: str, ttl: int, loopback: bool, buffers: int) -> socket.socket:
-    """Open a socket on a free port of `address`, from whose interface its multicast is sent.
+def open_transmitter(address: str, options: UdpOptions, buffers: int, port: int = 0) -> socket.socket:
+    """Open a socket on a port of `address` (0: a free one), from whose device its multicast is sent.
 
-    `loopback`: whether other programs of this machine receive it too. `buffers` is the size of both kernel buffers in bytes.
+    `buffers` is the size of both kernel buffers in bytes.
     """
-    sock = _socket(buffers)
-    _bind(sock, (address, 0))
-    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
-    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, ttl)
-    sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, int(loopback))
+    sock = _socket(family_of(address), buffers)
+    _bind(sock, socket_address(address, port))
+    set_options(sock, options, address)
     return sock
 
 
-def open_receiver(where: SocketAddress, address: str, buffers: int, devices: Sequence[str] = ()) -> socket.socket:
-    """Open a socket that receives only what is sent to `where`; a multicast address is joined on the interface of `address`.
+def open_receiver(
+    where: SocketAddress, address: str, buffers: int, devices: Sequence[str] = (), options: UdpOptions = DEFAULTS
+) -> socket.socket:
+    """Open a socket that receives only what is sent to `where`; a multicast address is joined on the device of `address`.
 
     With `devices` it is joined on these instead. Raises UsageError if it can't be bound or joined.
     """
-    sock = _socket(buffers)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock = _socket(family_of(where[0]), buffers)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(options.reuse))
+    if len(where) == 4 and not where[3] and is_link_local(where[0]):
+        where = (where[0], where[1], 0, device_of(address))
     _bind(sock, where)
-    if IPv4Address(where[0]).is_multicast:
-        sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+    if is_multicast(where[0]):
         try:
-            numbers = [struct.pack("=i", socket.if_nametoindex(device)) for device in devices]
-            for number in numbers or [b""]:
-                request = socket.inet_aton(where[0]) + socket.inet_aton(address) + number
-                sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
-        except OSError as error:
+            join_group(sock, where, address, devices, options.sources)
+        except UsageError:
             sock.close()
-            raise UsageError(f"can't join {where[0]} at {address}: {error.strerror}") from None
+            raise
     return sock
 
 
@@ -292,7 +243,9 @@ class SendQueue:
 
     def _by(self, device: int) -> list[tuple[int, int, bytes]]:
         """Return the ancillary data of what is sent by a device."""
-        own = socket.inet_aton(self._sock.getsockname()[0])
+        own = ip_of(self._sock.getsockname()[0]).packed
+        if len(own) > 4:
+            return [(socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, own + _INT.pack(device))]
         return [(socket.IPPROTO_IP, _IP_PKTINFO, _PKTINFO.pack(device, own, bytes(4)))]
 
     def _refuse(self, packets: int, error: OSError) -> None:

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from emu.udp_options import UdpOptions
     from experiments.analysis.formulas import FORMULAS
     from experiments.compare.comparison import Comparison
     from experiments.compare.twin.verdict import TwinVerdict
@@ -178,6 +179,7 @@ __all__ = [
     "TransferError",
     "Transmission",
     "TwinVerdict",
+    "UdpOptions",
     "UnsupportedError",
     "Update",
     "UpdateStream",
@@ -204,6 +206,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "emu.udp_options": ("UdpOptions",),
     "experiments.analysis.formulas": ("FORMULAS",),
     "experiments.compare.comparison": ("Comparison",),
     "experiments.compare.twin.verdict": ("TwinVerdict",),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from emu.udp_options import UdpOptions
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.session.connection import MOST_WAITING, DistributorConnection
 from experiments.session.membership import Membership
@@ -29,6 +30,5 @@ def distributor(
     units: `rate="50Mbit", holdback="10ms"`. UsageError names the parameter that is wrong.
     """
     choice = ProtocolChoice.parse({"name": "distributor", **parameters})
-    return DistributorConnection(
-        Membership(choice.spec, choice.config, group, iface, None, ttl), application, waiting, management
-    )
+    place = Membership(choice.spec, choice.config, group, iface, None, UdpOptions(ttl))
+    return DistributorConnection(place, application, waiting, management)

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from emu.udp_options import DEFAULTS, UdpOptions
 from experiments.running.folder import Folder
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.session.boundaries import BOUNDARIES, Boundary
@@ -27,14 +28,15 @@ async def session(
     folder: Path | str | None = None,
     memory: int | str = MEMORY,
     boundary: Boundary = "message",
-    ttl: int = 1,
+    network: UdpOptions = DEFAULTS,
     protocol: str = "norm",
     **parameters: Any,
 ) -> AsyncIterator[Session]:
     """Take part in a session on a real network: `async with mcastlab.session("239.1.2.3:6003", "eth0") as s`.
 
-    `group` is a multicast address and a port, `iface` a device or its IPv4 address (default: the system's multicast route),
-    `node` the 32-bit node id (default: one of its own). A node that need not `send` or `receive` saves the work. Received
+    `group` is a multicast address and a port, or the other host's in a session of two; `iface` a device or an own address
+    (default: the system's route to the group), `node` the 32-bit node id (default: one of its own), `network` what is asked of
+    the IP layer: TTL, sources, ports. A node that need not `send` or `receive` saves the work. Received
     files are stored in `folder`; without it, and other objects always, they are kept in `memory` (bytes in all, or like "64MB")
     until the program takes them. `boundary` says where messages begin in streams: "message", "line" or "byte".
 
@@ -50,7 +52,7 @@ async def session(
     except ConfigError as error:
         raise UsageError(f"memory: value {memory!r} is not allowed; a size, like 64MB") from error
     choice = ProtocolChoice.parse({"name": protocol, **parameters})
-    place = Membership(choice.spec, choice.config, group, iface, node, ttl)
+    place = Membership(choice.spec, choice.config, group, iface, node, network)
     stored = None if folder is None else Folder(Path(folder), force=False, on_stored=lambda file: None)
     try:
         async with Session(place, sends=send, receives=receive, folder=stored, memory=limit, boundary=boundary) as opened:

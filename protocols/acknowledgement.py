@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
-__all__ = ["AckAnswerer", "AckReceiver", "AckRequest", "AckSender", "CommandSender"]
+__all__ = ["AckAnswerer", "AckReceiver", "AckRequest", "AckSender", "AwaitedReceiver", "CommandSender"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,14 @@ class AckReceiver(Protocol):
 
     def answer_acks(self, answer: AckAnswerer) -> None:
         """Ask the application before a request with content is confirmed; without it they are confirmed with no content."""
+
+
+@runtime_checkable
+class AwaitedReceiver(Protocol):
+    """The method of a receiver that can tell when its program may end."""
+
+    def is_awaited(self, now: float) -> bool:
+        """Return whether a sender may still ask for an ACK of what was received. Not through `Host.call`."""
 
 
 @runtime_checkable

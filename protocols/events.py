@@ -10,6 +10,7 @@ __all__ = [
     "FlushCompleted",
     "InfoReceived",
     "NodeAcknowledged",
+    "NodeClash",
     "NodeUnacknowledged",
     "ObjectAborted",
     "ObjectOpened",
@@ -17,6 +18,7 @@ __all__ = [
     "ObjectReceived",
     "ObjectSent",
     "ObjectsAborted",
+    "SenderActive",
     "SenderHeard",
     "SenderReset",
     "SenderSilent",
@@ -103,6 +105,24 @@ class SenderHeard(Event):
     """Receiver: the first message of a sender was received."""
 
     sender: int
+
+
+@dataclass(frozen=True, slots=True)
+class SenderActive(Event):
+    """Receiver: a sender that was reported as silent sends again."""
+
+    sender: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClash(Event):
+    """Another host uses the id of `node`, the own one or that of a known sender; `source` is its address as text.
+
+    What that host sends is ignored. It is reported once for each host.
+    """
+
+    node: int
+    source: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,11 @@ class Message:
         """A few characters for traces and drawings: the symbol carried, e.g. "0.2.17", or what is requested."""
         return ""
 
+    @property
+    def asks(self) -> Sequence[str]:
+        """All that a request names, where `brief` shows only the first of it. For people, as `repair` is."""
+        return ()
+
 
 class Packet:
     """A message to be sent: `size` is bytes of UDP payload, on a connection those of the encoded message."""
@@ -191,6 +196,10 @@ class Machine(ABC):
     @abstractmethod
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process a message of another node."""
+
+    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Process a message whose packet a queue marked instead of dropping it (ECN, RFC 3168); by default like any other."""
+        self.receive(message, source, to, now)
 
     @abstractmethod
     def wake(self, now: float) -> None:

@@ -66,6 +66,8 @@ class Snapshot:
 
 
 PARTS: Final[Mapping[str, str]] = {
+    "machine": "a computer, as a monitor sees it",
+    "process": "a process that runs sessions, as a monitor sees it",
     "host": "a host and what its sockets did",
     "session": "a machine: one node's membership in a session",
     "sender": "a sender as a receiver knows it",
@@ -135,6 +137,7 @@ _SHARED: Final = (
     Measure("bytes_sent", "content sent for the first time; of a host: UDP payload of everything sent", "bytes"),
     Measure("bytes_received", "content received, repaired or computed from parity, each byte once", "bytes"),
     Measure("jitter_us", "jitter of datagrams by RFC 3550, in microseconds", "", "gauge"),
+    Measure("processes", "processes that run sessions", "", "gauge"),
     Measure("loss", "share of a sender's packets that were lost", "ratio", "gauge"),
     Measure("rate", "rate at which a sender may send UDP payload", "bytes/s", "gauge"),
     Measure("rtt", "round-trip time", "seconds", "gauge"),

@@ -17,9 +17,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from emu.addresses import socket_address_of
 from emu.foreign_program import ForeignContext, ForeignProgram, write_content
 from emu.peers.meter import Meter
-from emu.udp import socket_address_of
 from protocols.errors import UsageError
 from protocols.machine import Content, Group
 
@@ -62,7 +62,7 @@ class _Command(ForeignProgram):
         """Start the command or schedule its start."""
 
     def _environment(self, **more: str) -> dict[str, str]:
-        group, port = socket_address_of(self._group.name)
+        group, port, *_ = socket_address_of(self._group.name)
         variables = {"ROLE": self.role, "HOST": self._context.name, "NODE": str(self._node), "GROUP": group, "PORT": str(port)}
         variables |= {"ADDRESS": self._context.address, "DEVICE": self._context.device, "FOLDER": str(self._received)}
         variables |= {"TTL": str(self._context.ttl), **more}
@@ -188,7 +188,7 @@ class CommandReceiver(_Command):
 
     def _await_joining(self, until: float) -> None:
         assert self._process is not None
-        address, _ = socket_address_of(self._group.name)
+        address = socket_address_of(self._group.name)[0]
         # /proc/net/igmp lists groups as integers in host byte order.
         number = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
         if number in Path("/proc/self/net/igmp").read_text():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from protocols.errors import UnsupportedError
 
-__all__ = ["DATA", "EVENTS", "FLUSHES", "STREAM", "NormEvent", "content_of", "load", "name_of"]
+__all__ = ["ACK_SUCCESS", "DATA", "EVENTS", "FLUSHES", "STREAM", "NormEvent", "content_of", "load", "name_of"]
 
 EVENTS = (
     *("INVALID", "TX_QUEUE_VACANCY", "TX_QUEUE_EMPTY", "TX_FLUSH_COMPLETED", "TX_WATERMARK_COMPLETED"),
@@ -21,6 +21,8 @@ EVENTS = (
 
 DATA, STREAM = 1, 3
 """Object types (NORM_OBJECT_DATA, NORM_OBJECT_STREAM)."""
+ACK_SUCCESS = 3
+"""What NormGetNextAckingNode says of a node that has acknowledged (NORM_ACK_SUCCESS)."""
 FLUSHES = {"none": 0, "passive": 1, "active": 2}
 """How a stream is flushed (NormFlushMode)."""
 
@@ -78,6 +80,17 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "NormStreamSetPushEnable": (None, [c_void_p, c_bool]),
     "NormStreamRead": (c_bool, [c_void_p, c_void_p, POINTER(c_uint)]),
     "NormStreamSeekMsgStart": (c_bool, [c_void_p]),
+    "NormAddAckingNode": (c_bool, [c_void_p, c_uint32]),
+    "NormSetWatermark": (c_bool, [c_void_p, c_void_p, c_bool]),
+    "NormSetWatermarkEx": (c_bool, [c_void_p, c_void_p, c_char_p, c_uint, c_bool]),
+    "NormGetNextAckingNode": (c_bool, [c_void_p, POINTER(c_uint32), POINTER(c_int)]),
+    "NormGetAckEx": (c_bool, [c_void_p, c_uint32, c_char_p, POINTER(c_uint)]),
+    "NormNodeGetWatermarkEx": (c_bool, [c_void_p, c_char_p, POINTER(c_uint)]),
+    "NormNodeSendAckEx": (c_bool, [c_void_p, c_char_p, c_uint]),
+    "NormSendCommand": (c_bool, [c_void_p, c_char_p, c_uint, c_bool]),
+    "NormNodeGetCommand": (c_bool, [c_void_p, c_char_p, POINTER(c_uint)]),
+    "NormSetDefaultUnicastNack": (None, [c_void_p, c_bool]),
+    "NormSetSilentReceiver": (None, [c_void_p, c_bool, c_int]),
 }
 
 

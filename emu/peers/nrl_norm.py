@@ -25,12 +25,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from emu.peers.libnorm import FLUSHES, STREAM, NormEvent, content_of, load, name_of
+from emu.peers import nrl_modes, nrl_network
+from emu.peers.libnorm import ACK_SUCCESS, FLUSHES, STREAM, NormEvent, content_of, load, name_of
 from protocols.errors import UnsupportedError, UsageError
 
 __all__ = ["Peer", "content", "main"]
 
 _SO_RCVBUFFORCE = 33
+_COMMAND_AT = 0.03
+"""Seconds until a command is sent, so that it comes between content."""
 _POLL = 0.05
 """Longest wait for an event in seconds before the timeout is checked."""
 
@@ -71,6 +74,7 @@ class Peer:
             lib.NormSetMulticastLoopback(self.session, True)
             lib.NormSetRxPortReuse(self.session, True, None, None, 0)
         lib.NormSetTTL(self.session, options.ttl)
+        nrl_network.apply_options(lib, self.session, options)
         if options.tx_loss:
             lib.NormSetTxLoss(self.session, options.tx_loss)
         if options.rx_loss:
@@ -108,6 +112,10 @@ class _ObjectQueue:
         self._peer, self._options, self._folder = peer, options, folder
         self._pending = list(enumerate(options.sizes * options.count))
         self._kept: list[bytes] = []
+        self.handles: dict[int, int] = {}
+        """Objects by number."""
+        self.last: int | None = None
+        """The handle of the last object."""
 
     @property
     def empty(self) -> bool:
@@ -118,23 +126,26 @@ class _ObjectQueue:
         """Enqueue objects until the library takes no more."""
         while self._pending:
             index, size = self._pending[0]
-            if not self._enqueue_object(index, size):
+            handle = self._enqueue_object(index, size)
+            if not handle:
                 return
+            self.handles[index] = self.last = handle
             del self._pending[0]
 
-    def _enqueue_object(self, index: int, size: int) -> bool:
+    def _enqueue_object(self, index: int, size: int) -> int:
+        """Return the library's handle; 0 if it takes no more."""
         lib, session, options = self._peer.lib, self._peer.session, self._options
         name = f"{options.prefix}{index}".encode()
         path = Path(self._folder, name.decode())
         if options.kind == "file" and path.exists():
-            return bool(lib.NormFileEnqueue(session, str(path).encode(), name, len(name)))
+            return lib.NormFileEnqueue(session, str(path).encode(), name, len(name)) or 0
         data = content(options.seed, index, size)
         _emit("TX_OBJECT", index=index, name=name.decode(), size=size, sha256=_sha(data))
         if options.kind == "file":
             path.write_bytes(data)
-            return bool(lib.NormFileEnqueue(session, str(path).encode(), name, len(name)))
+            return lib.NormFileEnqueue(session, str(path).encode(), name, len(name)) or 0
         self._kept.append(data)
-        return bool(lib.NormDataEnqueue(session, data, size, name, len(name)))
+        return lib.NormDataEnqueue(session, data, size, name, len(name)) or 0
 
 
 class _StreamQueue:
@@ -145,7 +156,8 @@ class _StreamQueue:
         self._data = content(options.seed, 0, options.sizes[0])
         self._at = 0
         self._is_flushed = False
-        self._stream = peer.lib.NormStreamOpen(peer.session, options.stream_buffer, None, 0)
+        self.handles: dict[int, int] = {}
+        self._stream = self.last = peer.lib.NormStreamOpen(peer.session, options.stream_buffer, None, 0)
         if options.push:
             peer.lib.NormStreamSetPushEnable(self._stream, True)
         _emit("TX_OBJECT", index=0, name="stream", size=len(self._data), sha256=_sha(self._data))
@@ -173,11 +185,20 @@ class _StreamQueue:
         self._at = at
         if at == len(data) and not self._is_flushed:
             self._is_flushed = True
-            self._lib.NormStreamClose(stream, True)
+            if self._options.acker:
+                self._lib.NormStreamFlush(stream, True, FLUSHES["active"])
+            else:
+                self.close()
+
+    def close(self) -> None:
+        """Close the stream behind its last byte: with a watermark, when that is acknowledged."""
+        self._lib.NormStreamClose(self._stream, True)
 
 
 def _tune_sender(peer: Peer, options: argparse.Namespace) -> None:
     lib, session = peer.lib, peer.session
+    for node in options.acker:
+        lib.NormAddAckingNode(session, node)
     for value, function in (
         (options.grtt_max, lib.NormSetGrttMax),
         (options.grtt, lib.NormSetGrttEstimate),
@@ -189,6 +210,7 @@ def _tune_sender(peer: Peer, options: argparse.Namespace) -> None:
     ):
         if value is not None:
             function(session, value)
+    nrl_modes.apply_sender_modes(lib, session, options)
     if options.cc:
         lib.NormSetCongestionControl(session, True, True)
         lib.NormSetTxRateBounds(session, options.rate_min, options.rate_max)
@@ -207,17 +229,68 @@ def _send(options: argparse.Namespace) -> int:
     _emit("START", role="send")
     before, began, flushed = _cpu(), time.monotonic(), None
     with tempfile.TemporaryDirectory() as folder:
+        command = options.command.encode()
         objects = _StreamQueue(peer, options) if options.kind == "stream" else _ObjectQueue(peer, options, folder)
         objects.enqueue()
+        actions = nrl_modes.Actions(peer.lib, peer.session, options)
+        acks = _Acks(peer, options)
         for name, _ in peer.events():
+            if command and time.monotonic() > began + _COMMAND_AT:
+                peer.lib.NormSendCommand(peer.session, command, len(command), True)
+                command = b""
             if name.startswith("TX_QUEUE") or not name:
                 objects.enqueue()
+            if actions.perform(objects.handles):
+                flushed = None
             if name == "TX_RATE_CHANGED":
                 _emit(name, rate=round(peer.lib.NormGetTxRate(peer.session)))
-            if name == "TX_FLUSH_COMPLETED" and objects.empty:
+            if objects.empty and objects.last is not None:
+                acks.require(objects.last)
+            if name == "TX_WATERMARK_COMPLETED":
+                acks.conclude()
+                if isinstance(objects, _StreamQueue):
+                    objects.close()
+            is_object = bool(options.acker) and not isinstance(objects, _StreamQueue)
+            if (acks.done if is_object else name == "TX_FLUSH_COMPLETED") and objects.empty:
                 flushed = time.monotonic() - began
+            if flushed is not None and actions.are_over:
                 break
         return peer.close(flushed is not None, seconds=flushed, cpu_tx=round(_cpu() - before, 4))
+
+
+class _Acks:
+    """A watermark behind the last object, and which nodes have acknowledged it."""
+
+    def __init__(self, peer: Peer, options: argparse.Namespace) -> None:
+        self._peer, self._options = peer, options
+        self._is_set = self.done = False
+
+    def require(self, handle: int) -> None:
+        """Set the watermark, once."""
+        if self._is_set or not self._options.acker:
+            return
+        self._is_set, lib, content = True, self._peer.lib, self._options.ack_content.encode()
+        if content:
+            lib.NormSetWatermarkEx(self._peer.session, handle, content, len(content), False)
+        else:
+            lib.NormSetWatermark(self._peer.session, handle, False)
+
+    def conclude(self) -> None:
+        """Print which nodes have acknowledged, and with which content."""
+        lib, session = self._peer.lib, self._peer.session
+        node, status, length = ctypes.c_uint32(0), ctypes.c_int(), ctypes.c_uint()
+        lib.NormGetNextAckingNode(session, None, None)
+        acknowledged: list[int] = []
+        missing: list[int] = []
+        contents = {}
+        while lib.NormGetNextAckingNode(session, ctypes.byref(node), ctypes.byref(status)):
+            (acknowledged if status.value == ACK_SUCCESS else missing).append(node.value)
+            content = ctypes.create_string_buffer(1024)
+            length.value = len(content)
+            if lib.NormGetAckEx(session, node.value, content, ctypes.byref(length)):
+                contents[str(node.value)] = content.raw[: length.value].decode("latin1")
+        self.done = True
+        _emit("ACKS_COMPLETED", acknowledged=sorted(acknowledged), missing=sorted(missing), contents=contents)
 
 
 class _ReceptionLog:
@@ -248,6 +321,18 @@ class _ReceptionLog:
         elif name == "RX_OBJECT_ABORTED":
             self.aborted += 1
             _emit(name)
+        elif name == "RX_CMD_NEW":
+            _emit(name, content=self._content(self._peer.lib.NormNodeGetCommand, event.sender))
+        elif name == "RX_ACK_REQUEST":
+            reply = self._options.ack_reply.encode()
+            _emit(name, content=self._content(self._peer.lib.NormNodeGetWatermarkEx, event.sender))
+            self._peer.lib.NormNodeSendAckEx(event.sender, reply, len(reply))
+
+    @staticmethod
+    def _content(function: Any, sender: int) -> str | None:
+        content, length = ctypes.create_string_buffer(8192), ctypes.c_uint(8192)
+        taken = function(sender, content, ctypes.byref(length))
+        return content.raw[: length.value].decode("latin1") if taken else None
 
     def _read(self, stream: int) -> None:
         """Read what there is of a stream; behind lost bytes from the next message on."""
@@ -292,6 +377,10 @@ def _receive(options: argparse.Namespace) -> int:
     peer = Peer(options)
     with tempfile.TemporaryDirectory() as folder:
         peer.lib.NormSetCacheDirectory(peer.instance, f"{folder}/".encode())
+        nrl_modes.apply_receiver_modes(peer.lib, peer.session, options)
+        peer.lib.NormSetDefaultUnicastNack(peer.session, options.unicast_nack)
+        if options.silent:
+            peer.lib.NormSetSilentReceiver(peer.session, True, -1)
         if not peer.lib.NormStartReceiver(peer.session, options.buffer):
             raise UsageError("libnorm can't start a receiver")
         peer.lib.NormSetRxSocketBuffer(peer.session, options.sockbuf)
@@ -338,6 +427,7 @@ def _parser() -> argparse.ArgumentParser:
         add("--timeout", type=float, default=60.0)
         add("--buffer", type=_number, default=64 << 20)
         add("--sockbuf", type=_number, default=16 << 20)
+        nrl_network.add_options(add)
         (_sender_options if role == "send" else _receiver_options)(add)
     return parser
 
@@ -368,12 +458,20 @@ def _sender_options(add: Any) -> None:
     add("--rate-min", type=float, default=-1.0, help="lowest rate with congestion control; negative: the library's own")
     add("--rate-max", type=float, default=-1.0, help="highest rate with congestion control; negative: none")
     add("--start-delay", type=float, default=0.0)
+    nrl_modes.sender_options(add)
+    add("--acker", type=int, action="append", default=[], help="node that has to acknowledge the last object; repeatable")
+    add("--ack-content", default="", help="application data of the request for ACKs")
+    add("--command", default="", help="text sent as a robust command")
 
 
 def _receiver_options(add: Any) -> None:
     add("--expect", type=int, default=0, help="end after this many objects")
     add("--linger", type=float, default=0.5, help="seconds to stay after the last object")
     add("--no-hash", action="store_true")
+    nrl_modes.receiver_options(add)
+    add("--unicast-nack", action="store_true")
+    add("--silent", action="store_true", help="send no feedback")
+    add("--ack-reply", default="", help="application data of ACKs")
     add("--tail", type=_number, default=0, help="bytes at the end of a stream whose hash is printed, too")
 
 

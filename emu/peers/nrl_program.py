@@ -10,10 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from emu.addresses import socket_address_of
 from emu.foreign_program import ForeignContext, ForeignProgram, write_content
 from emu.peers.libnorm import NormEvent, content_of, load, name_of
 from emu.peers.meter import Meter
-from emu.udp import socket_address_of
 from protocols.errors import UsageError
 from protocols.machine import Content, Group
 from protocols.norm.config import NormConfig
@@ -43,7 +43,7 @@ class _NrlNode(ForeignProgram):
         self._lib = lib = load()
         # The library draws back-off times from rand() and never seeds it.
         ctypes.CDLL(None).srand(ctypes.c_uint(key_of(self._seed, "libnorm", context.name) & 0xFFFFFFFF))
-        address, port = socket_address_of(self._group.name)
+        address, port, *_ = socket_address_of(self._group.name)
         device = context.device
         self._meter = Meter(context.loop, device, NormCodec())
         self._instance = lib.NormCreateInstance(False)

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from emu.udp_options import UdpOptions
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.session.connection import DistributorConnection
 from experiments.session.membership import Membership
@@ -37,13 +38,7 @@ def connection(
     from protocols.registry import protocol as named
 
     try:
-        place = Membership(named(protocol), config, group, iface, None, ttl)
+        place = Membership(named(protocol), config, group, iface, None, UdpOptions(ttl))
+        return DistributorConnection(place, application, management=None if management == "off" else management)
     except UsageError as error:
         raise UsageError(f"--{error}") from error
-    if management == "off":
-        return DistributorConnection(place, application, management=None)
-    try:
-        Membership(named(protocol), config, management)
-    except UsageError as error:
-        raise UsageError(f"--management: {str(error).removeprefix('group: ')}") from error
-    return DistributorConnection(place, application, management=management)

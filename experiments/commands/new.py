@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.help import Command, Group
+from experiments.commands.new_wireshark import new_wireshark
 from experiments.commands.options import Json
 from experiments.scenario.protocol_modules import protocol_names
 from protocols.errors import UsageError
@@ -50,3 +51,6 @@ def new_protocol(
         typer.echo(json.dumps({"written": [str(path)], "next": following}))
     else:
         typer.echo("\n  ".join([f"{path}\n\nNext:", *following]))
+
+
+new.command("wireshark", cls=Command)(new_wireshark)

@@ -17,6 +17,8 @@ __all__ = [
     "Group",
     "Iface",
     "Json",
+    "Congestion",
+    "FairTo",
     "KeyFile",
     "Master",
     "Metrics",
@@ -44,6 +46,13 @@ NodeId: TypeAlias = Annotated[
 KeyFile: TypeAlias = Annotated[
     Path | None,
     typer.Option("--key-file", help="Keys of the group, to authenticate every packet.", metavar="FILE", show_default=False),
+]
+Congestion: TypeAlias = Annotated[
+    str,
+    typer.Option(help="Congestion control; set it at sender and receivers.", metavar="none|norm|loss-tolerant|ecn"),
+]
+FairTo: TypeAlias = Annotated[
+    str, typer.Option("--fair-to", help="The TCP that --congestion is fair to.", metavar="reno|cubic")
 ]
 ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)
@@ -102,12 +111,14 @@ def norm_config(**given: Any) -> Any:
         raise ConfigError(f"--{key.replace('_', '-')}: {why}") from error
 
 
-def membership(config: Any, group: str, iface: str | None, node: int | None, **more: Any) -> "Membership":
-    """Make the membership of a NORM node from options. UsageError names the option."""
+def membership(config: Any, group: str, iface: str | None, node: int | None, *, receives: bool, **more: Any) -> "Membership":
+    """Make the membership of a NORM node from options, and look where its session can be. UsageError names the option."""
     from experiments.session.membership import Membership
     from protocols.registry import protocol
 
     try:
-        return Membership(protocol("norm"), config, group, iface, node, **more)
+        found = Membership(protocol("norm"), config, group, iface, node, **more)
+        found.place(receives=receives)
     except UsageError as error:
         raise UsageError(f"--{error}") from error
+    return found

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.network_options import Group, Iface, Reuse, Sources, Tos, Ttl, receiving
 from experiments.commands.options import (
     Brief,
-    Group,
-    Iface,
+    Congestion,
+    FairTo,
     Json,
     KeyFile,
     Metrics,
@@ -34,9 +35,17 @@ from experiments.session.membership import Membership
 from experiments.session.session import Session
 from protocols.events import InfoReceived, ObjectAborted, ObjectReceived, ObjectsAborted
 from protocols.machine import Event
+from protocols.norm.host_receiver import NormHostReceiver
 from topologies.units import format_duration, format_fraction, format_size
 
 __all__ = ["recv"]
+
+LONGEST_END = 10.0
+"""Seconds for which a receiver that has all files waits for the end of the transmission, so that it can confirm them."""
+LONGEST_WAIT = 1.0
+"""The same when the sender goes on with other files."""
+POLL = 0.01
+"""Seconds between two looks at whether it may end."""
 
 
 def recv(
@@ -44,13 +53,19 @@ def recv(
     group: Group,
     directory: Annotated[Path, typer.Option("--dir", help="Folder for the files; created if missing.", metavar="DIR")],
     iface: Iface = None,
+    source: Sources = None,
     node: NodeId = None,
     key_file: KeyFile = None,
+    congestion: Congestion = "none",
+    fair_to: FairTo = "reno",
     count: Annotated[int | None, typer.Option(help="End after this number of files.", min=1, metavar="N")] = None,
     timeout: Annotated[
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files of the same name.")] = False,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    reuse: Reuse = True,
     stats: Stats = None,
     metrics: Metrics = None,
     brief: Brief = False,
@@ -64,14 +79,17 @@ def recv(
     View.of(brief=brief, as_json=as_json)
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
-    place = membership(norm_config(key_file=str(key_file or "")), group, iface, node)
+    network = receiving(source, ttl=ttl, tos=tos, reuse=reuse)
+    config = norm_config(key_file=str(key_file or ""), congestion=congestion, fair_to=fair_to)
+    place = membership(config, group, iface, node, receives=True, network=network)
     stored: list[Stored] = []
     folder = Folder(directory, force=force, on_stored=stored.append, option="--dir")
     # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
-    place = replace(place, config=replace(place.config, join="end" if folder.resumed else "middle"))
+    config = replace(place.config, join="end" if folder.resumed else "middle")
+    place = replace(place, protocol=replace(place.protocol, make_receiver=NormHostReceiver), config=config)
     with live() as runner:
-        receiving = _Receiving(runner, place, folder, stored, wanted, count=count, brief=brief, as_json=as_json)
-        return receiving.run(longest)
+        running = _Receiving(runner, place, folder, stored, wanted, count=count, brief=brief, as_json=as_json)
+        return running.run(longest)
 
 
 class _Receiving:
@@ -145,6 +163,15 @@ class _Receiving:
         if event.path is not None:
             self._tell(self.stored[-1])
         if self.session.received.objects == self.count:
+            self.session.received.is_complete = True
+            self._end(self.session.host.now)
+
+    def _end(self, since: float) -> None:
+        """End as soon as no sender may ask whether the files have arrived; all are there `since` this time."""
+        longest = LONGEST_WAIT if self.session.received.declined else LONGEST_END
+        if self.session.host.now < since + longest and self.session.is_awaited():
+            self.runner.loop.call_later(POLL, self._end, since)
+        else:
             self.runner.stop()
 
     def _tell_refused(self, event: ObjectRefused) -> None:

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from experiments.commands.network_options import Df, Group, Iface, Loopback, Tos, Ttl, TxPort, transmitting
 from experiments.commands.options import (
     Brief,
-    Group,
-    Iface,
+    Congestion,
+    FairTo,
     Json,
     KeyFile,
     Metrics,
@@ -31,11 +32,12 @@ from experiments.running.hashing import Hasher
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.running.open_files import OpenFiles
-from experiments.session.membership import Membership
+from experiments.session.membership import Membership, check_node
 from experiments.session.session import Session
 from experiments.session.transmission import Transmission
+from protocols.acknowledgement import AckRequest
 from protocols.errors import TransferError, UsageError
-from protocols.events import ObjectAborted
+from protocols.events import NodeAcknowledged, NodeUnacknowledged, ObjectAborted
 from protocols.machine import Content, Event
 from topologies.units import format_duration, format_rate, format_size
 
@@ -59,6 +61,12 @@ def send(
     node: NodeId = None,
     key_file: KeyFile = None,
     rate: Annotated[str, typer.Option(help="Transmission rate of UDP payload.", metavar="RATE")] = "10Mbit",
+    congestion: Congestion = "none",
+    fair_to: FairTo = "reno",
+    rate_min: Annotated[str, typer.Option(help="Lowest rate with --congestion.", metavar="RATE")] = "0",
+    rate_max: Annotated[
+        str, typer.Option(help="Highest rate with --congestion, in place of --rate.", metavar="RATE")
+    ] = "1Tbit",
     segment: Annotated[str, typer.Option(help="Content bytes in a packet.", metavar="SIZE")] = "1400",
     block: Annotated[int, typer.Option(help="Source segments per FEC block.", metavar="N")] = 64,
     parity: Annotated[
@@ -71,7 +79,19 @@ def send(
     backoff: Annotated[int, typer.Option(help="Back-off factor K of the receivers.", metavar="K")] = 4,
     gsize: Annotated[int, typer.Option(help="Estimate of the group size.", metavar="N")] = 1000,
     robust: Annotated[int, typer.Option(help="Robust factor: repetitions of the final FLUSH.", metavar="N")] = 20,
-    ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    df: Df = None,
+    loopback: Loopback = True,
+    tx_port: TxPort = 0,
+    ack: Annotated[bool, typer.Option("--ack", help="Ask all receivers to confirm that they have everything.")] = False,
+    expect: Annotated[
+        int | None,
+        typer.Option(help="Number of receivers that have to confirm; implies --ack.", min=1, metavar="N", show_default=False),
+    ] = None,
+    acker: Annotated[
+        list[int] | None, typer.Option(help="Node id of a receiver that has to confirm; repeatable.", metavar="NODE")
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
@@ -93,11 +113,15 @@ def send(
 ) -> int:
     """Send files to a multicast group by NORM, until no receiver requests repairs; or what appears in a folder, for ever.
 
-    Receivers do not confirm what they have. Exit code 0: all files were sent and flushed; 1: a file could not be sent or was
-    changed meanwhile, no packet went out, or --timeout expired; 2: bad input.
+    Exit code 0: all files were sent and flushed; 1: a file could not be sent or was changed meanwhile, no packet went out,
+    --timeout expired, or who has to confirm did not (--ack: everybody that was heard, and at least one); 2: bad input.
     """
     config = norm_config(
         rate=rate,
+        congestion=congestion,
+        fair_to=fair_to,
+        rate_min=rate_min,
+        rate_max=rate_max,
         segment=segment,
         block=block,
         parity=parity if parity is not None else 0 if fec == 0 else 16,
@@ -112,10 +136,18 @@ def send(
         key_file=str(key_file or ""),
     )
     View.of(brief=brief, as_json=as_json)
-    place = membership(config, group, iface, node, ttl=ttl, derive=int)
+    network = transmitting(ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
+    place = membership(config, group, iface, node, receives=False, network=network, derive=int)
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
+    for each in acker or ():
+        check_node(each, "--acker")
+    acks = None
+    if ack or expect or acker:
+        acks = AckRequest(tuple(acker or ()), bool(ack or expect), expect or 0, replaces_flush=True)
     if watch is not None:
+        if acks is not None:
+            raise UsageError("--ack, --expect, --acker: are not allowed with --watch")
         if files:
             raise UsageError(f"FILE: value {str(files[0])!r} is not allowed; none with --watch")
         return send_folder(place, watch, state, then, wanted, longest, brief=brief, as_json=as_json)
@@ -126,7 +158,7 @@ def send(
     opened = OpenFiles()
     sources = [FileSource(path, opened) for path in files]
     with live() as runner:
-        return _Sending(runner, place, sources, wanted, brief=brief, as_json=as_json).run(longest)
+        return _Sending(runner, place, sources, acks, wanted, brief=brief, as_json=as_json).run(longest)
 
 
 class _Sending:
@@ -135,12 +167,16 @@ class _Sending:
         runner: Live,
         place: Membership,
         sources: list[FileSource],
+        acks: AckRequest | None,
         wanted: WantedStatistics,
         *,
         brief: bool,
         as_json: bool,
     ) -> None:
         self.runner = runner
+        self.acks = acks
+        self.acknowledged: list[int] = []
+        self.missing: list[int] = []
         self.wanted = wanted
         self.config = place.config
         self.sources = sources
@@ -163,7 +199,7 @@ class _Sending:
             hasher.close()
             self._check_sources()
         rows = [file_row(source.path.name, source.size, digest) for source, digest in zip(self.sources, found, strict=True)]
-        ok = ending.word == FINISHED and not self.failed and not self.session.host.refusal[0]
+        ok = ending.word == FINISHED and not self.failed and not self.session.host.refusal[0] and self._is_confirmed()
         self._conclude(ok, ending.word, rows, ending.seconds)
         return 130 if ending.interrupted else int(not ok)
 
@@ -174,17 +210,31 @@ class _Sending:
                 content = Content(source, os.fsencode(source.path.name))
                 self.sent.append(session.submit(content, str(source.path), source.close))
             told = self.wanted.told(self.runner, session.host, session.measures, as_json=self.says.as_json)
-            with told as self.says.statistics, suppress(TransferError):
+            with told as self.says.statistics:
                 self.digests = [hasher.hash(source.open) for source in self.sources]
                 self.runner.every(0.2, self._tick)
-                await session.sent()
+                if self.acks is not None:
+                    with suppress(TransferError):
+                        await session.sent(self.sent[-1], by=self.acks)
+                with suppress(TransferError):
+                    await session.sent()
 
     def _on_event(self, event: Event) -> None:
         self.says.event(event, self.session.host.now)
-        if isinstance(event, ObjectAborted):
+        if isinstance(event, NodeAcknowledged):
+            self.acknowledged.append(event.node)
+        elif isinstance(event, NodeUnacknowledged):
+            self.missing.append(event.node)
+        elif isinstance(event, ObjectAborted):
             for number, item in enumerate(self.sent):
                 if item.state == "failed":
                     self._fail(number, item.reason)
+
+    def _is_confirmed(self) -> bool:
+        """Whether all have confirmed that have to."""
+        if self.acks is None:
+            return True
+        return not self.missing and len(self.acknowledged) >= max(1, self.acks.expected)
 
     def _fail(self, number: int, why: str) -> None:
         if number not in self.failed:
@@ -221,6 +271,16 @@ class _Sending:
             min(total, counts.get("data_sent", 0) * self.config.segment), total, 0.0, counts.get("nacks_received", 0)
         )
 
+    def _result(self, ok: bool) -> str:
+        """Return what became of a transmission that came to its end."""
+        if self.failed:
+            return f"{len(self.failed)} failed"
+        if self.acks is None:
+            return UNCONFIRMED if ok else GAVE_UP
+        known = f"confirmed by {len(self.acknowledged)}"
+        wanted = max(self.acks.expected, len(self.acknowledged) + len(self.missing), 1)
+        return f"{known if self._is_confirmed() else f'{known} of {wanted}'} receiver{'s' if wanted > 1 else ''}"
+
     def _conclude(self, ok: bool, word: str, rows: list[dict[str, Any]], seconds: float) -> None:
         counts, errors, reason = self._counts(), self.session.host.faults["send_errors"], self.session.host.refusal[1]
         feedback = counts.get("nacks_received", 0) + counts.get("acks_received", 0)
@@ -232,7 +292,8 @@ class _Sending:
             sent=counts,
             cpu=time.process_time(),
             refused=(errors, reason),
-            confirmed=None,
+            confirmed=None if self.acks is None else sorted(self.acknowledged),
+            unconfirmed=None if self.acks is None else sorted(self.missing),
             feedback_received=feedback,
             failures={self.sources[number].path.name: why for number, why in sorted(self.failed.items())},
         )
@@ -243,8 +304,9 @@ class _Sending:
             self.says.detail(told)
         for row in rows:
             self.says.detail(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}  {format_size(row['size'])}")
-        failed = f"{len(self.failed)} failed" if self.failed else GAVE_UP
-        result = UNCONFIRMED if ok else failed if word == FINISHED else word
+        for node in sorted(self.missing):
+            self.says.line(f"not confirmed by node {node}")
+        result = self._result(ok) if word == FINISHED else word
         what = f"{last['objects']} files, {format_size(last['bytes'])}"
         how = f"{format_duration(round(seconds, 3))} at {format_rate(self.config.rate)}"
         heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs{'' if feedback else '; no receiver answered'}"

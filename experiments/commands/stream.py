@@ -7,8 +7,20 @@ from typing import Annotated, Any, Literal
 import typer
 
 from experiments.commands.help import Command, Group
-from experiments.commands.options import Group as GroupOption
-from experiments.commands.options import Iface, Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
+from experiments.commands.network_options import (
+    Df,
+    Iface,
+    Loopback,
+    Reuse,
+    Sources,
+    Tos,
+    Ttl,
+    TxPort,
+    receiving,
+    transmitting,
+)
+from experiments.commands.network_options import Group as GroupOption
+from experiments.commands.options import Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader, PipeWriter
@@ -63,7 +75,11 @@ def send(
     ] = "passive",
     push: Annotated[bool, typer.Option("--push", help="Drop the oldest bytes instead of making the input wait.")] = False,
     grtt: Annotated[str, typer.Option(help="Initial estimate of the group round-trip time.", metavar="TIME")] = "50ms",
-    ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    df: Df = None,
+    loopback: Loopback = True,
+    tx_port: TxPort = 0,
     timeout: Timeout = None,
     stats: Stats = None,
     metrics: Metrics = None,
@@ -77,7 +93,8 @@ def send(
         rate=rate, segment=segment, block=block, parity=parity, grtt=grtt, key_file=str(key_file or ""), repair_share=0.33
     )
     longest = seconds("--timeout", timeout)
-    place = membership(config, group, iface, node, ttl=ttl, derive=int)
+    network = transmitting(ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
+    place = membership(config, group, iface, node, receives=False, network=network, derive=int)
     sending = _Sending(place, by, _size("--buffer", buffer), push=push, flush=flush)
     wanted = WantedStatistics.of(stats, metrics)
     with live() as runner:
@@ -86,7 +103,7 @@ def send(
     word = "sent, reception not confirmed" if ok else sending.failure or ending.word
     out, nacks = sending.stream, sending.session.counts().get("nacks_received", 0)
     octets, messages = (out.octets, out.messages) if out else (0, 0)
-    _conclude(as_json, ok, word, ending.seconds, octets, messages=messages, nacks_received=nacks)
+    _conclude(as_json, sending.failure, ok, word, ending.seconds, octets, messages=messages, nacks_received=nacks)
     return 130 if ending.interrupted else int(not ok)
 
 
@@ -116,11 +133,15 @@ def recv(
     *,
     group: GroupOption,
     iface: Iface = None,
+    source: Sources = None,
     node: NodeId = None,
     key_file: KeyFile = None,
     by: By = "line",
     count: Annotated[int | None, typer.Option(help="End after this number of streams.", min=1, metavar="N")] = None,
     timeout: Timeout = None,
+    ttl: Ttl = None,
+    tos: Tos = "0",
+    reuse: Reuse = True,
     stats: Stats = None,
     metrics: Metrics = None,
     as_json: Json = False,
@@ -132,15 +153,17 @@ def recv(
     """
     config = norm_config(key_file=str(key_file or ""))
     longest = seconds("--timeout", timeout)
-    place = membership(config, group, iface, node)
-    receiving = _Receiving(place, by, count)
+    network = receiving(source, ttl=ttl, tos=tos, reuse=reuse)
+    place = membership(config, group, iface, node, receives=True, network=network)
+    copying = _Receiving(place, by, count)
     wanted = WantedStatistics.of(stats, metrics)
     with live() as runner:
-        ending = runner.play(_told(runner, receiving, wanted, as_json), longest)
-    found = receiving.output
-    ok = not receiving.failure and not found.gaps and found.ended >= (count or 1)
+        ending = runner.play(_told(runner, copying, wanted, as_json), longest)
+    found = copying.output
+    ok = not copying.failure and not found.gaps and found.ended >= (count or 1)
     word = "received" if ok else f"{found.gaps} gaps" if found.gaps else ending.word
-    _conclude(as_json, ok, receiving.failure or word, ending.seconds, found.octets, streams=found.ended, gaps=found.gaps)
+    word = copying.failure or word
+    _conclude(as_json, copying.failure, ok, word, ending.seconds, found.octets, streams=found.ended, gaps=found.gaps)
     return 130 if ending.interrupted else int(not ok)
 
 
@@ -179,9 +202,9 @@ def _size(option: str, value: str) -> int:
         raise UsageError(f"{option}: {error}") from error
 
 
-def _conclude(as_json: bool, ok: bool, word: str, elapsed: float, octets: int, **more: Any) -> None:
+def _conclude(as_json: bool, failure: str, ok: bool, word: str, elapsed: float, octets: int, **more: Any) -> None:
     """Print the summary to standard error, since standard output may be the stream."""
-    last = {"event": "summary", "ok": ok, "bytes": octets, "seconds": elapsed, **more}
+    last = {"event": "summary", "ok": ok, "failure": failure or None, "bytes": octets, "seconds": elapsed, **more}
     last["goodput_mbit_s"] = octets * 8e-6 / elapsed if elapsed else 0.0
     text = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in more.items())
     line = f"{word}: {format_size(octets)}, {text}, in {format_duration(round(elapsed, 3))}"

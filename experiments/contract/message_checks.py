@@ -34,7 +34,7 @@ from protocols.object_messaging import guarantees_of, roles_of
 from protocols.roles import MakeMachine, RoleContext
 from protocols.spec import ProtocolSpec
 
-__all__ = ["MESSAGE_RULES", "MessageCase", "messages_are_delivered", "subscriptions_end"]
+__all__ = ["MESSAGE_RULES", "MessageCase", "MessageSession", "messages_are_delivered", "subscriptions_end"]
 
 LIMIT = 30.0
 """Seconds after which a session has failed."""

@@ -10,6 +10,7 @@ from typing import Protocol
 from emu.disk import disk_opener
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
+from emu.udp_options import UdpOptions
 from experiments.contract.bench import Bench
 from experiments.contract.losses import nothing, randomly
 from protocols.errors import WireError
@@ -165,7 +166,9 @@ class UdpWorld:
         port = self._addresses[self.names[i]][1]
         disk = disk_opener(Path(self._folder.name) / self.names[i] / "store.sqlite", self.names[i], DiskModel())
         names = self._addresses
-        return UdpHost(self.loop, codec, interface="127.0.0.1", port=port, ttl=0, rng=rng, names=names, open_disk=disk)
+        return UdpHost(
+            self.loop, codec, interface="127.0.0.1", port=port, options=UdpOptions(ttl=0), rng=rng, names=names, open_disk=disk
+        )
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
         """Run until `over()` is true, which is checked every 5 ms, or until `until` seconds."""

@@ -23,6 +23,7 @@ _PAUSE, _SHORTEST_PAUSE = 20, 0.05
 """A gap between new packets of a sender is a pause from so many times the usual gap on, and so many seconds."""
 _FRACTION, _OF_OUTAGE = 0.4, 0.75
 """Share of the delay from which on failed requests are its cause, and not the loss, or the outage, that made them necessary."""
+_HOST_ID = 0xFFFFFF
 _OUTAGES = ("partition", "crash", "absent")
 _SLOW, _CLEARLY = 0.05, 5
 """A sender is slow if it uses less than this share of the path, and takes so many times as long as the repairs."""
@@ -101,6 +102,9 @@ class _Analysis:
 
     def _names_object(self, event: TraceEvent) -> bool:
         wanted, data = self.history.object_id, event.data
+        # The upper bits of an id number the session of a host with several.
+        if self.history.sender_id is not None and (int(data.get("sender", 0)) ^ self.history.sender_id) & _HOST_ID:
+            return False
         if event.name == "objects_aborted":
             return (wanted - int(data["first"])) % 0x10000 < int(data["count"])
         return data.get("object_id") == wanted
@@ -180,8 +184,8 @@ class _Analysis:
             self._add("back-off", each.begin, receiver, f"begins a back-off; a NACK is due at {each.due:.6f} s")
         if each.suppressed_by is not None and each.suppressed_at is not None:
             other = each.suppressed_by
-            due = "" if each.due is None else f", due at {each.due:.6f} s"
-            text = f"its NACK{due}, is suppressed by that of {other.node} ({other.brief})"
+            due = "" if each.due is None else f", due at {each.due:.6f} s,"
+            text = f"its NACK{due} is suppressed by that of {other.node} ({other.brief})"
             self._add("suppressed", each.suppressed_at, receiver, text, other)
         for packet in each.requests:
             self._add("request", packet.time, receiver, f"sends {_brief(packet)}", packet)
@@ -207,10 +211,11 @@ class _Analysis:
         """Tell of the first repairs, and of the one that completed the part."""
         last = None if part.last_needed is None else part.last_needed.number
         for place, packet in enumerate(repairs):
-            if packet.number in shown or (place >= _SHOWN and packet.number != last):
+            fate = self.fates[packet.number]
+            is_late = part.complete < fate.when < inf
+            if packet.number in shown or is_late or (place >= _SHOWN and packet.number != last):
                 continue
             shown.add(packet.number)
-            fate = self.fates[packet.number]
             self._add("repair", packet.time, packet.node, f"sends {_brief(packet)} as a repair", packet)
             if fate.when < inf:
                 ends = f", and completes {self._named(part)}" if packet.number == last else ""

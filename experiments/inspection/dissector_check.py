@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from protocols.errors import UnsupportedError
-from protocols.norm.messages import CcFeedback, CcNode, Fti, Item, NormMessage
+from protocols.norm.messages import Ack, CcFeedback, CcNode, Fti, Item, NormMessage
 
 __all__ = ["MISSING", "differences", "dissected"]
 
@@ -83,6 +83,9 @@ def _decoded(message: Any) -> dict[str, object]:
         decoded["requests"] = [(each.form, each.level, [_item(item) for item in each.items]) for each in message.requests]
     if hasattr(message, "payload") or hasattr(message, "content"):
         decoded["payload"] = message.payload if hasattr(message, "payload") else message.content
+    if isinstance(message, Ack) and message.flushed is not None:
+        decoded["flushed"] = _item(message.flushed)
+        del decoded["payload"]
     decoded |= {name: _shared(getattr(message, name)) for name in _HETS if hasattr(message, name)}
     if hasattr(message, "extensions"):
         decoded["extensions"] = [(each.het, each.content) for each in message.extensions]
@@ -125,6 +128,8 @@ def _seen(layer: Any, wanted: Iterable[str]) -> dict[str, object]:
         (each.form, int(each.flags), [_seen_item(item) for item in each.items]) for each in fields.get("repair_requests", ())
     ]
     seen["payload"] = bytes(layer.payload)
+    if type(layer.payload).__name__ == "NormAckFlush":
+        seen["flushed"] = _seen_item(layer.payload)
     return seen | _seen_extensions(fields.get("extensions", ()), frozenset(wanted))
 
 

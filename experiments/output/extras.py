@@ -33,6 +33,7 @@ EXTRAS = (
     Extra("inspect", "dissecting packets: inspect --packet", ("scapy",)),
     Extra("spark", "sweep, results, analyse (with Java 17)", ("pyspark", "pandas", "pyarrow", "scipy")),
     Extra("metrics", "statistics for Prometheus: --metrics", ("prometheus_client",)),
+    Extra("monitor", "the page of mcastlab monitor", ("fastapi", "uvicorn", "prometheus_client")),
     Extra("report", "figures: report, Result.plot", ("matplotlib", "plotly")),
 )
 """In this order the first extra that brings a module is the smallest."""

@@ -5,6 +5,7 @@ come from the network, are values of labels only; the library escapes them.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -79,9 +80,12 @@ class _Collector:
         return [] if snapshot is None else families_of(snapshot, self._measures)
 
 
-def families_of(snapshot: Snapshot, measures: Mapping[str, Measure] = MEASURES) -> list["Metric"]:
-    """Return the metric families of a snapshot: counters, gauges, and states as gauges that are 1."""
-    kept = list(_bounded(snapshot, (), 0))
+def families_of(snapshot: Snapshot, measures: Mapping[str, Measure] = MEASURES, most: int = MOST_PARTS) -> list["Metric"]:
+    """Return the metric families of a snapshot: counters, gauges, and states as gauges that are 1.
+
+    Of the parts of one kind below another, at most `most` are shown.
+    """
+    kept = list(_bounded(snapshot, (), most))
     labels: dict[str, dict[str, None]] = {}
     for path, part in kept:
         labels.setdefault(part.part, {}).update(dict.fromkeys(kind for kind, name in path if name))
@@ -94,29 +98,27 @@ def families_of(snapshot: Snapshot, measures: Mapping[str, Measure] = MEASURES) 
         for name, word in part.states.items():
             about = Measure(name, "1 for the state it is in", "", "gauge")
             _family(families, part.part, about, [*names, "state"]).add_metric([*row, printable(word)], 1)
-        for kind, count in _left_out(part).items():
+        for kind, count in _left_out(part, most).items():
             about = Measure("left_out", "parts that are not shown, since there are too many", "", "gauge")
             _family(families, part.part, about, [*names, "of"]).add_metric([*row, kind], count)
     return list(families.values())
 
 
-def _bounded(snapshot: Snapshot, above: Path, place: int) -> Iterator[tuple[Path, Snapshot]]:
-    """Yield a part and those below it with their paths, the first `MOST_PARTS` of each kind."""
+def _bounded(snapshot: Snapshot, above: Path, most: int) -> Iterator[tuple[Path, Snapshot]]:
+    """Yield a part and those below it with their paths, the first `most` of each kind."""
     path = (*above, (snapshot.part, snapshot.name))
     yield path, snapshot
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for part in snapshot.parts:
-        counts[part.part] = counts.get(part.part, 0) + 1
-        if counts[part.part] <= MOST_PARTS:
-            yield from _bounded(part, path, counts[part.part])
+        counts[part.part] += 1
+        if counts[part.part] <= most:
+            yield from _bounded(part, path, most)
 
 
-def _left_out(snapshot: Snapshot) -> dict[str, int]:
+def _left_out(snapshot: Snapshot, most: int) -> dict[str, int]:
     """Return how many parts of each kind are not shown."""
-    counts: dict[str, int] = {}
-    for part in snapshot.parts:
-        counts[part.part] = counts.get(part.part, 0) + 1
-    return {kind: count - MOST_PARTS for kind, count in counts.items() if count > MOST_PARTS}
+    counts = Counter(part.part for part in snapshot.parts)
+    return {kind: count - most for kind, count in counts.items() if count > most}
 
 
 def _label(path: Path, kind: str) -> str:

@@ -1,4 +1,4 @@
-"""Statistics of a command on a real network while it runs: shown at an interval, and served to Prometheus."""
+"""Statistics of a command on a real network while it runs: shown at an interval, told to Prometheus and to monitors."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from emu.host import UdpHost
+from experiments.monitor.announcement import Announcement
 from experiments.output.prometheus import Endpoint, endpoint_of, serving
 from experiments.output.statistics_view import StatisticsView
 from experiments.running.live import Live
@@ -41,10 +42,14 @@ class WantedStatistics:
     ) -> Iterator[StatisticsView | None]:
         """Show and serve the statistics of a host in the block, and show the last; yield what shows them, if any.
 
+        Monitors of the same user find the host meanwhile.
+
         They go to `out`; None: as JSON to standard output, else to standard error.
         """
+        own = tuple(own)
         measures = measures_by_name(own)
         with ExitStack() as stack:
+            stack.callback(Announcement(runner.loop, lambda: (host.now, host.snapshot()), own).close)
             if self.endpoint is not None:
                 stack.enter_context(serving(self.endpoint, lambda: _ask(runner, host), measures))
             if self.interval is None:

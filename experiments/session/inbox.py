@@ -53,6 +53,10 @@ class Inbox:
         self.give_up: Callable[[Offer, str], None] = lambda offer, reason: None
         self.dropped = self.objects = self.octets = self.lost = 0
         """Events that were dropped; objects received, their bytes, and objects that will not be completed."""
+        self.is_complete = False
+        """Whether no further object is wanted."""
+        self.declined = 0
+        """Objects offered since."""
         self.first_at: float | None = None
         self.last_at: float | None = None
         """Seconds of the session at which the first object began and the last one was complete."""
@@ -71,6 +75,9 @@ class Inbox:
 
     def accept(self, offer: Offer) -> Sink | None:
         """Return the sink of an offered object; None, with an event that follows, when there is no room for it."""
+        if self.is_complete:
+            self.declined += 1
+            return None
         to_folder = self.folder is not None and (offer.is_file or not self._files_only)
         sink = self._folder_sink(offer) if to_folder else self._memory.sink(offer)
         if isinstance(sink, str):

@@ -4,11 +4,12 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 from itertools import count
 from typing import Any
 
-from emu.udp import socket_address_of
+from emu.addresses import ip_of, socket_address_of
+from emu.place import Place, place_of
+from emu.udp_options import DEFAULTS, UdpOptions
 from protocols.errors import UsageError
 from protocols.rng import key_of
 from protocols.spec import ProtocolSpec
@@ -21,7 +22,7 @@ _sessions = count()
 
 
 def own_node(address: int) -> int:
-    """Return a node id for a session on an interface with this IPv4 address, other than those of other sessions there."""
+    """Return a node id for a session on an interface with this address, other than those of other sessions there."""
     # The process id gives several programs on one machine different node ids, the number several sessions of a program.
     return key_of(address, os.getpid(), next(_sessions)) % HIGHEST_NODE + 1
 
@@ -36,8 +37,8 @@ def check_node(node: int | None, name: str = "node") -> None:
 class Membership:
     """The parameters of a node in a session. UsageError for a group or a node id that is none.
 
-    `group` is "ADDR:PORT"; `iface` a device or an IPv4 address, None where the system routes multicast; `ttl` that of
-    multicasts. Without a `node`, `derive` makes the node id from the IPv4 address of the interface.
+    `group` is "ADDR:PORT", or the other host's in a session of two; `iface` a device or an own address, None where the system
+    routes the group; `network` is asked of the IP layer. Without a `node`, `derive` makes the node id from the own address.
     """
 
     protocol: ProtocolSpec
@@ -45,23 +46,22 @@ class Membership:
     group: str
     iface: str | None = None
     node: int | None = None
-    ttl: int = 1
+    network: UdpOptions = DEFAULTS
     derive: Callable[[int], int] = own_node
 
     def __post_init__(self) -> None:
         check_node(self.node)
-        if not IPv4Address(socket_address_of(self.group)[0]).is_multicast:
-            allowed = "a multicast address (224.0.0.0 to 239.255.255.255) and a port"
-            raise UsageError(f"group: value {self.group!r} is not allowed; {allowed}")
+        socket_address_of(self.group)
 
-    @property
-    def port(self) -> int:
-        """The UDP port of the group."""
-        return socket_address_of(self.group)[1]
+    def place(self, *, receives: bool) -> Place:
+        """Return where the session takes place for a node that receives, or only sends. Raises UsageError."""
+        return place_of(self.group, self.iface, self.network, receives=receives)
 
     def node_on(self, address: str) -> int:
-        """Return the node id of a host with this IPv4 address."""
-        return self.node or self.derive(int(IPv4Address(address)))
+        """Return the node id of a host with this address."""
+        ip = ip_of(address)
+        number = int(ip) if ip.version == 4 else key_of(int.from_bytes(ip.packed)) % HIGHEST_NODE + 1
+        return self.node or self.derive(number)
 
     @staticmethod
     def instance() -> int:

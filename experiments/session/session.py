@@ -23,7 +23,7 @@ from experiments.session.membership import Membership
 from experiments.session.outbox import Outbox
 from experiments.session.outgoing_stream import OutgoingStream
 from experiments.session.transmission import Transmission
-from protocols.acknowledgement import AckRequest
+from protocols.acknowledgement import AckRequest, AwaitedReceiver
 from protocols.errors import TransferError, UsageError
 from protocols.events import Event, ObjectAborted
 from protocols.machine import Content, Group, Machine, Ports, Sender
@@ -90,7 +90,8 @@ class Session:
         self._loop = GuardedLoop(asyncio.get_running_loop(), self._fail)
         codec = node_codec(place.protocol, place.config)()
         rng = Rng(secrets.randbits(64))
-        self.host = UdpHost(self._loop, codec, interface=place.iface, port=place.port, ttl=place.ttl, rng=rng)
+        where = place.place(receives=self._receives)
+        self.host = UdpHost(self._loop, codec, interface=where.address, port=where.port, options=where.options, rng=rng)
         try:
             self._start()
         except BaseException:
@@ -197,6 +198,13 @@ class Session:
         request = by if isinstance(by, AckRequest) else AckRequest(tuple(by))
         return await outbox.confirmed(what, request)
 
+    def cancel(self, what: Transmission) -> bool:
+        """Drop an object that nobody needs any more: it is neither sent nor repaired, and receivers that ask are told so.
+
+        Returns False if it was not kept any more. UsageError for a protocol that can't.
+        """
+        return self._sending().cancel(what)
+
     async def open_stream(
         self, buffer: int = 1 << 20, *, info: bytes = b"", push: bool = False, flush: Flush = "passive"
     ) -> OutgoingStream:
@@ -222,6 +230,13 @@ class Session:
     def received(self) -> Inbox:
         """What was received so far: `objects`, `octets`, `lost`."""
         return self._inbox
+
+    def is_awaited(self) -> bool:
+        """Return whether a sender may still ask this node, which only receives, to confirm what it has.
+
+        False with a protocol that can't tell, and for a node that sends, too.
+        """
+        return isinstance(self._machine, AwaitedReceiver) and self._machine.is_awaited(self.host.now)
 
     # -- state -----------------------------------------------------------------------------------------------------
 

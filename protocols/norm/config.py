@@ -56,6 +56,38 @@ class NormConfig:
     flow: float = setting(
         2.0, "number", 0.1, 1000.0, help="an object with a NACK in the last flow*(K+1)*GRTT is not purged", source="NRL"
     )
+    fti: str = setting(
+        "always",
+        "choice",
+        choices=("always", "info", "preset"),
+        help="where objects are described: in DATA and INFO, only in the INFO of each, nowhere (see preset_size)",
+        source="RFC 5740 4.2.1",
+    )
+    preset_size: int = setting(
+        0, "bytes", 0, (1 << 48) - 1, help="size of every object that no FTI describes; 0: there are none", source="NRL"
+    )
+    nacking: str = setting(
+        "normal",
+        "choice",
+        choices=("normal", "info", "none"),
+        help="receiver: what it requests; all it misses, only NORM_INFO, nothing",
+        source="NRL",
+    )
+    repair_boundary: str = setting(
+        "block",
+        "choice",
+        choices=("block", "object"),
+        help="receiver: it looks for losses behind each block, or only behind each object",
+        source="NRL",
+    )
+    rx_robust: int = setting(
+        20,
+        "count",
+        1,
+        1000,
+        help="receiver: activity periods without a message until a sender is silent",
+        source="RFC 5740 5.3",
+    )
     window: int = setting(
         256, "count", 1, 16_384, help="receiver: objects pending per sender at the most", source="RFC 5740 5.3"
     )
@@ -72,9 +104,24 @@ class NormConfig:
     join: str = setting(
         "beginning",
         "choice",
-        choices=("beginning", "middle", "end"),
-        help="receiver: where in an object it joins a sender; at the end, it requests the whole object that FLUSH names",
+        choices=("beginning", "middle", "end", "all"),
+        help="receiver: where in an object it joins a sender; end: also at FLUSH, for its object; all: and for those before",
         source="RFC 5740 5.3",
+    )
+    feedback: str = setting(
+        "multicast",
+        "choice",
+        choices=("multicast", "unicast", "none"),
+        help="receiver: NACKs and ACKs go to the group, to the sender alone, or are not sent: it completes by automatic parity",
+        source="RFC 5740 5.3",
+    )
+    silent_delay: int = setting(
+        8,
+        "count",
+        0,
+        16_383,
+        help="receiver with feedback none: objects, or blocks of a stream, that may begin before what is missing is given up",
+        source="NRL",
     )
     buffer: int = setting(16_000_000, "bytes", 0, help="receiver: bytes of parity kept for decoding", source="RFC 5740 5.3")
     congestion: str = setting(
@@ -116,6 +163,8 @@ class NormConfig:
             raise ConfigError(f"parity: {self.parity!r} is not allowed; 0 with fec 0, which has no parity")
         if self.cache_min > self.cache_max:
             raise ConfigError(f"cache_min: {self.cache_min!r} is not allowed; at most cache_max ({self.cache_max})")
+        if (self.fti == "preset") and not self.preset_size:
+            raise ConfigError("preset_size: 0 is not allowed; the size of every object with fti preset")
         if self.rate_min > self.rate_max:
             raise ConfigError(f"rate_min: {self.rate_min!r} is not allowed; at most rate_max ({self.rate_max:g})")
         if self.congestion != "none" and self.probing != "active":

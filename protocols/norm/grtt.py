@@ -33,15 +33,19 @@ class GrttEstimator:
     )
 
     def __init__(self, config: NormConfig) -> None:
-        self._max = config.grtt_max
         self._segment = config.segment
         self._floor = (HEADROOM + config.segment) / config.rate
-        self._shortest, self._longest = config.probe_min, config.probe_max
         self._interval = FIRST_INTERVAL
         self._peak = 0.0
         self._updated = -inf
         self.measured = config.grtt
         self.code = -1
+        self.configure(config)
+
+    def configure(self, config: NormConfig) -> None:
+        """Have the bounds of another configuration from now on."""
+        self._max = config.grtt_max
+        self._shortest, self._longest = config.probe_min, config.probe_max
         self._advertise()
 
     def respond(self, sample: float) -> bool:

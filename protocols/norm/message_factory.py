@@ -4,9 +4,25 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from protocols.norm.config import NormConfig
-from protocols.norm.identity import info_identity
-from protocols.norm.messages import CcNode, Data, DataRun, Flush, Info, Origin, Probe, Squelch
+from protocols.norm.identity import info_identity, symbol_identity
+from protocols.norm.messages import (
+    Application,
+    CcFeedback,
+    CcNode,
+    Data,
+    DataRun,
+    Extension,
+    Flush,
+    Fti,
+    Info,
+    Origin,
+    Probe,
+    RepairAdv,
+    Request,
+    Squelch,
+)
 from protocols.norm.position import Point
+from protocols.norm.quantise import gsize_code
 from protocols.norm.tx_object import TxObject
 
 __all__ = ["MessageFactory"]
@@ -22,6 +38,8 @@ class MessageFactory:
     flush_type: ClassVar[type[Flush]] = Flush
     squelch_type: ClassVar[type[Squelch]] = Squelch
     probe_type: ClassVar[type[Probe]] = Probe
+    application_type: ClassVar[type[Application]] = Application
+    repair_adv_type: ClassVar[type[RepairAdv]] = RepairAdv
 
     def __init__(self, config: NormConfig, origin: Origin) -> None:
         self._config = config
@@ -37,6 +55,12 @@ class MessageFactory:
         origin = self.origin
         self.origin = Origin(origin.source_id, origin.instance_id, grtt, origin.backoff, origin.gsize)
 
+    def configure(self, config: NormConfig) -> None:
+        """Advertise the timing of another configuration from now on."""
+        self._config = config
+        origin = self.origin
+        self.origin = Origin(origin.source_id, origin.instance_id, origin.grtt, config.backoff, gsize_code(config.gsize))
+
     def _number(self) -> int:
         ordinal = self.ordinal
         self.ordinal = ordinal + 1
@@ -50,7 +74,11 @@ class MessageFactory:
         number, flags = self._number(), item.flags | repair
         self.tx_point = (key, block, symbol)
         block &= item.block_mask
-        return self.data_type(self.origin, number, flags, fti.fec_id, key, block, symbol, length, fti, payload, size, identity)
+        told: Fti | None = fti
+        if self._config.fti != "always":
+            # Receivers that don't know it can't number the symbol by it.
+            told, identity = None, symbol_identity(self.origin.source_id, key, block, symbol, None)
+        return self.data_type(self.origin, number, flags, fti.fec_id, key, block, symbol, length, told, payload, size, identity)
 
     @property
     def most(self) -> int:
@@ -70,13 +98,29 @@ class MessageFactory:
         origin, key, fti = self.origin, item.object_id, item.fti
         identity = info_identity(origin.source_id, key)
         self.tx_point = (key, 0, 0)
-        return self.info_type(origin, self._number(), item.flags | repair, fti.fec_id, key, fti, item.content.info, identity)
+        told = None if self._config.fti == "preset" else fti
+        return self.info_type(origin, self._number(), item.flags | repair, fti.fec_id, key, told, item.content.info, identity)
 
     def flush(self, item: TxObject) -> Flush:
         """Make a CMD(FLUSH): everything through the end of this object was sent."""
         block, symbol = item.end
         length = item.partition.length(block) if item.partition.blocks else 0
         return self.flush_type(self.origin, self._number(), self._config.fec, item.object_id, block, symbol, length)
+
+    def acking_flush(
+        self, key: int, block: int, symbol: int, length: int, nodes: tuple[int, ...], extensions: tuple[Extension, ...]
+    ) -> Flush:
+        """Make a CMD(FLUSH) that asks nodes to confirm everything through a symbol of object `key`."""
+        fec_id = self._config.fec
+        return self.flush_type(self.origin, self._number(), fec_id, key, block, symbol, length, nodes, extensions)
+
+    def application(self, content: bytes) -> Application:
+        """Make a CMD(APPLICATION)."""
+        return self.application_type(self.origin, self._number(), content)
+
+    def repair_adv(self, requests: tuple[Request, ...], is_partial: bool, cc: CcFeedback | None) -> RepairAdv:
+        """Make a CMD(REPAIR_ADV); `is_partial` when not all of the requests have room in it."""
+        return self.repair_adv_type(self.origin, self._number(), int(is_partial), requests, cc)
 
     def squelch(self, first: int, block: int, length: int, invalid: Iterable[int]) -> Squelch:
         """Make a CMD(SQUELCH): what is before this block of object `first` can't be repaired, nor can the `invalid` objects.

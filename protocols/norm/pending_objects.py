@@ -11,6 +11,7 @@ from protocols.norm.nack_process import NackProcess
 from protocols.norm.position import START, TransmitPosition
 from protocols.norm.rx_object import RxObject
 from protocols.norm.sender_profile import unknown_sender
+from protocols.norm.sender_requests import SenderRequests
 from protocols.norm.session import Session
 from protocols.serial import ahead
 
@@ -31,7 +32,17 @@ class PendingObjects:
     unwanted or given up.
     """
 
-    __slots__ = ("_profile", "duplicates", "is_complete", "nack_process", "objects", "origin", "position", "session")
+    __slots__ = (
+        "_profile",
+        "duplicates",
+        "is_complete",
+        "nack_process",
+        "objects",
+        "origin",
+        "position",
+        "requests",
+        "session",
+    )
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -45,6 +56,8 @@ class PendingObjects:
         """Requests what is missing; None when nothing is."""
         self.duplicates = 0
         """Content that was of no use."""
+        self.requests: SenderRequests | None = None
+        """What the sender asked for besides content; None while it is nothing."""
         self._profile = unknown_sender()
 
     @property
@@ -73,8 +86,8 @@ class PendingObjects:
             item.skip(position.block, position.symbol, item.fti.partition.blocks, 0)
         first = (position.object_id + 1) & 0xFFFF
         count = ahead(object_id, first)
-        window = self.session.config.window
-        if count + len(self.objects) >= window:
+        window = self.session.window
+        if count + len(self.objects) >= window or self.session.is_silent:
             self._give_up([key for key in self.objects if (object_id - key) & 0xFFFF >= window], "outside the window")
             skipped = max(count - window + 1, 0)
             first, count = (first + skipped) & 0xFFFF, count - skipped
@@ -89,7 +102,7 @@ class PendingObjects:
 
     def _object_of(self, message: Data | Info) -> RxObject | None:
         """Return the object of a message if it is incomplete; its first message opens it."""
-        key, fti = message.object_id, message.fti
+        key, fti = message.object_id, message.fti or self.session.preset
         item = self.objects.get(key)
         if item is not None or key not in self.objects or fti is None:
             return item
@@ -109,6 +122,7 @@ class PendingObjects:
         sink = ports.accept(_offer(node, key, fti.object_size, is_file))
         if sink is None:
             del self.objects[key]
+            self._note_loss(key)
             self._update_completeness()
             return None
         item = self.objects[key] = RxObject(key, fti, sink, has_info)
@@ -192,7 +206,18 @@ class PendingObjects:
     def _tell_aborted(self, first: int, count: int, reason: str) -> None:
         """Notify the application of so many aborted objects, from id `first` on; an event each would cost too much."""
         if count:
+            self._note_loss(first)
             node = self.node
             event = ObjectAborted(node, first, reason) if count == 1 else ObjectsAborted(node, first, count, reason)
             self.session.count("objects_aborted", count)
             self.session.ports.notify(event)
+
+    def _requests_of_sender(self) -> SenderRequests:
+        """Return what the sender asked for besides content."""
+        if self.requests is None:
+            self.requests = SenderRequests()
+        return self.requests
+
+    def _note_loss(self, object_id: int) -> None:
+        """Note an object, or a part of a stream, that is lost for good or unwanted: it is not acknowledged."""
+        self._requests_of_sender().lose(object_id)

@@ -3,13 +3,12 @@
 from collections.abc import Collection
 
 from protocols.events import SenderHeard
-from protocols.machine import Address, Group, Machine, Message, Ports
+from protocols.machine import Address, Group, Message, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
-from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
+from protocols.norm.receiver_control import ReceiverControl
 from protocols.norm.sender_host import note_host
-from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
 
 __all__ = ["NormReceiver"]
@@ -18,19 +17,17 @@ TRIES = 8
 """Senders tried to find one that can be forgotten."""
 
 
-class NormReceiver(Machine):
+class NormReceiver(ReceiverControl):
     """Receives every object of every sender of a group. `node` is its 32-bit id.
 
     Of more senders than the configuration allows, those are forgotten that are new, silent or not joined; without any of them,
     further senders are ignored.
     """
 
-    __slots__ = ("_newcomers", "_senders", "session")
+    __slots__ = ("_newcomers",)
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
-        super().__init__(ports)
-        self.session = Session(ports, config, node, group)
-        self._senders: DeadlineMap[StreamSenderState] = DeadlineMap()
+        super().__init__(ports, config, node, group)
         self._newcomers = SourceLimit(NEW_SENDERS)
 
     def start(self, now: float) -> None:
@@ -40,14 +37,23 @@ class NormReceiver(Machine):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process a message of a sender, or the feedback of another receiver."""
         if isinstance(message, (Nack, Ack)):
+            self._is_own(message.source_id, source)
             self.overhear(message, now)
-        elif isinstance(message, (Data, Info, Command)) and message.origin.source_id != self.session.node:
+        elif isinstance(message, (Data, Info, Command)) and not self._is_own(message.origin.source_id, source):
             sender = self._sender(message.origin.source_id, source, now)
             if sender is None:
                 self.session.count("ignored")
                 return
             sender.receive(message, now)
             self.settle(sender)
+
+    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Process a message whose packet a queue has marked; congestion control may count that as a loss."""
+        if isinstance(message, (Data, Info, Command)):
+            sender = self._known(message.origin.source_id)
+            if sender is not None and sender.congestion is not None:
+                sender.congestion.note_mark()
+        self.receive(message, source, to, now)
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""
@@ -69,6 +75,11 @@ class NormReceiver(Machine):
         if sender is not None:
             sender.abandon(object_id, reason)
             self.settle(sender)
+
+    def leave(self, now: float) -> None:
+        """Tell the senders whose rate this receiver limits that it leaves (RFC 5740 5.5.2)."""
+        for sender in self.senders():
+            sender.leave(now)
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages received and sent."""

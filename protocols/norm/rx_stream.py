@@ -121,6 +121,10 @@ class RxStream(RxObject):
         """Return the number of a block on the wire."""
         return block % self._block_count
 
+    def keep_at_most(self, blocks: int) -> None:
+        """Give up what is missing when so many blocks are kept, even if there is room for more."""
+        self._capacity = min(self._capacity, blocks)
+
     # -- what is received ------------------------------------------------------------------------------------------
 
     def write(self, block: int, symbol: int, payload: bytes | memoryview | None) -> None:
@@ -241,6 +245,10 @@ class RxStream(RxObject):
             size += len(piece)
             pieces.append(piece)
         self._at, self._offset = (block, symbol), offset
+
+    def has_delivered(self, block: int, symbol: int) -> bool:
+        """Return whether the application was given everything through this symbol."""
+        return self._at >= ((block, symbol + 1) if symbol + 1 < self.fti.block else (block + 1, 0))
 
     def _skip_gap(self) -> bool:
         """Move behind a gap that is not filled any more; return whether anything can be delivered behind it."""

@@ -13,10 +13,10 @@ from protocols.norm.config import NormConfig
 from protocols.norm.congestion.controller import CongestionControl
 from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.limits import RepairLimit
-from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, DataRun, Nack, NormMessage, Request, Squelch
+from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, Command, Data, DataRun, Info, Nack, NormMessage, Request, Squelch
+from protocols.norm.object_control import ObjectControl
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.sender_content import SenderContent
 from protocols.norm.snapshot import control, object_sent
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream
@@ -38,10 +38,10 @@ LATEST_CLOCK: Final = 1 << 50
 """Microseconds that a random clock may be ahead at time 0; its seconds have 32 bits on the wire."""
 
 
-class NormSender(SenderContent):
+class NormSender(ObjectControl):
     """Sends objects to a group. `node` is its 32-bit id, `instance` changes with every restart.
 
-    The methods `_catch_up`, `_invalidate` and `_settle_feedback` are hooks for subclasses, and those of `SenderContent`.
+    The methods `_catch_up` and `_settle_feedback` are hooks for subclasses, and those of its base classes.
     """
 
     __slots__ = (
@@ -109,7 +109,7 @@ class NormSender(SenderContent):
         self._schedule()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Process feedback for this sender and instance; a sender ignores everything else."""
+        """Process feedback for this sender and instance; report another sender with its node id; ignore everything else."""
         if isinstance(message, (Nack, Ack)):
             origin = self._factory.origin
             if message.sender_id != origin.source_id or message.instance_id != origin.instance_id:
@@ -118,11 +118,18 @@ class NormSender(SenderContent):
             if self.congestion is not None and message.cc is not None:
                 self.congestion.heard(message.source_id, message.cc, sample, now, is_nack=isinstance(message, Nack))
                 self._adopt_rate(self.congestion.rate)
+            is_news = False
             if isinstance(message, Nack):
-                self._on_nack(message, source, now)
+                is_news = self._on_nack(message, source, now)
             else:
                 self._acks_received += 1
+            control = self._control
+            if not isinstance(to, Group) and control.advertise(message, is_news):
+                self._invalidate()
+            control.heard(message, now)
             self._settle_feedback()
+        elif isinstance(message, (Data, Info, Command)) and message.origin.source_id == self._factory.origin.source_id:
+            self._clash(source)
 
     def wake(self, now: float) -> None:
         """Send all that is due."""
@@ -130,6 +137,7 @@ class NormSender(SenderContent):
             self._aggregate_at = inf
             self._holdoff = now + self._grtt.advertised
             self._repairs = self._window.activate()
+            self._control.acks.rewound(self._repairs)
         self._transmit(now)
         if self._window.backlog:
             # Last, because a probe just sent may have shortened the time after which an object makes room.
@@ -147,7 +155,8 @@ class NormSender(SenderContent):
 
     def send_runs(self, most: int) -> None:
         """Send up to `most` source symbols of a block as one run."""
-        self._most = most
+        # The messages of a run carry their object's FTI.
+        self._most = most if self._config.fti == "always" else 1
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
@@ -205,9 +214,6 @@ class NormSender(SenderContent):
         Here it always is; a subclass may have sent ahead of its state.
         """
 
-    def _invalidate(self) -> None:
-        """Prepare for a change of what is sent next that is not due to time. Here there is nothing to prepare."""
-
     def _clock(self, now: float) -> int:
         """Return the clock of probes in microseconds."""
         return round(now * 1e6) + self._clock_offset
@@ -228,14 +234,19 @@ class NormSender(SenderContent):
     def _adopt_rate(self, rate: float) -> None:
         """Send at another rate from now on, bytes per second."""
         self._rate = rate
+        if self._limit is not None:
+            self._limit.follow(rate)
         if self._grtt.follow(rate):
             self._factory.advertise(self._grtt.code)
 
-    def _on_nack(self, nack: Nack, source: Address, now: float) -> None:
-        """Aggregate the requests, or serve those beyond the transmit point during the hold-off (RFC 5740 5.4)."""
+    def _on_nack(self, nack: Nack, source: Address, now: float) -> bool:
+        """Aggregate the requests, or serve those beyond the transmit point during the hold-off (RFC 5740 5.4).
+
+        Return whether anything is requested that was not before.
+        """
         self._nacks_received += 1
         if self._limit is not None and not self._is_served(nack, source, now, self._limit):
-            return
+            return False
         requests = self._renumbered(nack.requests) if self._streams else nack.requests
         requested = requested_repairs(requests, self._config.fec)
         is_holding_off = now < self._holdoff
@@ -260,6 +271,7 @@ class NormSender(SenderContent):
         if is_news and is_holding_off:
             self._invalidate()
             self._repairs = self._window.activate()
+            self._control.acks.rewound(self._repairs)
         elif is_news and self._aggregate_at == inf:
             factor = self._config.backoff
             wait = (factor + 1) * self._grtt.advertised if factor or self._config.parity else 0.0
@@ -267,6 +279,7 @@ class NormSender(SenderContent):
             self._aggregate_at = max(now + wait, self._clear)
             if self.ports.trace is not None:
                 self.ports.trace("repair_aggregation", {"until": self._aggregate_at})
+        return is_news
 
     def _renumbered(self, requests: tuple[Request, ...]) -> tuple[Request, ...]:
         """Return repair requests with the blocks of streams as they are numbered here, where that differs from the wire."""
@@ -320,10 +333,12 @@ class NormSender(SenderContent):
         self._clear += size / self._rate if self.congestion is None else self.congestion.sent(message, size)
 
     def _next(self, now: float) -> NormMessage | DataRun | None:
-        """Make what comes next: a squelch, content or a flush; None for nothing."""
+        """Make what comes next: a squelch or another control message, content or a flush; None for nothing."""
         message: NormMessage | DataRun | None = None
         if self._squelch is not None:
             message = self._make_squelch()
+        elif self._control.due <= now:
+            message = self._next_control(now)
         while message is None and (self._repairs or self._unsent):
             message = self._next_content(now)
         if message is None:
@@ -332,6 +347,15 @@ class NormSender(SenderContent):
             # Probing was suspended because nothing else was sent.
             self._probe_at = max(now, self._probe_next)
         return message
+
+    def _next_control(self, now: float) -> NormMessage | None:
+        """Make the next control message; FLUSH that asks for ACKs waits for repairs."""
+        repairing_until = -inf
+        if self._aggregate_at < inf:
+            repairing_until = self._aggregate_at
+        elif self._repairs:
+            repairing_until = now + self._grtt.advertised
+        return self._control.next(now, self._grtt.advertised, repairing_until)
 
     def _next_content(self, now: float) -> NormMessage | DataRun | None:
         """Make a repair or new content; None when the source can't be read."""
@@ -388,6 +412,9 @@ class NormSender(SenderContent):
             if not item.is_open:
                 self._objects_sent += 1
                 self.ports.notify(ObjectSent(item.object_id))
+            self._control.content_sent(item.active_at)
+        elif item.is_open and self._control.acks.is_waiting:
+            self._control.content_sent(item.active_at)
         return message
 
     def _new_symbols(self, item: TxObject) -> int:
@@ -406,7 +433,13 @@ class NormSender(SenderContent):
 
         When no object is left to be named, all having failed, a SQUELCH takes its place.
         """
-        if self._aggregate_at < inf or not self._has_end():
+        if self._aggregate_at < inf or self._control.acks.is_asking or not self._has_end():
+            return None
+        last_id = next(reversed(self._window.objects), 0)
+        if not self._flushes and self._control.acks.replaced_flush == last_id:
+            # Everything is acknowledged, or will not be.
+            self._flushes = self._config.robust
+            self.ports.notify(FlushCompleted(last_id))
             return None
         if self._flush_at == inf:
             if self._flushes:
@@ -441,7 +474,12 @@ class NormSender(SenderContent):
         when = aggregate if aggregate < probe else probe
         if self._repairs or self._unsent or self._squelch is not None:
             when = min(when, clear)
-        elif self._aggregate_at == inf and (self._window.objects or self._failed) and self._has_end():
+        elif (
+            self._aggregate_at == inf
+            and (self._window.objects or self._failed)
+            and not self._control.acks.is_asking
+            and self._has_end()
+        ):
             idle = self._flush_at if self._flushes else self._clear
             when = min(when, max(idle, self._clear))
         if self._window.backlog:
@@ -449,6 +487,8 @@ class NormSender(SenderContent):
         for stream in self._streams.values():
             if stream.is_waiting:
                 when = min(when, stream.vacant_at(self._rest))
+        if self._control.due < when:
+            when = max(self._control.due, clear)
         if self._full:
             when = self._aggregate_at
         if when == probe and when < clear:

@@ -5,18 +5,21 @@ from collections import deque
 from collections.abc import Sequence
 from math import inf
 
+from protocols.acknowledgement import AckRequest
 from protocols.batches import Background
 from protocols.errors import UsageError
 from protocols.events import ObjectAborted, ObjectPurged
 from protocols.machine import Content, Ports, Sender
+from protocols.norm.ack_collector import check_request
 from protocols.norm.config import NormConfig
 from protocols.norm.grtt import GrttEstimator
 from protocols.norm.message_factory import MessageFactory
 from protocols.norm.messages import Origin
 from protocols.norm.quantise import gsize_code
+from protocols.norm.sender_control import SenderControl
 from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.tx_stream import TxStream, check_stream
-from protocols.norm.window import IDS, Window
+from protocols.norm.window import IDS, Window, without
 from protocols.serial import before
 from protocols.stream import Flush, StreamSettings, StreamVacant
 
@@ -26,12 +29,13 @@ __all__ = ["SenderContent"]
 class SenderContent(Sender):
     """What a sender has to send: `_unsent` objects and `_repairs`, those in the window or waiting for room in it.
 
-    The methods `_make_factory` and `_make_object` are hooks for subclasses.
+    The methods `_make_factory`, `_make_object` and `_invalidate` are hooks for subclasses.
     """
 
     __slots__ = (
         "_background",
         "_config",
+        "_control",
         "_factory",
         "_failed",
         "_flush_at",
@@ -62,10 +66,14 @@ class SenderContent(Sender):
         # The objects that a SQUELCH is to list; None while none is to be sent.
         self._squelch: set[int] | None = None
         self._failed = False
+        self._control = SenderControl(config, self._factory, self._window, ports.notify)
 
     @abstractmethod
     def _schedule(self) -> None:
         """Set the deadline after a change of what there is to send."""
+
+    def _invalidate(self) -> None:
+        """Prepare for a change of what is sent next that is not due to time. Here there is nothing to prepare."""
 
     def submit(self, content: Content, now: float) -> int:
         """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
@@ -84,6 +92,8 @@ class SenderContent(Sender):
     def open_stream(self, settings: StreamSettings, now: float) -> int:
         """Begin a stream. UsageError when NORM can't carry it."""
         check_stream(settings, self._config)
+        if self._config.fti != "always":
+            raise UsageError(f"a stream can't be sent with fti {self._config.fti}; its messages describe it themselves")
         item = TxStream(self._next_id, settings, self._config, self._factory.origin.source_id)
         self._streams[item.object_id] = item
         return self._queue(item, now)
@@ -118,6 +128,53 @@ class SenderContent(Sender):
             item.is_waiting = True
         self._continue(item)
 
+    def require_acks(self, object_id: int, request: AckRequest, now: float) -> None:
+        """Ask receivers to confirm everything through an object, or through what was written of a stream (RFC 5740 5.5.3).
+
+        UsageError for an object that was purged or is not known, and for what does not fit a FLUSH.
+        """
+        item = self._window.objects.get(object_id) or next(
+            (each for each in self._window.backlog if each.object_id == object_id), None
+        )
+        if item is None:
+            raise UsageError(f"object {object_id} is not there to be acknowledged")
+        check_request(request)
+        self._invalidate()
+        if isinstance(item, TxStream):
+            if item.is_open:
+                item.flush()
+            if item.written_end < (0, 0):
+                raise UsageError(f"nothing was written to stream {object_id}")
+            self._continue(item)
+        self._control.acks.require(item, request, now)
+        self._settle_control()
+
+    def cancel_acks(self, object_id: int, now: float) -> None:
+        """Await no more ACKs of an object; nodes that have not answered count as missing."""
+        self._invalidate()
+        self._control.acks.cancel(object_id, now)
+        self._settle_control()
+
+    def send_command(self, content: bytes, copies: int, now: float) -> int:
+        """Send CMD(APPLICATION) so often, 0: `robust` times, and return its id. UsageError if it is longer than a segment."""
+        if len(content) > self._config.segment:
+            raise UsageError(f"a command of {len(content)} bytes; at most one segment ({self._config.segment})")
+        self._invalidate()
+        command_id = self._control.command(content, copies, now)
+        self._settle_control()
+        return command_id
+
+    def cancel_command(self, command_id: int, now: float) -> bool:
+        """Send no more copies of a command; return False if all have been sent."""
+        self._invalidate()
+        found = self._control.cancel_command(command_id, now)
+        self._settle_control()
+        return found
+
+    def _settle_control(self) -> None:
+        self._control.update()
+        self._schedule()
+
     def _stream(self, object_id: int) -> TxStream:
         item = self._streams.get(object_id)
         if item is None or not item.is_open or item.is_closing:
@@ -127,9 +184,13 @@ class SenderContent(Sender):
     def _continue(self, item: TxStream) -> None:
         """Send what a stream has to send."""
         if item.unsent and item.object_id in self._window.objects and item not in self._unsent:
-            later = [place for place, other in enumerate(self._unsent) if before(item.object_id, other.object_id)]
-            self._unsent.insert(later[0] if later else len(self._unsent), item)
+            self._insert_unsent(item)
         self._schedule()
+
+    def _insert_unsent(self, item: TxObject) -> None:
+        """Have an object of the window sent, in the order of ids."""
+        later = [place for place, other in enumerate(self._unsent) if before(item.object_id, other.object_id)]
+        self._unsent.insert(later[0] if later else len(self._unsent), item)
 
     def _offer_room(self, now: float) -> bool:
         """Tell applications that wait for room in a stream that there is some, or end it; return whether one has ended."""
@@ -183,7 +244,7 @@ class SenderContent(Sender):
         self._failed = True
         self._window.drop(item.object_id)
         self._streams.pop(item.object_id, None)
-        self._unsent = deque(other for other in self._unsent if other is not item)
+        self._unsent = without(self._unsent, item)
         self._repairs = [other for other in self._repairs if other is not item]
 
     def _has_end(self) -> bool:

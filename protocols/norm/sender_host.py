@@ -4,6 +4,7 @@ A sender is known by its id and by its host, whatever the port: a program that i
 name from other hosts are ignored while it is heard. Who can forge source addresses, or is on the same host, is not kept off.
 """
 
+from protocols.events import NodeClash
 from protocols.machine import Address
 from protocols.norm.limits import host_of
 from protocols.norm.sender_state import SenderState
@@ -34,6 +35,8 @@ def note_host(sender: SenderState, source: Address, now: float) -> bool:
         return True
     if not is_sent_by(sender, source, now):
         sender.strangers += 1
+        if sender.strangers == 1:
+            sender.session.ports.notify(NodeClash(sender.node, str(host_of(source))))
         if sender.is_established or sender.strangers <= sender.received:
             return False
     sender.source, sender.strangers = source, 0

@@ -8,27 +8,32 @@ probes, the activity check. What becomes of the objects is in the base class.
 from math import inf
 from typing import ClassVar, Final, TypeAlias
 
-from protocols.events import (
-    InfoReceived,
-    SenderReset,
-    SenderSilent,
-)
+from protocols.events import CommandReceived, InfoReceived, SenderActive, SenderReset, SenderSilent
 from protocols.machine import Address
 from protocols.norm.backoff import NEVER
 from protocols.norm.congestion.receiver import ReceiverCongestion
 from protocols.norm.congestion.states import FeedbackState
+from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
+    ACK_CC,
+    ACK_FLUSH,
+    FLAG_INFO,
     FLAG_REPAIR,
     FLAG_STREAM,
     Ack,
+    Application,
     Command,
     Data,
     Flush,
+    Fti,
     Info,
+    Item,
     Nack,
     Probe,
+    RepairAdv,
     Squelch,
 )
+from protocols.norm.nack_modes import NackModes
 from protocols.norm.nack_process import (
     BEGIN,
     NOTHING,
@@ -44,17 +49,14 @@ from protocols.norm.pending_objects import PendingObjects
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.rx_object import fits
+from protocols.norm.rx_object import RxObject, fits
+from protocols.norm.sender_requests import SenderRequests, app_ack, content_of, is_asked
 from protocols.norm.session import Session, later
 from protocols.norm.wire.sizes import size_of
 from protocols.serial import ahead
 
 __all__ = ["SenderMessage", "SenderState"]
 
-ACK_CC: Final = 1
-"""The ack_type that answers a probe."""
-SILENT_PERIODS: Final = 20
-"""Activity periods without a message after which a sender counts as silent (RFC 5740 5.3, NRL's robust factor)."""
 NEW_SENDER: Final = 64
 """Messages up to which a sender counts as new: to receive all of it costs at most as many repairs."""
 
@@ -72,6 +74,7 @@ class SenderState(PendingObjects):
         "first_sequence",
         "last_heard",
         "lost",
+        "modes",
         "probe_response",
         "source",
         "strangers",
@@ -94,6 +97,8 @@ class SenderState(PendingObjects):
         """Messages in the sender's name from other hosts that were ignored."""
         self.congestion = self._new_congestion()
         """The congestion on the way from the sender; None while feedback does not tell of it."""
+        self.modes = session.modes()
+        """What is requested of its objects; None for everything, behind each block."""
         self._base = 0
         self._idle_at = inf
         self._silent_periods = 0
@@ -106,6 +111,8 @@ class SenderState(PendingObjects):
             self._update_origin(message)
         self.last_heard = now
         if self._idle_at == inf:
+            if self._silent_periods:
+                self.session.ports.notify(SenderActive(self.node))
             self._silent_periods = 0
             self._idle_at = later(now, self.activity_period())
         sequence = self._count_losses(message.sequence)
@@ -118,11 +125,16 @@ class SenderState(PendingObjects):
         elif isinstance(message, Info):
             has_moved = self._on_info(message, sequence, now)
         elif isinstance(message, Flush):
-            has_moved = self._on_flush(message, sequence, now)
+            handle = self._on_acking_flush if message.acking else self._on_flush
+            has_moved = handle(message, sequence, now)
         elif isinstance(message, Squelch):
             self._on_squelch(message)
         elif isinstance(message, Probe):
             self._on_probe(message, now)
+        elif isinstance(message, RepairAdv):
+            self._on_repair_adv(message, now)
+        elif isinstance(message, Application):
+            self._on_command(message, now)
         if not has_moved:
             position = self.position
             self._move(message, (position.object_id, position.block, position.symbol), sequence)
@@ -137,20 +149,25 @@ class SenderState(PendingObjects):
         is_silenced = False
         if self.congestion is not None and message.cc is not None:
             is_silenced = self.congestion.overhear(message.cc, self._profile, now)
-        decision = NOTHING
+        is_suppressed = isinstance(message, Nack) and self._is_suppressed_by(message, now)
+        return is_suppressed or response is not before or is_silenced
+
+    def _is_suppressed_by(self, message: Nack | RepairAdv, now: float) -> bool:
+        """Note what others have requested of the sender; return whether that suppresses the NACK to come."""
         process = self.nack_process
-        if process is not None and now < process.backoff_end and isinstance(message, Nack):
-            decision = process.overhear(self.requested_repairs(message), self.boundary(), self.objects, now)
-            if decision is SUPPRESS:
-                self.note_suppression(process)
-        return decision is SUPPRESS or response is not before or is_silenced
+        if process is None or now >= process.backoff_end:
+            return False
+        if process.overhear(self.requested_repairs(message), self.boundary(), self.requested(), now) is not SUPPRESS:
+            return False
+        self.note_suppression(process)
+        return True
 
     def is_addressed(self, message: Nack | Ack) -> bool:
         """Return whether feedback is for this instance of the sender."""
         origin = self.origin
         return origin is not None and message.sender_id == origin.source_id and message.instance_id == origin.instance_id
 
-    def requested_repairs(self, nack: Nack) -> RequestedRepairs:
+    def requested_repairs(self, nack: Nack | RepairAdv) -> RequestedRepairs:
         """Return what a NACK to this sender asks for."""
         return requested_repairs(nack.requests, self._profile.fec_id)
 
@@ -159,11 +176,19 @@ class SenderState(PendingObjects):
         if self.nack_process is not None and self.nack_process.due <= now:
             self._expire(self.nack_process, now)
         if self.probe_response is not None and self.probe_response.due <= now:
-            self._send_ack(self.probe_response, now)
+            self._send_ack(now)
         if self.congestion is not None and self.congestion.due <= now:
-            self._send_ack(self.probe_response or NOTHING_HEARD, now)
+            self._send_ack(now)
+        if self.requests is not None and self.requests.due <= now:
+            self._send_flush_ack(self.requests, now)
         if self._idle_at <= now:
             self._check_activity(now)
+
+    def leave(self, now: float) -> None:
+        """Tell a sender that lists this receiver that it leaves."""
+        if self.congestion is not None and self.congestion.is_listed:
+            self.congestion.leave()
+            self._send_ack(self.probe_response or NOTHING_HEARD, now)
 
     def feedback_due(self) -> float:
         """Return when a NACK or an answer to a probe is due; inf for never."""
@@ -172,6 +197,8 @@ class SenderState(PendingObjects):
             due = self.nack_process.due
         if self.probe_response is not None and self.probe_response.due < due:
             due = self.probe_response.due
+        if self.requests is not None and self.requests.due < due:
+            due = self.requests.due
         if self.congestion is not None and self.congestion.due < due:
             due = self.congestion.due
         return due
@@ -180,6 +207,11 @@ class SenderState(PendingObjects):
         """Return when `wake` is wanted."""
         due = self.feedback_due()
         return due if due < self._idle_at else self._idle_at
+
+    @property
+    def grtt(self) -> float:
+        """The group round-trip time that the sender advertises, in seconds."""
+        return self._profile.grtt
 
     @property
     def is_established(self) -> bool:
@@ -215,10 +247,9 @@ class SenderState(PendingObjects):
         key, block, symbol = message.object_id, message.block, message.symbol
         is_current = key == self.position.object_id or self._advance_to(key)
         item = self.objects.get(key) or self._object_of(message)
-        fti = item.fti if item is not None else message.fti
+        fti = item.fti if item is not None else message.fti or self.session.preset
         if fti is None or not fits(message, fti):
-            self.session.count("ignored")
-            return False
+            return self._ignore(message, fti, sequence, now)
         position, length = self.position, fti.partition.length(block)
         # Source symbols of a block are sent in order, and parity behind them all.
         is_parity = symbol >= length
@@ -245,6 +276,26 @@ class SenderState(PendingObjects):
         if not (is_new and next_new[1] and start[0] == next_new[0]):
             # Within a block there is nothing new to request.
             self.check((key, block, 0), now)
+        return True
+
+    def _ignore(self, message: Data, fti: Fti | None, sequence: int, now: float) -> bool:
+        """Ignore a symbol that does not fit its object, or whose object only the NORM_INFO describes.
+
+        That is requested once the block is over.
+        """
+        self.session.count("ignored")
+        if fti is not None or not message.flags & FLAG_INFO or message.object_id not in self.objects:
+            return False
+        if self.modes is None:
+            self.modes = NackModes("normal", "block")
+        self.modes.awaited.add(message.object_id)
+        position = self.position
+        is_current = message.object_id == position.object_id
+        block = max(position.block, message.block) if is_current else position.block
+        symbol = position.symbol if block == position.block else 0
+        self._move(message, (position.object_id, block, symbol), sequence)
+        self.is_complete = False
+        self.check((message.object_id, message.block, 0), now)
         return True
 
     def _on_info(self, message: Info, sequence: int, now: float) -> bool:
@@ -302,18 +353,78 @@ class SenderState(PendingObjects):
             self._begin_objects(message.object_id)
         invalid = frozenset(message.invalid) if self.objects else ()
         gone = [key for key in self.objects if ahead(key, message.object_id) < 0 or key in invalid]
+        if self.modes is not None:
+            gone = self._without_assumed(gone, self.modes)
         self._give_up(gone, "squelched")
+
+    def _without_assumed(self, gone: list[int], modes: NackModes) -> list[int]:
+        """Forget without an event those of the objects that may never have been; return the others."""
+        for key in gone:
+            if modes.was_assumed(key) and self.objects[key] is None:
+                del self.objects[key]
+        self._update_completeness()
+        return [key for key in gone if key in self.objects]
 
     def _on_probe(self, message: Probe, now: float) -> None:
         """CMD(CC): note the sender's clock, and answer after a back-off."""
         if not message.cc_sequence and not self.is_joined:
             self.first_sequence = message.sequence
+        if self.session.is_silent:
+            return
         response = self.probe_response or NOTHING_HEARD
         if self.congestion is not None:
             self.probe_response = response.noted(message, now)
             self.congestion.probed(message, self._profile, now)
             return
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
+
+    def _on_acking_flush(self, message: Flush, sequence: int, now: float) -> bool:
+        """CMD(FLUSH) with a list of nodes: acknowledge it if this node is listed and has everything (RFC 5740 5.5.3).
+
+        A receiver that is listed and has not joined joins at the object.
+        """
+        node = self.session.node
+        if not self.is_joined and node in message.acking:
+            self._join(message.object_id, message.fec_id)
+        has_moved = self._on_flush(message, sequence, now)
+        if is_asked(message, node) and self.is_joined and self.has_all(message):
+            self._confirm(message, now)
+        return has_moved
+
+    def has_all(self, flush: Flush) -> bool:
+        """Return whether everything through the point that a FLUSH names is complete."""
+        end = (0, 1) if flush.is_of_empty_object else (flush.block + 1, 0)
+        return not is_missing_before(self.objects, (flush.object_id, *end))
+
+    def _confirm(self, message: Flush, now: float) -> None:
+        """Plan the ACK of a FLUSH: at a random time within a GRTT, at once if the sender has receivers wait for nothing."""
+        requests, session, profile = self._requests_of_sender(), self.session, self._profile
+        if session.is_silent or not requests.may_confirm(message, session.node):
+            return
+        asked, content = content_of(message.extensions), b""
+        if asked and session.ack_answerer is not None:
+            answer = session.ack_answerer(message.origin.source_id, asked)
+            if answer is None:
+                return
+            content = answer
+        spread = profile.grtt * (1 if session.node in message.acking else profile.backoff)
+        requests.confirm(message, content, now + session.ports.rng.uniform() * spread if profile.backoff else now)
+        if requests.due <= now:
+            self._send_flush_ack(requests, now)
+
+    def _on_repair_adv(self, message: RepairAdv, now: float) -> None:
+        """CMD(REPAIR_ADV): feedback that went to the sender alone suppresses this receiver's (RFC 5740 4.2.3.6)."""
+        if self.probe_response is not None:
+            self.probe_response = self.probe_response.overheard()
+        if self.congestion is not None and message.cc is not None:
+            self.congestion.overhear(message.cc, self._profile, now)
+        self._is_suppressed_by(message, now)
+
+    def _on_command(self, message: Application, now: float) -> None:
+        """CMD(APPLICATION): tell the application, once for all copies."""
+        patience = 2 * self.session.config.robust * self._profile.grtt
+        if self._requests_of_sender().is_new_command(message.content, now, patience):
+            self.session.ports.notify(CommandReceived(message.origin.source_id, message.content))
 
     def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
         """NORM_DATA of a stream: a subclass receives them."""
@@ -330,14 +441,16 @@ class SenderState(PendingObjects):
         """Join at the first object whose beginning arrives (NRL's policy CURRENT), or a new sender at its first object.
 
         With `join` "middle" or "end", any first transmission will do; what came before it in its object is then requested.
+        With "all", every message will, and the objects before are requested, too.
         """
         if self.is_joined:
             return True
         part = 0
         if isinstance(message, Data):
             part = message.block if message.fti is None else message.fti.partition.first(message.block)
-        is_beginning = not part or self.session.config.join != "beginning"
-        if not self._join_new_sender(message, part) and not message.flags & FLAG_REPAIR and is_beginning:
+        policy = self.session.config.join
+        may_join = policy == "all" or (not message.flags & FLAG_REPAIR and (not part or policy != "beginning"))
+        if not self._join_new_sender(message, part) and may_join:
             self._join(message.object_id, message.fec_id)
         return self.is_joined
 
@@ -353,16 +466,23 @@ class SenderState(PendingObjects):
         sent = (message.sequence - self.first_sequence) & 0xFFFF
         is_only_object = isinstance(message, Flush) and not message.object_id and not part
         if is_only_object or message.object_id + part <= sent < NEW_SENDER:
-            self._join(0, message.fec_id)
-        elif isinstance(message, Flush) and self.session.config.join == "end":
+            self._join(0, message.fec_id, is_new=True)
+        elif isinstance(message, Flush) and self.session.config.join in ("end", "all"):
             self._join(message.object_id, message.fec_id)
         return self.is_joined
 
-    def _join(self, object_id: int, fec_id: int) -> None:
-        """Begin with this object and request nothing before it. Requests name the code before any FTI is known."""
+    def _join(self, object_id: int, fec_id: int, *, is_new: bool = False) -> None:
+        """Begin with this object; where all are wanted of a sender that is not new, request those in the window before it.
+
+        Requests name the code before any FTI is known.
+        """
         self.first_sequence = None
         self._profile = self._profile.with_coding(fec_id, self._profile.segment, self._profile.parity)
         self.is_complete = False
+        if self.modes is not None and self.session.config.join == "all" and not is_new:
+            self.modes.joined_at, window = object_id, self.session.config.window
+            for key in range(object_id - window + 1, object_id):
+                self.objects[key & 0xFFFF] = None
         self.objects[object_id] = None
         self._set_next_new(object_id)
 
@@ -392,23 +512,50 @@ class SenderState(PendingObjects):
 
         Parity repairs such a block when it is over.
         """
-        object_id, block, symbol = self.position.tx_point
+        point = self.position.tx_point
+        object_id, block, symbol = point if self.modes is None else self._reach(point, self.modes)
         objects = self.objects
         item = objects.item if objects.key == object_id else objects.get(object_id)
         return (object_id, block, 0 if item is not None and item.fti.usable and not item.is_stream else symbol)
+
+    def requested(self) -> SmallDict[RxObject | None]:
+        """Return the incomplete objects as far as they are requested."""
+        return self.objects if self.modes is None else self.modes.requested(self.objects)
+
+    def _reach(self, point: Point, modes: NackModes) -> Point:
+        """Return the point before which losses are looked for: not within an object under way if its end is the boundary."""
+        if modes.boundary == "block" or self._silent_periods or point[0] != self.position.object_id:
+            return point
+        item = self.objects.get(point[0])
+        is_over = item is None or item.is_stream or self.position.block >= item.fti.partition.blocks
+        return point if is_over else (point[0], 0, 0)
+
+    def set_mode(self, mode: str, object_id: int | None, now: float) -> None:
+        """Request this of an object, or of all objects without a mode of their own (see `NackModes`)."""
+        modes = self.modes = self.modes or NackModes("normal", "block")
+        modes.set(mode, object_id, self.objects, self.position.object_id)
+        self.check(self.position.tx_point, now)
+
+    def set_boundary(self, boundary: str, now: float) -> None:
+        """Look for losses behind each block, or behind each object."""
+        self.modes = self.modes or NackModes("normal", "block")
+        self.modes.boundary = boundary
+        self.check(self.position.tx_point, now)
 
     def check(self, point: Point, now: float) -> bool:
         """Begin or resume a NACK process if anything is missing before `point`; return whether that changes the deadline."""
         if self.is_complete:
             return False
-        process = self.nack_process
+        process, objects = self.nack_process, self.objects
+        if self.modes is not None:
+            objects, point = self.requested(), self._reach(point, self.modes)
         if process is None:
-            if not is_missing_before(self.objects, point):
+            if not is_missing_before(objects, point) or self.session.is_silent:
                 return False
             process = self.nack_process = self.process_type()
             decision = BEGIN
         else:
-            decision = process.check(point, self.objects, now)
+            decision = process.check(point, objects, now)
             if decision is NOTHING:
                 return False
         if decision is BEGIN:
@@ -429,7 +576,7 @@ class SenderState(PendingObjects):
     def _expire(self, process: NackProcess, now: float) -> None:
         """The back-off is over: request what is missing, unless others did."""
         tx_point, boundary = self.position.tx_point, self.boundary()
-        decision, missing = process.expire(now, tx_point, boundary, self.objects, self._profile)
+        decision, missing = process.expire(now, tx_point, boundary, self.requested(), self._profile)
         if decision is Decision.REQUEST:
             if self.session.ports.trace is not None:
                 self.session.ports.trace("nack_due", {"silent_until": process.holdoff_end})
@@ -461,20 +608,29 @@ class SenderState(PendingObjects):
         cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
         for requests in contents_for(wanted, self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
-            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests, cc))
+            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests, cc), self.source)
 
     def as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
         """Return what is missing with blocks as they are numbered on the wire."""
         return missing
 
-    def _send_ack(self, response: ProbeResponse, now: float) -> None:
-        """Answer the last probe."""
-        origin, session, echo = self.origin, self.session, response.echo(now)
+    def _send_ack(self, now: float, kind: int = ACK_CC, flushed: Item | None = None, content: bytes = b"") -> None:
+        """Answer the last probe, or a FLUSH, which answers the last probe, too."""
+        origin, session, response, echo = self.origin, self.session, self.probe_response, (0, 0)
         assert origin is not None
-        self.probe_response = response.answered(now, self._profile)
+        if response is not None:
+            echo, self.probe_response = response.echo(now), response.answered(now, self._profile)
         session.count("acks_sent")
         cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
-        session.say(Ack(session.node, 0, origin.source_id, origin.instance_id, ACK_CC, 0, *echo, cc=cc))
+        answer = Ack(session.node, 0, origin.source_id, origin.instance_id, kind, 0, *echo, cc=cc)
+        if flushed is not None:
+            answer.flushed, answer.extensions = flushed, app_ack(content)
+        session.say(answer, self.source)
+
+    def _send_flush_ack(self, requests: SenderRequests, now: float) -> None:
+        """Acknowledge a FLUSH."""
+        self._send_ack(now, ACK_FLUSH, requests.flushed, requests.content)
+        requests.confirmed()
 
     def feedback_state(self) -> FeedbackState | None:
         """Return what congestion control knows of the way from the sender; None without it."""
@@ -482,7 +638,7 @@ class SenderState(PendingObjects):
 
     def _new_congestion(self) -> ReceiverCongestion | None:
         session = self.session
-        if session.config.congestion == "none":
+        if session.config.congestion == "none" or session.is_silent:
             return None
         return ReceiverCongestion(session.node, session.config, session.ports.rng)
 
@@ -510,8 +666,10 @@ class SenderState(PendingObjects):
         self._give_up(list(self.objects), "the sender restarted")
         self.session.ports.notify(SenderReset(node))
         self.first_sequence = 0
-        self.nack_process = self.probe_response = None
+        self.nack_process = self.probe_response = self.requests = None
         self.congestion = self._new_congestion()
+        if self.modes is not None:
+            self.modes.forget_objects()
 
     def activity_period(self) -> float:
         """Return the seconds of an activity period."""
@@ -534,11 +692,14 @@ class SenderState(PendingObjects):
         # A message may have arrived at the very moment of the last check.
         self._silent_periods = 1 if self.last_heard >= self._idle_at - period else self._silent_periods + 1
         next_new = (position.object_id, position.block, position.symbol)
-        if self._silent_periods < SILENT_PERIODS:
+        if self._silent_periods < self.session.config.rx_robust:
             self._idle_at = later(now, period)
             self.check(next_new, now)
             return
         assert self.origin is not None
         self._idle_at = inf
         self._set_next_new(*next_new)
+        if self.session.is_silent:
+            missing = [key for key, item in self.objects.items() if item is None or not item.has_no_gaps]
+            self._give_up(missing, "missing, and not requested")
         self.session.ports.notify(SenderSilent(self.origin.source_id))

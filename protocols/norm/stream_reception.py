@@ -15,10 +15,11 @@ from protocols.norm.messages import (
     Info,
     Item,
     Nack,
+    RepairAdv,
     Request,
     Squelch,
 )
-from protocols.norm.nack_process import MissingRange
+from protocols.norm.nack_process import MissingRange, is_missing_before
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_stream import RxStream
@@ -179,6 +180,7 @@ class StreamSenderState(SenderState):
         node, key = self.node, item.object_id
         while item.breaks:
             item.breaks -= 1
+            self._note_loss(key)
             self.session.ports.notify(StreamBroken(node, key))
         if item.has_ended:
             del self.objects[key]
@@ -263,6 +265,7 @@ class StreamSenderState(SenderState):
             sink = acceptor(Offer(node, key, fti.object_size, False))
         if sink is None:
             del self.objects[key]
+            self._note_loss(key)
             self._update_completeness()
             return None
         has_info = bool(message.flags & FLAG_INFO) and not start
@@ -270,6 +273,8 @@ class StreamSenderState(SenderState):
         if start and config.join != "beginning":
             # What the sender still keeps is requested, too.
             item = RxStream(key, fti, sink, has_info, max(0, start - item.capacity + 1), config.buffer)
+        if self.session.is_silent:
+            item.keep_at_most(config.silent_delay + 1)
         self.objects[key] = item
         self._profile = self._profile.with_coding(fti.fec_id, fti.segment, item.fti.usable)
         self._update_completeness()
@@ -277,7 +282,16 @@ class StreamSenderState(SenderState):
 
     # -- requests --------------------------------------------------------------------------------------------------
 
-    def requested_repairs(self, nack: Nack) -> RequestedRepairs:
+    def has_all(self, flush: Flush) -> bool:
+        """Return whether everything through the point that a FLUSH names is complete; of a stream, delivered."""
+        item = self.objects.get(flush.object_id)
+        if not isinstance(item, RxStream):
+            return super().has_all(flush)
+        return item.has_delivered(item.number(flush.block), flush.symbol) and not is_missing_before(
+            self.objects, (flush.object_id, 0, 0)
+        )
+
+    def requested_repairs(self, nack: Nack | RepairAdv) -> RequestedRepairs:
         """Return what a NACK to this sender asks for, with the blocks of streams as they are numbered here."""
         streams = self._wrapped()
         if not streams:

@@ -27,6 +27,8 @@ def check_content(content: Content, config: NormConfig) -> None:
     """Raise UsageError when NORM can't carry this content with these parameters."""
     if len(content.info) > config.segment:
         raise UsageError(f"information of {len(content.info)} bytes; at most one segment ({config.segment})")
+    if config.fti == "preset" and content.source.size != config.preset_size:
+        raise UsageError(f"an object of {content.source.size} bytes; {config.preset_size} with fti preset (preset_size)")
     most = min(BLOCK_COUNTS[config.fec, config.fec_m] * config.block * config.segment, MAX_SIZE)
     if content.source.size > most:
         allowed = f"at most {most} with fec {config.fec}, block {config.block} and segment {config.segment}"
@@ -80,8 +82,8 @@ class TxObject:
         coding = config.segment, config.block, config.parity, config.fec_m
         self.fti = Fti(config.fec, content.source.size, *coding)
         self.partition = self.fti.partition
-        # An empty object has no DATA message, so its NORM_INFO announces it, even if that is empty.
-        self.info_due = bool(content.info) or not content.source.size
+        # An empty object has no DATA message, so its NORM_INFO announces it, even if that is empty; or all FTI are there.
+        self.info_due = bool(content.info) or not content.source.size or config.fti == "info"
         self.flags = (FLAG_FILE if content.is_file else 0) | (FLAG_INFO if self.info_due else 0)
         self.bases = (base_of(SOURCE_SYMBOL, source_id, object_id), base_of(PARITY_SYMBOL, source_id, object_id))
         self.counted = content.source.read(0, 0) is None
@@ -161,6 +163,17 @@ class TxObject:
         self.symbol += count
         if self.symbol >= self.partition.length(self.block) + self._auto:
             self.block, self.symbol = self.block + 1, 0
+
+    def rewind(self) -> None:
+        """Begin again with the first symbol, as if nothing was sent; what is to be repaired comes with it."""
+        self.block = self.symbol = 0
+        self.info_sent = self.info_wanted = False
+        self.info_due = bool(self.flags & FLAG_INFO)
+        for known in (self.wanted, self.repairs, self._pledged):
+            known.clear()
+        for ranges in (self.wanted_blocks, self.repair_blocks):
+            ranges.clear()
+        self._order.clear()
 
     def repair_step(self) -> tuple[int, int] | None:
         """Remove and return the lowest symbol to be repaired; None while new symbols are lower."""

@@ -124,6 +124,12 @@ class TxStream(TxObject):
         self._flush_point = (self._last, count) if count < self.partition.large else (self._last + 1, 0)
 
     @property
+    def written_end(self) -> tuple[int, int]:
+        """The block and the symbol that were written last; (0, -1) if nothing was. Bytes that wait are not among them."""
+        count = len(self._symbols[self._last])
+        return (self._last, count - 1) if count else (self._last - 1, self.partition.large - 1) if self._last else (0, -1)
+
+    @property
     def wants_flush(self) -> bool:
         """Whether CMD(FLUSH) is to be sent when nothing else is: nothing was sent behind the point to be flushed."""
         return (self.block, self.symbol) <= self._flush_point

@@ -10,10 +10,15 @@ from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.tx_object import TxObject
 from protocols.serial import before
 
-__all__ = ["IDS", "Window"]
+__all__ = ["IDS", "Window", "without"]
 
 IDS: Final = 0x10000
 """Number of object ids; after the last they begin again at 0."""
+
+
+def without(items: deque[TxObject], gone: TxObject) -> deque[TxObject]:
+    """Return the objects but one."""
+    return deque(item for item in items if item is not gone)
 
 
 class Window:
@@ -28,6 +33,10 @@ class Window:
         self.octets = 0
         self.octets_gone = 0
         """Bytes sent of objects that were removed."""
+
+    def configure(self, config: NormConfig) -> None:
+        """Have other bounds from now on; objects beyond them are purged when others need the room."""
+        self._config = config
 
     def admit(self, now: float, rest: float) -> Iterator[tuple[TxObject | None, TxObject | None]]:
         """Move objects from the backlog into the window while there is room; yield pairs (purged, admitted), one of them None.

@@ -3,7 +3,8 @@
     python -m tests.emu.interop [--write docs/norm.md]
 
 Each transfer goes to two receivers at once, one of this project and one of NRL's, in network namespaces whose links lose in
-both directions. With all of them, 90 transfers, it writes the table between the marks of a page; `make interop` does.
+both directions. With all of them it writes the table between the marks of a page; `make interop` does. Most send content with
+each code; some use another part of the protocol, a `FEATURES`.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from emu.peers.nrl_norm import content
 from tests.emu.lab import NRL, Lab
 from topologies.generators import Star
 
-__all__ = ["ALL", "CODES", "LOSSES", "Case", "Outcome", "run_cases"]
+__all__ = ["ALL", "CODES", "FEATURES", "LOSSES", "Case", "Outcome", "run_cases"]
 
 ADDRESS = "239.7.7.12"
 OURS = [sys.executable, "-m", "benchmarks.norm_node"]
@@ -40,6 +41,45 @@ BEGIN, END = "<!-- interop -->", "<!-- /interop -->"
 
 
 @dataclass(frozen=True, slots=True)
+class Feature:
+    """Options of the programs beside those of every transfer, and what the reports have to say; both receivers' are alike."""
+
+    sender: str = ""
+    ours: str = ""
+    """Options of this project's receiver."""
+    nrl: str = ""
+    """Options of NRL's."""
+    acknowledged: tuple[int, ...] | None = None
+    """Nodes that have to acknowledge; of two that are asked, the other one is missing."""
+    answer: str = ""
+    """The beginning of the application data of their ACKs."""
+    told: tuple[str, str] | None = None
+    """Event of each receiver, and the beginning of its content."""
+
+
+_STAY = "--linger 2"
+FEATURES = {
+    "unicast NACK": Feature(ours="--feedback unicast", nrl="--unicast-nack"),
+    "watermark": Feature("--acker 2 --acker 3", _STAY, _STAY, acknowledged=(2, 3)),
+    "watermark, unicast ACK": Feature(
+        "--acker 2 --acker 3", f"{_STAY} --feedback unicast", f"{_STAY} --unicast-nack", acknowledged=(2, 3)
+    ),
+    "watermark, a node missing": Feature("--acker 2 --acker 9 --robust 15", _STAY, _STAY, acknowledged=(2,)),
+    "watermark with content": Feature(
+        "--acker 2 --acker 3 --ack-content ping",
+        f"{_STAY} --ack-reply pong",
+        f"{_STAY} --ack-reply pong",
+        acknowledged=(2, 3),
+        answer="pong",
+        told=("RX_ACK_REQUEST", "ping"),
+    ),
+    "silent receivers": Feature("--parity 100 --auto-parity 100", "--feedback none", "--silent"),
+    "command": Feature("--command stop", _STAY, _STAY, told=("RX_CMD_NEW", "stop")),
+}
+"""Parts of the protocol beside the transfer of content. The receivers are node 2, this project's, and node 3."""
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One transfer of `SIZE` bytes; a stream consists of messages of `MESSAGE` bytes."""
 
@@ -48,6 +88,7 @@ class Case:
     loss: float
     sender: str
     flush: str = "none"
+    feature: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +105,36 @@ class Outcome:
     @property
     def ok(self) -> bool:
         """Whether the transfer succeeded in all that this project has a part in."""
-        return self.ended and self.ours and (self.nrl or self.case.sender == "nrl")
+        content = self.ended and self.ours and (self.nrl or self.case.sender == "nrl")
+        return content and (not self.case.feature or _has_worked(FEATURES[self.case.feature], self.case.sender, self.reports))
+
+
+def _has_worked(feature: Feature, sender: str, reports: dict[str, Any]) -> bool:
+    """Return whether the programs report what a feature is to bring about, at NRL's receiver if this project sends."""
+    if feature.acknowledged is not None:
+        (row,) = [row for row in reports["sender"] if row["event"] == "ACKS_COMPLETED"]
+        missing = [node for node in (2, 3, 9) if f"--acker {node}" in feature.sender and node not in feature.acknowledged]
+        if (row["acknowledged"], row["missing"]) != ([*feature.acknowledged], missing):
+            return False
+        if feature.answer and not all(row["contents"][str(node)].startswith(feature.answer) for node in feature.acknowledged):
+            return False
+    if feature.told is None:
+        return True
+    event, content = feature.told
+    told = {who: [row["content"] or "" for row in reports[who] if row["event"] == event] for who in SENDERS}
+    # NRL's receiver tells of each copy of a command.
+    is_told_ours = any(each.startswith(content) for each in told["ours"]) and (event != "RX_CMD_NEW" or len(told["ours"]) == 1)
+    return is_told_ours and (sender == "nrl" or any(each.startswith(content) for each in told["nrl"]))
 
 
 ALL = [Case(*choice) for choice in product(KINDS, CODES, LOSSES, SENDERS)]
+ALL += [
+    Case(kind, "fec 5", loss, sender, feature=feature)
+    for feature in FEATURES
+    for kind in (("data", "stream") if feature in ("unicast NACK", "watermark") else ("data",))
+    for loss in LOSSES
+    for sender in SENDERS
+]
 
 
 def run_cases(cases: Iterable[Case], say: Callable[[Outcome], None] = lambda outcome: None) -> list[Outcome]:
@@ -95,8 +162,9 @@ def _transfer(lab: Lab, port: int, case: Case) -> dict[str, Any]:
         return lab.start(host, [*program, role, *where, *more])
 
     tail = ["--tail", str(SIZE * 9 // 10)]
-    ours = start("ours", "r1", "recv", "--node", "2", "--expect", "1")
-    nrl = start("nrl", "r2", "recv", "--node", "3", "--expect", "1", "--linger", "0", *tail)
+    feature = FEATURES.get(case.feature, Feature())
+    ours = start("ours", "r1", "recv", "--node", "2", "--expect", "1", *feature.ours.split())
+    nrl = start("nrl", "r2", "recv", "--node", "3", "--expect", "1", "--linger", "0", *tail, *feature.nrl.split())
     for host in ("r1", "r2"):
         lab.await_join(host, ADDRESS)
     fec, block, parity = CODES[case.code]
@@ -104,7 +172,7 @@ def _transfer(lab: Lab, port: int, case: Case) -> dict[str, Any]:
     # A stream keeps all of its bytes for repairs.
     what = ["--kind", case.kind, "--sizes", str(SIZE), "--message", str(MESSAGE), "--flush", case.flush]
     timing = "--rate 50e6 --grtt 0.01 --grtt-max 0.1 --gsize 10 --backoff 2 --robust 40 --stream-buffer 2000000"
-    sending = start(case.sender, "sender", "send", *what, *code, *timing.split())
+    sending = start(case.sender, "sender", "send", *what, *code, *timing.split(), *feature.sender.split())
     return {"sender": lab.end(sending), "ours": lab.end(ours), "nrl": lab.end(nrl)}
 
 
@@ -123,11 +191,15 @@ def table(outcomes: list[Outcome]) -> str:
     columns = [(sender, loss) for sender in SENDERS for loss in LOSSES]
     names = [f"{'from us to libnorm1' if sender == 'ours' else 'from libnorm1 to us'}, {loss:.0%}" for sender, loss in columns]
     lines = ["| | " + " | ".join(names) + " |", "|---|" + "---|" * len(columns)]
-    cells = {(each.case.kind, each.case.code, each.case.sender, each.case.loss): each.ok for each in outcomes}
-    for kind, code in product(KINDS, CODES):
-        row = ["yes" if cells[kind, code, sender, loss] else "**no**" for sender, loss in columns]
-        lines.append(f"| {kind.upper()}, {code} | " + " | ".join(row) + " |")
+    cells = {(_label(each.case), each.case.sender, each.case.loss): each.ok for each in outcomes}
+    for label in dict.fromkeys(_label(each.case) for each in outcomes):
+        row = ["yes" if cells[label, sender, loss] else "**no**" for sender, loss in columns]
+        lines.append(f"| {label} | " + " | ".join(row) + " |")
     return "\n".join(lines)
+
+
+def _label(case: Case) -> str:
+    return f"{case.kind.upper()}, {case.feature or case.code}"
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,15 @@ from emu.network import EmulatedNetwork
 from emu.plan import plan_emulation
 from topologies.spec import Topology
 
-__all__ = ["MCASTLAB", "NRL", "Lab"]
+__all__ = ["MCASTLAB", "NRL", "Lab", "run_commands"]
 
 MCASTLAB = [sys.executable, "-c", "from experiments.cli import main; main()"]
 NRL = [sys.executable, "-m", "emu.peers.nrl_norm"]
+
+
+def run_commands(*commands: str) -> None:
+    """Run commands of ip(8) in the network namespace of this process."""
+    subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
 
 
 class Lab:
@@ -37,11 +43,20 @@ class Lab:
 
     def await_join(self, host: str, group: str) -> None:
         """Wait until the host is a member of the group."""
-        # /proc/net/igmp lists groups as integers in host byte order.
-        number = f"{int.from_bytes(socket.inet_aton(group), sys.byteorder):08X}"
+        # IPv4 groups are listed as integers in host byte order.
+        table, number = "igmp6", ip_address(group).packed.hex()
+        if ":" not in group:
+            table, number = "igmp", f"{int.from_bytes(socket.inet_aton(group), sys.byteorder):08X}"
         deadline = time.monotonic() + 15
-        while number not in self._read(host, "igmp"):
+        while number not in self._read(host, table):
             assert time.monotonic() < deadline, f"{host} does not join {group}"
+            time.sleep(0.01)
+
+    def await_port(self, host: str, port: int) -> None:
+        """Wait until a program on the host receives at the UDP port."""
+        deadline = time.monotonic() + 15
+        while not any(f":{port:04X} " in self._read(host, table) for table in ("udp", "udp6")):
+            assert time.monotonic() < deadline, f"no program on {host} receives at port {port}"
             time.sleep(0.01)
 
     def await_capture(self, host: str) -> None:

@@ -12,13 +12,27 @@ import pytest
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.udp import open_receiver
+from emu.udp_options import UdpOptions
 from experiments.contract.content import Bytes, CheckedSink, pattern
 from experiments.contract.worlds import LossyCodec
 from protocols.events import Event, ObjectReceived
 from protocols.machine import Codec, Content, Group, Offer, Sink
 from protocols.norm.config import NormConfig
-from protocols.norm.messages import FORM_RANGES, LEVEL_BLOCK, Data, Fti, Item, Nack, NormMessage, Origin, Request, Squelch
+from protocols.norm.messages import (
+    Data,
+    Fti,
+    Item,
+    Nack,
+    NormMessage,
+    Origin,
+    Request,
+    Squelch,
+)
 from protocols.norm.receiver import NormReceiver
+from protocols.norm.request_names import (
+    FORM_RANGES,
+    LEVEL_BLOCK,
+)
 from protocols.norm.sender import NormSender
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec
@@ -129,7 +143,10 @@ def transfer(loop: Loop, forge: Forge | None = None, replays: int = 0, *, keyed:
 
     codecs = [codec(), LossyCodec(codec(), LOSS, 1), LossyCodec(codec(), LOSS, 2)]
     # Single packets, because the attacker does not take batches apart.
-    hosts = [UdpHost(loop, codecs[i], interface="127.0.0.1", port=free_port(), rng=Rng(i), ttl=0, burst=1) for i in range(3)]
+    hosts = [
+        UdpHost(loop, codecs[i], interface="127.0.0.1", port=free_port(), rng=Rng(i), options=UdpOptions(ttl=0), burst=1)
+        for i in range(3)
+    ]
     attacker = Attacker(loop, port, forge, replays)
 
     def accept(offer: Offer) -> Sink:

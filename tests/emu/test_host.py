@@ -7,12 +7,13 @@ from math import inf
 
 import pytest
 
+from emu.addresses import SocketAddress
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.namespaces import enter_network_namespace, run_isolated
 from emu.network import EmulatedNetwork
 from emu.plan import plan_emulation
-from emu.udp import SocketAddress
+from emu.udp_options import UdpOptions
 from protocols.errors import LivelockError, UsageError
 from protocols.machine import Address, Event, Group, Machine, Message, Ports
 from protocols.rng import Rng
@@ -41,7 +42,9 @@ class Hosts:
             sock.bind(("127.0.0.1", 0))
             port = sock.getsockname()[1]
         rng = Rng(len(self.made))
-        self.made.append(UdpHost(self.loop, NumberCodec(), interface="lo", port=port, ttl=0, rng=rng, held=held))
+        self.made.append(
+            UdpHost(self.loop, NumberCodec(), interface="lo", port=port, options=UdpOptions(ttl=0), rng=rng, held=held)
+        )
         return self.made[-1]
 
 
@@ -278,7 +281,14 @@ def slow_link(total: int) -> tuple[int, list[int], dict[str, int]]:
     address = plan.addresses["sender"]
     # Without loopback: the small receive buffer would overflow on a busy machine.
     sending_host = UdpHost(
-        loop, NumberCodec(), interface=address, port=PORT, rng=Rng(2), buffers=100_000, burst=1, loopback=False
+        loop,
+        NumberCodec(),
+        interface=address,
+        port=PORT,
+        rng=Rng(2),
+        buffers=100_000,
+        burst=1,
+        options=UdpOptions(loopback=False),
     )
     sender = NumberSender(sending_host, total, rate=50_000, burst=10)
     sending_host.run(sender, stopping(loop))

@@ -7,6 +7,7 @@ import pytest
 
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
+from emu.udp_options import UdpOptions
 from experiments.contract.content import Bytes, pattern
 from experiments.running.content import MemorySink
 from protocols.composite import CompositeMachine
@@ -47,7 +48,9 @@ class Transfer:
             sock.bind(("127.0.0.1", 0))
             self.group = Group(f"239.7.7.31:{sock.getsockname()[1]}")
         self.config = NormConfig(rate=40e6, grtt=0.005, gsize=10, robust=3)
-        self.sending, self.receiving = (UdpHost(loop, NormCodec(), interface="lo", port=0, rng=Rng(n), ttl=0) for n in (1, 2))
+        self.sending, self.receiving = (
+            UdpHost(loop, NormCodec(), interface="lo", port=0, rng=Rng(n), options=UdpOptions(ttl=0)) for n in (1, 2)
+        )
         self.sinks: list[MemorySink] = []
         self.received: list[ObjectReceived] = []
 

@@ -1,8 +1,8 @@
-"""Streams, and data and file objects with fec_id 2, between this project and libnorm1; `make interop` runs the whole matrix."""
+"""A part of the transfers between this project and libnorm1, of which `make interop` runs all."""
 
 import pytest
 
-from tests.emu.interop import CODES, Case, run_cases
+from tests.emu.interop import CODES, FEATURES, Case, run_cases
 
 pytestmark = [pytest.mark.emu, pytest.mark.peer, pytest.mark.slow]
 
@@ -17,7 +17,10 @@ OBJECTS = [
 ]
 
 
-@pytest.mark.parametrize("cases", [STREAMS, OBJECTS], ids=["streams", "objects with fec 2"])
+OTHERS = [Case("data", "fec 5", 0.05, sender, feature=feature) for feature in FEATURES for sender in ("ours", "nrl")]
+
+
+@pytest.mark.parametrize("cases", [STREAMS, OBJECTS, OTHERS], ids=["streams", "objects with fec 2", "other parts"])
 def test_content_arrives_in_both_directions(cases: list[Case]) -> None:
     outcomes = run_cases(cases)
     assert len(outcomes) == len(cases)

@@ -13,13 +13,17 @@ import pytest
 
 import emu.tcp
 import emu.tcp_sockets
+from emu.addresses import socket_address
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
+from emu.namespaces import run_isolated
+from emu.udp_options import UdpOptions
 from protocols.connection import Connection
 from protocols.errors import ContractError, UnsupportedError, UsageError
 from protocols.framing import LengthPrefixed
 from protocols.rng import Rng
 from protocols.tcp.options import TcpOptions
+from tests.emu.lab import run_commands
 from tests.emu.number_protocol import NumberCodec, NumberMessage
 from tests.emu.talker import Talker
 
@@ -34,8 +38,9 @@ def free_port() -> int:
 class Net:
     """Hosts on the loopback device, in one loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
         self.loop: Loop = new_loop()
+        self.address = address
         self.hosts: list[UdpHost] = []
 
     def host(self, port: int = 0, *, held: bool = False, tcp: TcpOptions | None = None, limit: int = 1 << 20) -> UdpHost:
@@ -43,9 +48,9 @@ class Net:
         host = UdpHost(
             self.loop,
             NumberCodec(),
-            interface="127.0.0.1",
+            interface=self.address,
             port=port or free_port(),
-            ttl=0,
+            options=UdpOptions(ttl=0),
             rng=Rng(len(self.hosts)),
             held=held,
             framing=lambda: LengthPrefixed(limit),
@@ -57,7 +62,7 @@ class Net:
     def talker(self, *peers: int, port: int = 0, tcp: TcpOptions | None = None, **options: object) -> Talker:
         """Return a machine that runs on a host of its own and connects with the ports."""
         host = self.host(port, tcp=tcp)
-        talker = Talker(host, *[("127.0.0.1", peer) for peer in peers], **options)  # type: ignore[arg-type]
+        talker = Talker(host, *[socket_address(self.address, peer) for peer in peers], **options)  # type: ignore[arg-type]
         host.run(talker, lambda event: None)
         return talker
 
@@ -89,6 +94,21 @@ def only(talker: Talker) -> list[int | str]:
     """Return what happened on the one connection of a machine."""
     (log,) = talker.log.values()
     return log
+
+
+def test_hosts_with_ipv6_addresses_connect_as_well() -> None:
+    def log() -> list[str]:
+        net, port = Net("::1"), free_port()
+        listener = net.talker(port=port, listening=True)
+        caller = net.talker(port, on_open=lambda talker, connection: talker.ports.hang_up(connection))
+        net.run(lambda: bool(listener.log) and not listener.open and not caller.open)
+        return [*map(str, only(listener)), *map(str, only(caller))]
+
+    def alone() -> list[str]:
+        run_commands("link set lo up")
+        return log()
+
+    assert run_isolated(alone) == ["opened", "ended"] * 2
 
 
 def test_messages_arrive_whole_in_order_and_once_before_the_end(net: Net) -> None:

@@ -9,17 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emu.addresses import SocketAddress
 from emu.udp import (
     SEGMENTS,
     SendQueue,
-    SocketAddress,
-    address_of,
     open_receiver,
     open_transmitter,
     receive_coalesced,
-    socket_address_of,
 )
-from protocols.errors import UsageError
+from emu.udp_options import UdpOptions
 
 HERE = ("127.0.0.1", 9)
 THERE = ("127.0.0.1", 10)
@@ -158,7 +156,7 @@ def single(kernel: Kernel, packet: bytes, to: SocketAddress) -> None:
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Return a transmitter and a receiver on the loopback device."""
-    out = open_transmitter("127.0.0.1", 0, True, 1 << 20)
+    out = open_transmitter("127.0.0.1", UdpOptions(ttl=0), 1 << 20)
     into = open_receiver(("127.0.0.1", 0), "127.0.0.1", 1 << 20)
     yield out, into
     out.close()
@@ -192,15 +190,3 @@ def test_kernel_drops_are_reported(pair: tuple[socket.socket, socket.socket]) ->
     # The count comes with the first packet received after the drops.
     out.sendto(b"after", into.getsockname())
     assert receive_coalesced(into)[3] > 100
-
-
-@pytest.mark.parametrize("name", ["239.1.1.1", "239.1.1.1:", "239.1.1.1:0", "239.1.1.1:65536", "host:1", ":1", "1.2.3:4"])
-def test_invalid_groups_are_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="group"):
-        socket_address_of(name)
-
-
-def test_an_interface_is_a_device_or_an_address() -> None:
-    assert address_of("lo") == address_of("127.0.0.1") == "127.0.0.1"
-    with pytest.raises(UsageError, match=r"'nosuch0' is no device.*lo"):
-        address_of("nosuch0")

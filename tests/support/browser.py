@@ -55,8 +55,8 @@ class Browser:
         answer: dict[str, Any] = json.loads(message)
         return answer
 
-    def open(self, path: Path, width: int = 1280, height: int = 900, dark: bool = False, fragment: str = "") -> "Page":
-        """Load a file in a window of this size; `fragment` follows the # of the address."""
+    def open(self, place: Path | str, width: int = 1280, height: int = 900, dark: bool = False, fragment: str = "") -> "Page":
+        """Load a file or an address in a window of this size; `fragment` follows the # of the address."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
@@ -66,7 +66,8 @@ class Browser:
         page.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         page.call("Emulation.setEmulatedMedia", features=[scheme])
-        page.call("Page.navigate", url=path.resolve().as_uri() + (f"#{fragment}" if fragment else ""))
+        url = place if isinstance(place, str) else place.resolve().as_uri()
+        page.call("Page.navigate", url=url + (f"#{fragment}" if fragment else ""))
         page.wait("document.readyState === 'complete' && document.documentElement.dataset.ready === 'yes'")
         return page
 
@@ -97,8 +98,8 @@ class Page:
                 return
         raise AssertionError(f"never came true: {condition}")
 
-    def console_errors(self) -> list[str]:
-        """Return console errors and warnings, exceptions, and requests to anything but the page's file."""
+    def console_errors(self, own: str = "file:") -> list[str]:
+        """Return console errors and warnings, exceptions, and requests to anything but the page's `own` file or server."""
         self.run("0")
         found = []
         for event in self._browser.events:
@@ -111,7 +112,7 @@ class Page:
                 found.append(f"exception: {params['exceptionDetails']}")
             elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
                 found.append(f"log: {params['entry']['text']}")
-            elif method == "Network.requestWillBeSent" and not params["request"]["url"].startswith(("file:", "data:", "blob:")):
+            elif method == "Network.requestWillBeSent" and not params["request"]["url"].startswith((own, "data:", "blob:")):
                 found.append(f"network: {params['request']['url']}")
         return found
 

@@ -4,10 +4,8 @@ from hypothesis import strategies as st
 
 from protocols.norm.identity import info_identity, symbol_identity
 from protocols.norm.messages import (
+    ACK_FLUSH,
     FLAG_STREAM,
-    FORM_ERASURES,
-    FORM_ITEMS,
-    FORM_RANGES,
     Ack,
     AckReq,
     Application,
@@ -28,6 +26,11 @@ from protocols.norm.messages import (
     Report,
     Request,
     Squelch,
+)
+from protocols.norm.request_names import (
+    FORM_ERASURES,
+    FORM_ITEMS,
+    FORM_RANGES,
 )
 from protocols.norm.stream_coding import stream_fti
 
@@ -144,8 +147,11 @@ other_commands = (
     | st.builds(Application, origins, bits(16), payloads, extensions())
 )
 nacks = st.builds(Nack, bits(32), bits(16), bits(32), bits(16), bits(32), bits(32), some_requests, feedback, extensions(3))
+_acked = bits(32), bits(16), bits(32), bits(16)
 acks = st.builds(
-    Ack, bits(32), bits(16), bits(32), bits(16), bits(8), bits(8), bits(32), bits(32), payloads, feedback, extensions(3)
+    Ack, *_acked, bits(8).filter(lambda kind: kind != ACK_FLUSH), bits(8), bits(32), bits(32), payloads, feedback, extensions(3)
+) | st.builds(
+    Ack, *_acked, st.just(ACK_FLUSH), bits(8), bits(32), bits(32), st.just(b""), feedback, extensions(3), st.none() | items
 )
 reports = st.builds(Report, bits(32), bits(16), payloads)
 

@@ -13,9 +13,13 @@ __all__ = ["FastNormReceiver", "FastNormSender", "is_plain", "make_receiver", "m
 def is_plain(config: NormConfig) -> bool:
     """Return whether the plain machines run in the fast engine, too.
 
-    With congestion control every receiver measures by itself, and the rate of a sender is not known ahead.
+    What receivers request is a matter of their own with nacking modes and object boundaries, where they join all objects, and
+    where objects are not described by each message. With congestion control every receiver measures by itself, and the rate of
+    a sender is not known ahead. Without feedback to the group receivers need the address of each sender.
     """
-    return config.congestion != "none"
+    has_modes = config.nacking != "normal" or config.repair_boundary != "block" or config.join == "all"
+    has_description = config.fti == "always" and not config.preset_size
+    return has_modes or not has_description or config.congestion != "none" or config.feedback != "multicast"
 
 
 def make_sender(ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> NormSender:

@@ -5,10 +5,24 @@ from typing import cast
 
 from protocols.fast.contract import FastMessage
 from protocols.norm.config import NormConfig
-from protocols.norm.fast.messages import FastData, FastFlush, FastInfo, FastProbe, FastSquelch
+from protocols.norm.fast.messages import FastApplication, FastData, FastFlush, FastInfo, FastProbe, FastRepairAdv, FastSquelch
 from protocols.norm.fast.tx_object import FastTxObject
 from protocols.norm.message_factory import MessageFactory
-from protocols.norm.messages import CcNode, Data, Flush, Info, Origin, Probe, Squelch
+from protocols.norm.messages import (
+    Application,
+    CcFeedback,
+    CcNode,
+    Command,
+    Data,
+    Extension,
+    Flush,
+    Info,
+    Origin,
+    Probe,
+    RepairAdv,
+    Request,
+    Squelch,
+)
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.tx_object import TxObject
 
@@ -25,6 +39,8 @@ class FastMessageFactory(MessageFactory):
     flush_type = FastFlush
     squelch_type = FastSquelch
     probe_type = FastProbe
+    application_type = FastApplication
+    repair_adv_type = FastRepairAdv
 
     def __init__(self, config: NormConfig, origin: Origin) -> None:
         super().__init__(config, origin)
@@ -109,6 +125,26 @@ class FastMessageFactory(MessageFactory):
         cast(FastFlush, message).expects_if_complete = known
         return message
 
+    def acking_flush(
+        self, key: int, block: int, symbol: int, length: int, nodes: tuple[int, ...], extensions: tuple[Extension, ...]
+    ) -> Flush:
+        """Make a CMD(FLUSH) that asks nodes for ACKs, and link it; receivers process it in full."""
+        message = super().acking_flush(key, block, symbol, length, nodes, extensions)
+        self._link_command(message)
+        return message
+
+    def application(self, content: bytes) -> Application:
+        """Make a CMD(APPLICATION) and link it."""
+        message = super().application(content)
+        self._link_command(message)
+        return message
+
+    def repair_adv(self, requests: tuple[Request, ...], is_partial: bool, cc: CcFeedback | None) -> RepairAdv:
+        """Make a CMD(REPAIR_ADV) and link it."""
+        message = super().repair_adv(requests, is_partial, cc)
+        self._link_command(message)
+        return message
+
     def squelch(self, first: int, block: int, length: int, invalid: Iterable[int]) -> Squelch:
         """Make a CMD(SQUELCH) and link it."""
         message = super().squelch(first, block, length, invalid)
@@ -121,13 +157,13 @@ class FastMessageFactory(MessageFactory):
         self._link_command(message)
         return message
 
-    def _unlink(self, message: Info | Flush | Squelch | Probe) -> FastMessage:
+    def _unlink(self, message: Info | Command) -> FastMessage:
         assert isinstance(message, FastMessage)
         linked: FastMessage = message
         linked.expects = linked.expects_if_complete = linked.next_state = None
         return linked
 
-    def _link_command(self, message: Flush | Squelch | Probe) -> None:
+    def _link_command(self, message: Command) -> None:
         """Link a command, which leaves the next new symbol where it is, if there is a chain."""
         linked = self._unlink(message)
         if self.position is not None:

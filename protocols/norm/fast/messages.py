@@ -4,10 +4,21 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Final, TypeAlias
 
 from protocols.fast.contract import FastMessage
-from protocols.norm.messages import FLAG_REPAIR, Data, Flush, Fti, Info, Probe, Squelch
+from protocols.norm.messages import FLAG_REPAIR, Application, Data, Flush, Fti, Info, Probe, RepairAdv, Squelch
 from protocols.norm.position import Point, TransmitPosition, is_before
 
-__all__ = ["Effect", "FastData", "FastFlush", "FastInfo", "FastProbe", "FastSquelch", "Loss", "is_indexed"]
+__all__ = [
+    "Effect",
+    "FastApplication",
+    "FastData",
+    "FastFlush",
+    "FastInfo",
+    "FastProbe",
+    "FastRepairAdv",
+    "FastSquelch",
+    "Loss",
+    "is_indexed",
+]
 
 Effect: TypeAlias = tuple[int, int, Point, Point | None]
 """Of a message with `expects_if_complete`: object, block it may fill (-1: none), point before which all was sent, and the point
@@ -101,5 +112,17 @@ class FastSquelch(Squelch, FastMessage):
 
 class FastProbe(Probe, FastMessage):
     """CMD(CC) between two positions."""
+
+    __slots__ = _CHAIN
+
+
+class FastApplication(Application, FastMessage):
+    """CMD(APPLICATION) between two positions."""
+
+    __slots__ = _CHAIN
+
+
+class FastRepairAdv(RepairAdv, FastMessage):
+    """CMD(REPAIR_ADV) between two positions."""
 
     __slots__ = _CHAIN

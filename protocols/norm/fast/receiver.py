@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any, Final, cast
 
+from protocols.errors import UsageError
 from protocols.events import SenderHeard
 from protocols.fast.contract import FastMachine, Other
 from protocols.fast.group import MachineGroup
@@ -236,6 +237,18 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
             self.leave_lockstep()
         elif (view := self._view(message)) is not None:
             view.leave_lockstep()
+
+    def set_nacking(self, mode: str, sender: int | None, object_id: int | None, now: float) -> None:
+        """Raise UsageError: receivers in lockstep request alike."""
+        raise UsageError("receivers of the fast engine have one nacking mode; set `nacking`, or `engine: strict`")
+
+    def set_repair_boundary(self, boundary: str, sender: int | None, now: float) -> None:
+        """Raise UsageError: receivers in lockstep request alike."""
+        raise UsageError("receivers of the fast engine have one repair boundary; set `repair_boundary`, or `engine: strict`")
+
+    def forget_sender(self, node: int, now: float) -> bool:
+        """Raise UsageError: receivers in lockstep know the same senders."""
+        raise UsageError("receivers of the fast engine forget no sender; use `engine: strict`")
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages received and sent."""

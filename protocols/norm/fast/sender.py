@@ -50,6 +50,12 @@ class FastNormSender(NormSender, FastMachine):
         self._linked.links, self._linked.position = False, None
         return super().open_stream(settings, now)
 
+    def requeue(self, object_id: int, now: float) -> bool:
+        """Send an object once more; from now on messages are not linked, since they do not follow each other in one order."""
+        self._invalidate()
+        self._linked.links, self._linked.position = False, None
+        return super().requeue(object_id, now)
+
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
         self.leave_lockstep()
@@ -65,7 +71,7 @@ class FastNormSender(NormSender, FastMachine):
     def plan_bursts(self) -> list[Burst]:
         """Return the pending repairs and the rest of the object, when that is simple and nothing else is due before."""
         factory, clear = self._linked, self._clear
-        if self._limit is not None:
+        if self._limit is not None or self._control.due < inf:
             return []
         if not self._unsent or self._squelch is not None or self._full or self._window.backlog or self.ports.trace is not None:
             return []
@@ -138,7 +144,7 @@ class FastNormSender(NormSender, FastMachine):
     def _send_next(self, now: float) -> bool:
         """Send what comes next; in the middle of a block of content without bytes by a shorter way."""
         factory = self._linked
-        if self._probe_at > now and self._sends_only_new() and self._is_in_block(item := cast(FastTxObject, self._unsent[0])):
+        if self._sends_only_new(now) and self._is_in_block(item := cast(FastTxObject, self._unsent[0])):
             # As `_next`, with fewer conditions.
             item.active_at = now
             self._flushes, self._flush_at = 0, inf
@@ -154,11 +160,11 @@ class FastNormSender(NormSender, FastMachine):
         factory.last_origin = factory.origin
         return True
 
-    def _sends_only_new(self) -> bool:
+    def _sends_only_new(self, now: float) -> bool:
         """Return whether there is new content to send, and nothing before it."""
         factory = self._linked
-        is_alone = bool(self._unsent) and not self._repairs and self._squelch is None
-        return is_alone and factory.last_origin is factory.origin and self._limit is None
+        is_alone = bool(self._unsent) and not self._repairs and self._squelch is None and self._limit is None
+        return is_alone and factory.last_origin is factory.origin and self._probe_at > now < self._control.due
 
     def _is_in_block(self, item: FastTxObject) -> bool:
         """Return whether the next symbol is in the middle of a block of content without bytes."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 from protocols.fast.contract import Coordinator, FastMessage, FastState
 from protocols.norm.fast.messages import FastData, FastFlush, Loss
 from protocols.norm.fast.nack_log import FastNackProcess
-from protocols.norm.messages import FLAG_REPAIR, Nack
+from protocols.norm.messages import FLAG_REPAIR, Nack, RepairAdv
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.sender_state import SenderMessage
@@ -27,7 +27,7 @@ class _Overheard:
     __slots__ = ("fec_id", "nack", "repairs")
 
     def __init__(self) -> None:
-        self.nack: Nack | None = None
+        self.nack: Nack | RepairAdv | None = None
         self.fec_id = 0
         self.repairs = RequestedRepairs()
 
@@ -154,7 +154,7 @@ class FastSenderState(StreamSenderState, FastState):
         missing = None if item is None or unit[0] != self.objects.key else item.missing_symbols
         return missing is not None and unit[1] in missing
 
-    def requested_repairs(self, nack: Nack) -> RequestedRepairs:
+    def requested_repairs(self, nack: Nack | RepairAdv) -> RequestedRepairs:
         """Return what a NACK to this sender asks for; looked up once per message."""
         known, fec_id = _OVERHEARD, self._profile.fec_id
         if known.nack is not nack or known.fec_id != fec_id:
@@ -173,6 +173,8 @@ class FastSenderState(StreamSenderState, FastState):
         due = inf if process is None else process.due
         if response is not None and response.due < due:
             due = response.due
+        if self.requests is not None and self.requests.due < due:
+            due = self.requests.due
         self.attentive = due < inf
         return due if due < self._idle_at else self._idle_at
 

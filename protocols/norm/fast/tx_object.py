@@ -26,6 +26,11 @@ class FastTxObject(TxObject):
             self.length, self.first = self.partition.length(self.block), self.partition.first(self.block)
         return block, symbol
 
+    def rewind(self) -> None:
+        """Begin again with the first symbol."""
+        super().rewind()
+        self.length, self.first = self.partition.length(0), 0
+
     def steady(self) -> int:
         """Return how many source symbols follow each other from the cursor on, all in blocks of one length.
 

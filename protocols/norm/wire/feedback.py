@@ -4,7 +4,7 @@ from struct import Struct
 from typing import Any
 
 from protocols.machine import Message
-from protocols.norm.messages import Ack, Nack, Report
+from protocols.norm.messages import ACK_FLUSH, Ack, Nack, Report
 from protocols.norm.wire.extensions import (
     pack_cc,
     pack_extensions,
@@ -12,7 +12,7 @@ from protocols.norm.wire.extensions import (
     unpack_extensions,
 )
 from protocols.norm.wire.frame import Layout, frame
-from protocols.norm.wire.requests import pack_requests, unpack_requests
+from protocols.norm.wire.requests import pack_item, pack_requests, unpack_item, unpack_requests
 from protocols.norm.wire.schemes import Schemes
 
 __all__ = ["FEEDBACK", "TYPE_ACK", "TYPE_NACK", "TYPE_REPORT"]
@@ -48,12 +48,19 @@ class _Ack(Layout[Ack]):
         kind, times = (message.ack_type, message.ack_id), (message.response_sec, message.response_usec)
         head = _HEAD.pack(message.source_id, message.sender_id, message.instance_id, *kind, *times)
         extensions = pack_cc(message.cc) + pack_extensions(message.extensions)
-        return frame(TYPE_ACK, message.sequence, head, extensions, message.payload)
+        payload, flushed = message.payload, message.flushed
+        if flushed is not None:
+            payload = pack_item(flushed, schemes, message.sender_id)
+        return frame(TYPE_ACK, message.sequence, head, extensions, payload)
 
     def read(self, data: bytes, end: int, who: Any, sequence: int, schemes: Schemes) -> Ack:
         _source, sender_id, instance_id, ack_type, ack_id, sec, usec = _HEAD.unpack_from(data, 4)
         cc, others = unpack_cc(unpack_extensions(data, _BASE, end))
-        return Ack(who, sequence, sender_id, instance_id, ack_type, ack_id, sec, usec, data[end:], cc, others)
+        payload = data[end:]
+        flushed = unpack_item(payload, schemes, sender_id) if ack_type == ACK_FLUSH else None
+        if flushed is not None:
+            payload = b""
+        return Ack(who, sequence, sender_id, instance_id, ack_type, ack_id, sec, usec, payload, cc, others, flushed)
 
 
 class _Report(Layout[Report]):

@@ -3,10 +3,19 @@
 from struct import Struct
 
 from protocols.errors import WireError
-from protocols.norm.messages import FORM_ERASURES, FORM_ITEMS, FORM_RANGES, Item, Request
+from protocols.norm.messages import (
+    Item,
+    Request,
+)
+from protocols.norm.request_names import (
+    FORM_ERASURES,
+    FORM_ITEMS,
+    FORM_RANGES,
+)
 from protocols.norm.wire.schemes import Schemes
+from protocols.norm.wire.sizes import ITEM_HEADER
 
-__all__ = ["pack_requests", "unpack_requests"]
+__all__ = ["pack_item", "pack_requests", "unpack_item", "unpack_requests"]
 
 _HEAD = Struct(">BBH")
 _ITEM = Struct(">BxH")
@@ -17,14 +26,23 @@ def pack_requests(requests: tuple[Request, ...], schemes: Schemes, sender_id: in
     """Return the requests as bytes; `sender_id` is the sender they are for."""
     parts = []
     for request in requests:
-        items = b"".join([_pack_item(item, schemes, sender_id) for item in request.items])
+        items = b"".join([pack_item(item, schemes, sender_id) for item in request.items])
         parts.append(_HEAD.pack(request.form, request.level, len(items)) + items)
     return b"".join(parts)
 
 
-def _pack_item(item: Item, schemes: Schemes, sender_id: int) -> bytes:
+def pack_item(item: Item, schemes: Schemes, sender_id: int) -> bytes:
+    """Return an item as bytes; `sender_id` is the sender of its object."""
     scheme = schemes.write(item.fec_id, sender_id)
     return _ITEM.pack(item.fec_id, item.object_id) + scheme.pack_id(item.block, item.symbol, item.block_length)
+
+
+def unpack_item(data: bytes, schemes: Schemes, sender_id: int) -> Item | None:
+    """Return the item that `data` is; None if it is anything else."""
+    scheme = schemes.of(data[0], sender_id) if data else None
+    if scheme is None or len(data) != ITEM_HEADER + scheme.id_size or data[1]:
+        return None
+    return Item(data[0], data[2] << 8 | data[3], *scheme.unpack_id(data, ITEM_HEADER))
 
 
 def unpack_requests(data: bytes, at: int, schemes: Schemes, sender_id: int) -> tuple[Request, ...]:

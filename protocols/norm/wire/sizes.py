@@ -127,7 +127,10 @@ def _nack(message: Nack) -> int:
 
 
 def _ack(message: Ack) -> int:
-    return FEEDBACK + _feedback_extensions(message) + len(message.payload)
+    payload, flushed = len(message.payload), message.flushed
+    if flushed is not None:
+        payload = ITEM_HEADER + ID_SIZES.get(flushed.fec_id, 4)
+    return FEEDBACK + _feedback_extensions(message) + payload
 
 
 def _report(message: Report) -> int:

@@ -6,7 +6,7 @@ from math import inf
 import pytest
 
 from experiments.contract.content import pattern
-from protocols.events import SenderHeard, SenderSilent
+from protocols.events import NodeClash, SenderHeard, SenderSilent
 from protocols.norm.messages import FLAG_REPAIR
 from protocols.norm.repair_requests import requested_repairs
 from tests.protocols.norm.scenes import GROUP, GRTT, MessageBuilder, ReceiverHarness, symbols
@@ -226,8 +226,8 @@ def test_nacks_name_the_sender_of_the_missing_content() -> None:
     assert found == {1: (1, [8]), 2: (4, [8, 9])}
 
 
-def test_messages_with_the_receivers_own_node_id_are_ignored() -> None:
+def test_messages_with_the_receivers_own_node_id_are_ignored_and_reported() -> None:
     receiver = ReceiverHarness(node=1)
     receiver.receive(*MessageBuilder(pattern(800), node=1).whole())
-    assert not receiver.host.events
+    assert receiver.host.events == [NodeClash(1, "sender")]
     assert receiver.machine.counts()["data_received"] == 0

@@ -1,0 +1,92 @@
+"""What an application changes at a NORM receiver that runs: nacking modes, repair boundaries, senders that it knows."""
+
+from abc import abstractmethod
+
+from protocols.errors import UsageError
+from protocols.events import NodeClash
+from protocols.machine import Address, Group, Machine, Ports
+from protocols.norm.config import NormConfig
+from protocols.norm.limits import CLASHES, host_of
+from protocols.norm.maps import DeadlineMap
+from protocols.norm.nack_modes import BOUNDARIES, MODES
+from protocols.norm.session import Session
+from protocols.norm.stream_reception import StreamSenderState
+
+__all__ = ["ReceiverControl"]
+
+
+class ReceiverControl(Machine):
+    """A receiver whose application sets what is requested of single senders and objects, each by `Host.call`."""
+
+    __slots__ = ("_clashes", "_senders", "session")
+
+    def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
+        super().__init__(ports)
+        self.session = Session(ports, config, node, group)
+        self._senders: DeadlineMap[StreamSenderState] = DeadlineMap()
+        self._clashes: tuple[Address, ...] = ()
+
+    @abstractmethod
+    def settle(self, sender: StreamSenderState) -> None:
+        """Set the deadline after an input that may have changed when this sender is to be woken."""
+
+    @abstractmethod
+    def _known(self, node: int) -> StreamSenderState | None:
+        """Return the state of the sender `node`; None if no message of it was received."""
+
+    def set_nacking(self, mode: str, sender: int | None, object_id: int | None, now: float) -> None:
+        """Request all that is missing ("normal"), only NORM_INFO ("info"), or nothing ("none"); call through `Host.call`.
+
+        Of one object; without `object_id` of all objects of a sender that have no mode of their own; without `sender` of the
+        senders heard from now on. Raises UsageError for a sender that was not heard, and for an unknown mode.
+        """
+        _check_mode("nacking", mode, MODES)
+        if sender is None:
+            self.session.nacking = mode
+            return
+        state = self._heard(sender)
+        state.set_mode(mode, object_id, now)
+        self.settle(state)
+
+    def set_repair_boundary(self, boundary: str, sender: int | None, now: float) -> None:
+        """Look for a sender's losses behind each "block" or each "object"; without `sender` for those heard from now on."""
+        _check_mode("repair boundary", boundary, BOUNDARIES)
+        if sender is None:
+            self.session.boundary = boundary
+            return
+        state = self._heard(sender)
+        state.set_boundary(boundary, now)
+        self.settle(state)
+
+    def forget_sender(self, node: int, now: float) -> bool:
+        """Give up a sender's objects and forget it; return False if it was not heard. It is new with its next message."""
+        del now
+        state = self._senders.get(node)
+        if state is None:
+            return False
+        del self._senders[node]
+        state.forget()
+        self._due(self._senders.deadline())
+        return True
+
+    def _heard(self, node: int) -> StreamSenderState:
+        """Return the state of the sender `node`. Raises UsageError if no message of it was received."""
+        state = self._known(node)
+        if state is None:
+            raise UsageError(f"sender {node} has not been heard")
+        return state
+
+    def _is_own(self, node: int, source: Address) -> bool:
+        """Return whether another host uses this node's id, which is reported once for each."""
+        if node != self.session.node:
+            return False
+        host = host_of(source)
+        if len(self._clashes) < CLASHES and host not in self._clashes:
+            self._clashes = (*self._clashes, host)
+            self.ports.notify(NodeClash(self.session.node, str(host)))
+        return True
+
+
+def _check_mode(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{name}: {value!r} is not allowed; one of {', '.join(allowed)}")

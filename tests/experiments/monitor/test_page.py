@@ -1,0 +1,220 @@
+"""`mcastlab monitor` as a process: the page in a browser, JSON, metrics, tokens, and errors of its options."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from experiments.cli import invoke
+from experiments.monitor.announcement import Announcement
+from protocols.registry import protocol
+from protocols.snapshot import Snapshot, buffers
+from tests.support.browser import Browser, browser
+from tests.support.page_checks import FAINT, OUTSIDE, OVERLAPS
+from tests.support.transfers import COMMAND
+
+EVIL = "\"><img src=x onerror=\"document.title='stolen'\"><script>document.title='stolen'</script>"
+
+
+@contextmanager
+def monitor(*options: str) -> Iterator[str]:
+    """Start a monitor on a free port; yield its address."""
+    started = [*COMMAND, "monitor", "--listen", "127.0.0.1:0", "--json", *options]
+    process = subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, process.communicate()
+        yield json.loads(line)["url"]
+    finally:
+        process.terminate()
+        _, err = process.communicate(timeout=20)
+        assert err == ""
+
+
+@contextmanager
+def announced(snapshot: Callable[[], Snapshot]) -> Iterator[None]:
+    """Announce a session of this process."""
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever)
+    begin = time.monotonic()
+    announcement = Announcement(loop, lambda: (time.monotonic() - begin, snapshot()), protocol("norm").measures)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(announcement.close)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def receiving() -> Snapshot:
+    """Return a session whose goodput is 1000 bytes per second, with names that would like to be markup."""
+    objects = [Snapshot("object", EVIL, {"size": 5000, "bytes_received": 100}, {"state": EVIL})]
+    sender = Snapshot("sender", EVIL, {"loss": 0.125, "data_lost": 3}, {"activity": "active"}, objects)
+    values = {"bytes_received": 1000 * time.monotonic(), "nacks_sent": 2}
+    parts = (sender, *buffers({"pending objects": (1, 256)}))
+    return Snapshot(
+        "host", "127.0.0.1", {"packets_sent": 1}, parts=(Snapshot("session", EVIL, values, {"role": "receiver"}, parts),)
+    )
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """Start a monitor for the tests of this module."""
+    with monitor() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Start a browser for the tests of this module."""
+    with browser() as made:
+        yield made
+
+
+def read(address: str, **headers: str) -> tuple[int, bytes]:
+    """Return status and content of a page."""
+    try:
+        with urlopen(Request(address, headers=headers), timeout=10) as answer:
+            return answer.status, answer.read()
+    except HTTPError as error:
+        return error.code, error.read()
+
+
+def own(url: str, **headers: str) -> list[dict[str, Any]]:
+    """Return the sessions of this process that a monitor knows."""
+    status, content = read(f"{url}api/sessions", **headers)
+    assert status == 200
+    return [session for session in json.loads(content)["sessions"] if session["pid"] == os.getpid()]
+
+
+def until(condition: Callable[[], object], seconds: float) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_session_comes_and_goes_within_three_seconds(url: str) -> None:
+    with announced(receiving):
+        until(lambda: own(url), 3.0)
+        until(lambda: "bytes_received" in own(url)[0]["charted"], 3.0)
+        (session,) = own(url)
+        assert session["charted"]["bytes_received"] == pytest.approx(1000, rel=0.1)
+        assert session["statistics"]["parts"][0]["parts"][0]["values"]["loss"] == 0.125
+        text = read(f"{url}metrics")[1].decode()
+        samples = [row for family in text_string_to_metric_families(text) for row in family.samples]
+        losses = [row for row in samples if row.name == "mcastlab_sender_loss_ratio" and row.labels["sender"] == EVIL]
+        assert [row.value for row in losses] == [0.125]
+    until(lambda: not own(url), 3.0)
+
+
+@pytest.mark.peer("chromium")
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1400, False)])
+def test_the_page_shows_it_live_and_escapes_everything(url: str, chromium: Browser, width: int, dark: bool) -> None:
+    card = f"[...document.querySelectorAll('article')].find((each) => each.textContent.includes('process {os.getpid()}'))"
+    page = chromium.open(url, width, dark=dark)
+    assert not page.run(f"Boolean({card})")
+    with announced(receiving):
+        page.wait(f"{card} && {card}.querySelectorAll('polyline').length && {card}.textContent.includes('kbit/s')")
+        text = page.run(f"{card}.innerText")
+        assert EVIL in text
+        assert "12.5 %" in text
+        page.wait(f"{card}.querySelector('polyline').getAttribute('points').split(' ').length > 2")
+        assert page.run("document.title") == "mcastlab monitor"
+        assert page.run("document.querySelectorAll('main img, main script').length") == 0
+        assert page.run(OVERLAPS) == []
+        assert page.run(OUTSIDE) == []
+        assert page.run(FAINT) == []
+        gone = time.monotonic()
+    page.wait(f"!{card}")
+    assert time.monotonic() - gone < 3.5
+    assert page.console_errors(url) == []
+
+
+@pytest.mark.peer("chromium")
+def test_the_page_says_when_the_monitor_has_ended(chromium: Browser) -> None:
+    with monitor() as address:
+        page = chromium.open(address)
+        assert "session" in page.run("document.getElementById('status').textContent")
+    page.wait("document.getElementById('status').textContent === 'the monitor does not answer'")
+
+
+def test_another_name_of_the_address_is_refused(url: str) -> None:
+    assert read(url)[0] == 200
+    assert read(url, Host="evil.example") == (421, b"this name is not mine\n")
+    assert read(f"{url}nothing")[0] == 404
+
+
+def test_with_a_token_nothing_is_told_without_it(tmp_path: Path) -> None:
+    token, file = "correct-horse-battery", tmp_path / "token"
+    file.write_text(f"{token}\n")
+    with monitor("--token-file", str(file)) as address:
+        for path in ("", "api/sessions", "metrics", "events", "monitor.js", "?token=wrong", f"api/sessions?token={token}"):
+            assert read(f"{address}{path}")[0] == 401, path
+        assert read(address, Authorization="Bearer wrong")[0] == 401
+        assert own(address, Authorization=f"Bearer {token}") == []
+        assert own(address, Cookie=f"mcastlab-token={token}") == []
+        host, port = address.removeprefix("http://").strip("/").split(":")
+        with socket.create_connection((host, int(port)), 10) as connection:
+            connection.sendall(f"GET /?token={token} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+            answer = connection.recv(4096).decode().lower()
+        assert "303" in answer.splitlines()[0]
+        assert "httponly" in answer
+        assert "samesite=strict" in answer
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--listen", "0.0.0.0:0"], "without --token-file; others can reach this address"),
+        (["--listen", "host:80"], "an IP address and a port"),
+        (["--listen", "127.0.0.1:99999"], "an IP address and a port"),
+        (["--token-file", "no-such-file"], "no-such-file: No such file or directory"),
+    ],
+)
+def test_other_options_are_one_line_and_exit_code_2(options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["monitor", *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+
+
+def test_a_short_token_and_a_port_in_use_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "token").write_text("short")
+    assert invoke(["monitor", "--token-file", str(tmp_path / "token")]) == 2
+    assert "one word of at least 16 ASCII characters" in capsys.readouterr().err
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        assert invoke(["monitor", "--listen", f"127.0.0.1:{other.getsockname()[1]}"]) == 2
+    assert "can't be used (Address already in use)" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_it_with_pages_open() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "monitor", "--listen", "127.0.0.1:0", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    address = json.loads(process.stdout.readline())["url"]
+    with urlopen(f"{address}events", timeout=10) as events:
+        assert events.readline().startswith(b"data: {")
+        begin = time.monotonic()
+        process.send_signal(2)
+        _, err = process.communicate(timeout=20)
+        assert time.monotonic() - begin < 3.0
+    assert (process.returncode, err) == (130, "")

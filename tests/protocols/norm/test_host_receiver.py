@@ -1,0 +1,58 @@
+"""A receiver knows whether a sender may still ask for an ACK of what it has."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from protocols.acknowledgement import AwaitedReceiver
+from protocols.norm.host_receiver import NormHostReceiver
+from protocols.norm.messages import Ack
+from tests.protocols.norm.scenes import GRTT, MessageBuilder, ReceiverHarness
+
+
+def complete(**settings: Any) -> tuple[MessageBuilder, ReceiverHarness, NormHostReceiver]:
+    """Return a receiver that has a sender's only object at time 0."""
+    builder, receiver = MessageBuilder(bytes(1000)), ReceiverHarness(kind=NormHostReceiver, **settings)
+    receiver.receive(*builder.whole(), now=0.0)
+    assert receiver.received() == [0]
+    assert isinstance(receiver.machine, NormHostReceiver)
+    return builder, receiver, receiver.machine
+
+
+def test_it_has_the_method_of_the_contract() -> None:
+    assert isinstance(complete()[2], AwaitedReceiver)
+
+
+def test_it_is_awaited_until_the_end_is_announced() -> None:
+    builder, receiver, machine = complete()
+    assert machine.is_awaited(0.5)
+    receiver.receive(builder.flush(), now=0.5)
+    assert not machine.is_awaited(0.5)
+    receiver.receive(*builder.whole(1), now=0.6)
+    assert machine.is_awaited(0.6)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_it_is_awaited_a_little_longer_by_a_sender_that_asks_it(asks: bool) -> None:
+    builder, receiver, machine = complete()
+    receiver.receive(replace(builder.flush(), acking=(9 if asks else 8,)), now=0.5)
+    assert machine.is_awaited(0.5) == asks
+    receiver.run_until(0.5 + GRTT)
+    assert bool(receiver.acks) == asks
+    assert isinstance(receiver.acks[0], Ack) if asks else True
+    assert machine.is_awaited(0.5 + 4 * GRTT) == asks
+    assert not machine.is_awaited(0.5 + 6 * GRTT)
+
+
+def test_it_is_not_awaited_by_a_sender_that_is_not_heard_any_more() -> None:
+    _, _, machine = complete()
+    assert machine.is_awaited(1.0)
+    assert not machine.is_awaited(1.01)
+
+
+def test_it_is_not_awaited_without_a_sender_nor_when_it_is_silent() -> None:
+    receiver = ReceiverHarness(kind=NormHostReceiver)
+    assert isinstance(receiver.machine, NormHostReceiver)
+    assert not receiver.machine.is_awaited(0.0)
+    assert not complete(feedback="none")[2].is_awaited(0.0)
