@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mcastlab._scenarios import Scenario, cases, load, scenarios, topology
     from mcastlab._sessions import session
     from mcastlab._sweeps import analyse, open_sweep, sweep
+    from protocols.acknowledgement import AckRequest
     from protocols.arq.config import AConfig, N1Config, N2Config
     from protocols.delivery import deliver
     from protocols.distributor.config import DistributorConfig
@@ -98,6 +99,7 @@ __version__ = version("mcastlab")
 __all__ = [
     "AConfig",
     "Accounted",
+    "AckRequest",
     "Address",
     "CallbackFailed",
     "Codec",
@@ -224,6 +226,7 @@ _HOMES = {
     "mcastlab._scenarios": ("Scenario", "cases", "load", "scenarios", "topology"),
     "mcastlab._sessions": ("session",),
     "mcastlab._sweeps": ("analyse", "open_sweep", "sweep"),
+    "protocols.acknowledgement": ("AckRequest",),
     "protocols.arq.config": ("AConfig", "N1Config", "N2Config"),
     "protocols.delivery": ("deliver",),
     "protocols.errors": (
