@@ -30,6 +30,5 @@ def distributor(
     units: `rate="50Mbit", holdback="10ms"`. UsageError names the parameter that is wrong.
     """
     choice = ProtocolChoice.parse({"name": "distributor", **parameters})
-    return DistributorConnection(
-        Membership(choice.spec, choice.config, group, iface, None, UdpOptions(ttl)), application, waiting, management
-    )
+    place = Membership(choice.spec, choice.config, group, iface, None, UdpOptions(ttl))
+    return DistributorConnection(place, application, waiting, management)

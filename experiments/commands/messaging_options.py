@@ -39,12 +39,6 @@ def connection(
 
     try:
         place = Membership(named(protocol), config, group, iface, None, UdpOptions(ttl))
+        return DistributorConnection(place, application, management=None if management == "off" else management)
     except UsageError as error:
         raise UsageError(f"--{error}") from error
-    if management == "off":
-        return DistributorConnection(place, application, management=None)
-    try:
-        Membership(named(protocol), config, management)
-    except UsageError as error:
-        raise UsageError(f"--management: {str(error).removeprefix('group: ')}") from error
-    return DistributorConnection(place, application, management=management)

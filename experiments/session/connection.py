@@ -11,7 +11,7 @@ from ipaddress import IPv4Address
 from types import TracebackType
 from typing import Any, cast
 
-from emu.addresses import family_of, is_multicast, socket_address_of
+from emu.addresses import ip_of, is_multicast, socket_address_of
 from emu.host import UdpHost
 from experiments.session.deliveries import Update, UpdateStream
 from experiments.session.guarded_loop import GuardedLoop
@@ -56,6 +56,14 @@ def _take_id(address: str) -> socket.socket:
     raise UsageError(f"all sender ids of {address}, the TCP ports {FIRST_ID} to {LAST_ID}, are in use")
 
 
+def _check_group(key: str, group: str) -> None:
+    """Raise UsageError for what is no IPv4 multicast group: the datagrams of a Distributor hold IPv4 addresses."""
+    address = socket_address_of(group)[0]
+    if ip_of(address).version != 4 or not is_multicast(address):
+        allowed = "a multicast address (224.0.0.0 to 239.255.255.255) and a port"
+        raise UsageError(f"{key}: value {group!r} is not allowed; {allowed}")
+
+
 class DistributorConnection:
     """Publish and subscribe in one multicast group, from `async with` on; made by `mcastlab.distributor`.
 
@@ -66,11 +74,9 @@ class DistributorConnection:
     def __init__(
         self, place: Membership, application: str, most: int = MOST_WAITING, management: str | None = MANAGEMENT
     ) -> None:
-        """UsageError for a group that is none of IPv4, whose addresses are in the datagrams."""
-        address = socket_address_of(place.group)[0]
-        if family_of(address) != socket.AF_INET or not is_multicast(address):
-            allowed = "a multicast address (224.0.0.0 to 239.255.255.255) and a port"
-            raise UsageError(f"group: value {place.group!r} is not allowed; {allowed}")
+        _check_group("group", place.group)
+        if management is not None:
+            _check_group("management", management)
         self._place = place
         self._management = management
         self._managed: ManagedProcess | None = None
@@ -257,8 +263,8 @@ class DistributorConnection:
     @property
     def endpoint(self) -> tuple[str, int]:
         """Address and port of the group."""
-        address, port, *_ = socket_address_of(self._place.group)
-        return address, port
+        address, port = socket_address_of(self._place.group)[:2]
+        return str(address), int(port)
 
     @property
     def patterns(self) -> list[str]:
