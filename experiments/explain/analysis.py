@@ -70,7 +70,7 @@ class _Analysis:
         if critical is not None and critical.lost:
             self._chain(critical)
         self._ends(outcome)
-        spent = self._spent(outcome, critical)
+        spent = self._spent(outcome)
         cause = self._cause(outcome, critical, spent)
         self.steps.sort(key=lambda step: step.time)
         for step in self.steps:
@@ -149,6 +149,7 @@ class _Analysis:
             self._answer(part, each, shown)
             if each is not rounds[-1] or part.complete == inf or (each.asked and each.heard_at == inf):
                 self._failed(each, part)
+            self._slow_answer(each)
         self._repairs(repairs_between(part, lost[0].time, part.complete + 1e-12), part, shown)
 
     def _lost(self, packet: TracedPacket) -> None:
@@ -262,6 +263,19 @@ class _Analysis:
         self.costs[name] += max(0.0, each.end - each.begin)
         self.reasons.setdefault(name, text)
 
+    def _slow_answer(self, each: Round) -> None:
+        """Note how long the sender took to read a request, and to repair behind the time in which it collects requests."""
+        event, heard = each.aggregation, each.heard_at
+        if event is None or heard == inf:
+            return
+        begins = min((packet.time for packet in each.repairs), default=inf)
+        collected = max(float(event.data["until"]), heard)
+        late = max(0.0, event.time - heard) + (max(0.0, begins - collected) if begins < inf else 0.0)
+        if late >= _SHORTEST_PAUSE:
+            self.costs["slow sender"] += late
+            text = f"{self.history.sender} answered the request for what was lost {quoted(late)} later than its timing says"
+            self.reasons.setdefault("slow sender", text)
+
     def _failure(self, each: Round, part: Part) -> tuple[str, str]:
         history, lost = self.history, [fate for fate in each.fates if fate.when == inf]
         is_heard = each.heard_at < inf
@@ -319,7 +333,7 @@ class _Analysis:
             (packet for part in self.parts.values() for packet in part.first_transmissions()), key=lambda packet: packet.time
         )
 
-    def _spent(self, outcome: Outcome, critical: Part | None) -> dict[str, float]:
+    def _spent(self, outcome: Outcome) -> dict[str, float]:
         """Return where the time went, from the submission to the outcome, in seconds."""
         history, originals = self.history, self._originals()
         end = history.end if outcome.time is None else outcome.time
@@ -329,7 +343,7 @@ class _Analysis:
         last = originals[-1]
         transit = history.transit(history.sender, history.receiver)
         arrived = [self.fates[packet.number].when - packet.time for packet in originals if self.fates[packet.number].when < inf]
-        complete = min(max(critical.complete, last.time) if critical is not None else inf, end)
+        complete = min(max([last.time, *(part.complete for part in self.parts.values() if part.needed)]), end)
         queued = max(0.0, max(arrived, default=0.0) - transit)
         baseline = min(last.time + transit, end)
         lossless = not any(part.lost for part in self.parts.values())
@@ -365,7 +379,8 @@ class _Analysis:
         slow = self._slow(outcome, spent)
         if critical is None or not critical.lost:
             return slow or Cause("none", self._plain_sending(spent), 0.0)
-        if slow is not None and (spent["pauses"] + spent["waiting"] > spent["repair"] or slow.name == "slow receiver"):
+        idle = spent["pauses"] + spent["waiting"]
+        if slow is not None and (idle > max(spent["repair"], spent["transit"]) or slow.name == "slow receiver"):
             return slow
         if slow is not None and self._is_much_slower(spent):
             return slow
