@@ -34,7 +34,7 @@ LOOPBACK: Final = LinkSpec(rate=1e9, delay=1e-5)
 TCP_TIMER: Final = 3
 """SimPy priority of timers of connections: after the timers of machines at the same instant."""
 WAIT: Final = 60.0
-"""Seconds for which an end answers late segments after both FINs were acknowledged (TIME-WAIT)."""
+"""Seconds for which an end answers late segments after both FINs were acknowledged (TIME-WAIT), and a SYN may come again."""
 
 
 class TcpStack:
@@ -52,8 +52,9 @@ class TcpStack:
         self._dark: set[int] = set()
         """Places of hosts without power."""
         self._serial = 0
-        # Ends that are gone and still answer: until when, and their keys.
+        # Ends that are gone: until when their keys are known, and the keys. Some of them still answer.
         self._waiting: deque[tuple[float, Key]] = deque()
+        self._past: dict[Key, None] = {}
         self._loops: dict[int, Route] = {}
         self._expire = (self._on_expiry,)
         self.retransmissions = 0
@@ -165,11 +166,13 @@ class TcpStack:
         """Remove an end that is gone; with `keep` only after a while, in which it answers late segments."""
         if not keep:
             self._ends.pop(end.key, None)
-            return
         now, waiting = self._fabric.kernel.env.now, self._waiting
         while waiting and waiting[0][0] <= now:
-            self._ends.pop(waiting.popleft()[1], None)
+            _, key = waiting.popleft()
+            self._ends.pop(key, None)
+            self._past.pop(key, None)
         waiting.append((now + WAIT, end.key))
+        self._past[end.key] = None
 
     # Inputs of machines
 
@@ -266,6 +269,9 @@ class TcpStack:
         end = self._ends.get(segment.to)
         if end is not None:
             end.arrive(segment, now)
+        elif segment.to in self._past and segment.flags & SYN:
+            # A late copy: it must not begin the connection again. Initial sequence numbers see to that in other TCPs.
+            return
         elif segment.flags & SYN and not segment.ack and (host.place, segment.to[1] - FIRST_PORT) in self._listening:
             here, port, there, far_port = key = segment.to
             end = TcpEnd(self, host, port - FIRST_PORT, key, flight.source, now)

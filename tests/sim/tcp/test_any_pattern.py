@@ -3,7 +3,9 @@
 MCASTLAB_TCP_EXAMPLES=100000 python -m pytest -q tests/sim/tcp/test_any_pattern.py
 """
 
-from hypothesis import given, settings
+from typing import Any
+
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from protocols.tcp.congestion import CONTROLS
@@ -22,7 +24,23 @@ def heard(talker: Talker) -> list[int]:
     return [number for numbers in talker.heard.values() for number in numbers]
 
 
+# A copy of the SYN came after the listener had closed, and began the connection again.
+LATE_SYN: dict[str, Any] = {
+    "there": [8, 8, 1004, 996, 8],
+    "back": [8, 8, 8, 8, 8],
+    "pattern": [0, 1, 4, 4, 6, 3, 9],
+    "failure": (1.0147844181943821, 1.0147844181943821),
+    "engine": "bytes",
+    "control": "reno",
+    "buffer": 12_000,
+    "nagle": True,
+    "queue": None,
+    "hangs_up": True,
+}
+
+
 @settings(max_examples=EXAMPLES, deadline=None)
+@example(**LATE_SYN)
 @given(
     there=SIZES,
     back=SIZES,
