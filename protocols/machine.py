@@ -197,10 +197,6 @@ class Machine(ABC):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process a message of another node."""
 
-    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Process a message whose packet a queue marked instead of dropping it (ECN, RFC 3168); by default like any other."""
-        self.receive(message, source, to, now)
-
     @abstractmethod
     def wake(self, now: float) -> None:
         """Do what is due. The host calls it at or near the deadline; afterwards `deadline` is later than `now`."""

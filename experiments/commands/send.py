@@ -146,11 +146,9 @@ def send(
     if ack or expect or acker:
         acks = AckRequest(tuple(acker or ()), bool(ack or expect), expect or 0, replaces_flush=True)
     if watch is not None:
-        if acks is not None:
-            raise UsageError("--ack, --expect, --acker: are not allowed with --watch")
         if files:
             raise UsageError(f"FILE: value {str(files[0])!r} is not allowed; none with --watch")
-        return send_folder(place, watch, state, then, wanted, longest, brief=brief, as_json=as_json)
+        return send_folder(place, watch, state, then, acks, wanted, longest, brief=brief, as_json=as_json)
     if not files:
         raise UsageError("FILE: is missing; at least one, or --watch DIR")
     if then or state:

@@ -47,14 +47,6 @@ class NormReceiver(ReceiverControl):
             sender.receive(message, now)
             self.settle(sender)
 
-    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Process a message whose packet a queue has marked; congestion control may count that as a loss."""
-        if isinstance(message, (Data, Info, Command)):
-            sender = self._known(message.origin.source_id)
-            if sender is not None and sender.congestion is not None:
-                sender.congestion.note_mark()
-        self.receive(message, source, to, now)
-
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""
         self.session.nacks_heard += isinstance(message, Nack)
@@ -75,11 +67,6 @@ class NormReceiver(ReceiverControl):
         if sender is not None:
             sender.abandon(object_id, reason)
             self.settle(sender)
-
-    def leave(self, now: float) -> None:
-        """Tell the senders whose rate this receiver limits that it leaves (RFC 5740 5.5.2)."""
-        for sender in self.senders():
-            sender.leave(now)
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages received and sent."""

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, TypeAlias
 from protocols.events import CommandReceived, InfoReceived, SenderActive, SenderReset, SenderSilent
 from protocols.machine import Address
 from protocols.norm.backoff import NEVER
-from protocols.norm.congestion.receiver import ReceiverCongestion
+from protocols.norm.congestion.receiver import congestion_of
 from protocols.norm.congestion.states import FeedbackState
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
@@ -50,7 +50,7 @@ from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject, fits
-from protocols.norm.sender_requests import SenderRequests, app_ack, content_of, is_asked
+from protocols.norm.sender_requests import SenderRequests, answer_to, app_ack, is_asked
 from protocols.norm.session import Session, later
 from protocols.norm.wire.sizes import size_of
 from protocols.serial import ahead
@@ -95,7 +95,7 @@ class SenderState(PendingObjects):
         """The address these messages come from; None for any (see `sender_host`)."""
         self.strangers = 0
         """Messages in the sender's name from other hosts that were ignored."""
-        self.congestion = self._new_congestion()
+        self.congestion = congestion_of(session)
         """The congestion on the way from the sender; None while feedback does not tell of it."""
         self.modes = session.modes()
         """What is requested of its objects; None for everything, behind each block."""
@@ -125,8 +125,7 @@ class SenderState(PendingObjects):
         elif isinstance(message, Info):
             has_moved = self._on_info(message, sequence, now)
         elif isinstance(message, Flush):
-            handle = self._on_acking_flush if message.acking else self._on_flush
-            has_moved = handle(message, sequence, now)
+            has_moved = (self._on_acking_flush if message.acking else self._on_flush)(message, sequence, now)
         elif isinstance(message, Squelch):
             self._on_squelch(message)
         elif isinstance(message, Probe):
@@ -146,9 +145,8 @@ class SenderState(PendingObjects):
         response = before = self.probe_response
         if response is not None and (message.response_sec or message.response_usec):
             response = self.probe_response = response.overheard()
-        is_silenced = False
-        if self.congestion is not None and message.cc is not None:
-            is_silenced = self.congestion.overhear(message.cc, self._profile, now)
+        control, cc = self.congestion, message.cc
+        is_silenced = control is not None and cc is not None and control.overhear(cc, self._profile, now)
         is_suppressed = isinstance(message, Nack) and self._is_suppressed_by(message, now)
         return is_suppressed or response is not before or is_silenced
 
@@ -183,12 +181,6 @@ class SenderState(PendingObjects):
             self._send_flush_ack(self.requests, now)
         if self._idle_at <= now:
             self._check_activity(now)
-
-    def leave(self, now: float) -> None:
-        """Tell a sender that lists this receiver that it leaves."""
-        if self.congestion is not None and self.congestion.is_listed:
-            self.congestion.leave()
-            self._send_ack(self.probe_response or NOTHING_HEARD, now)
 
     def feedback_due(self) -> float:
         """Return when a NACK or an answer to a probe is due; inf for never."""
@@ -401,12 +393,9 @@ class SenderState(PendingObjects):
         requests, session, profile = self._requests_of_sender(), self.session, self._profile
         if session.is_silent or not requests.may_confirm(message, session.node):
             return
-        asked, content = content_of(message.extensions), b""
-        if asked and session.ack_answerer is not None:
-            answer = session.ack_answerer(message.origin.source_id, asked)
-            if answer is None:
-                return
-            content = answer
+        content = answer_to(message, session.ack_answerer)
+        if content is None:
+            return
         spread = profile.grtt * (1 if session.node in message.acking else profile.backoff)
         requests.confirm(message, content, now + session.ports.rng.uniform() * spread if profile.backoff else now)
         if requests.due <= now:
@@ -530,18 +519,6 @@ class SenderState(PendingObjects):
         is_over = item is None or item.is_stream or self.position.block >= item.fti.partition.blocks
         return point if is_over else (point[0], 0, 0)
 
-    def set_mode(self, mode: str, object_id: int | None, now: float) -> None:
-        """Request this of an object, or of all objects without a mode of their own (see `NackModes`)."""
-        modes = self.modes = self.modes or NackModes("normal", "block")
-        modes.set(mode, object_id, self.objects, self.position.object_id)
-        self.check(self.position.tx_point, now)
-
-    def set_boundary(self, boundary: str, now: float) -> None:
-        """Look for losses behind each block, or behind each object."""
-        self.modes = self.modes or NackModes("normal", "block")
-        self.modes.boundary = boundary
-        self.check(self.position.tx_point, now)
-
     def check(self, point: Point, now: float) -> bool:
         """Begin or resume a NACK process if anything is missing before `point`; return whether that changes the deadline."""
         if self.is_complete:
@@ -636,12 +613,6 @@ class SenderState(PendingObjects):
         """Return what congestion control knows of the way from the sender; None without it."""
         return None if self.congestion is None else self.congestion.state(self._profile)
 
-    def _new_congestion(self) -> ReceiverCongestion | None:
-        session = self.session
-        if session.config.congestion == "none" or session.is_silent:
-            return None
-        return ReceiverCongestion(session.node, session.config, session.ports.rng)
-
     # -- the sender's timing and activity --------------------------------------------------------------------------
 
     def _update_origin(self, message: SenderMessage) -> None:
@@ -667,7 +638,7 @@ class SenderState(PendingObjects):
         self.session.ports.notify(SenderReset(node))
         self.first_sequence = 0
         self.nack_process = self.probe_response = self.requests = None
-        self.congestion = self._new_congestion()
+        self.congestion = congestion_of(self.session)
         if self.modes is not None:
             self.modes.forget_objects()
 

@@ -252,7 +252,7 @@ def test_a_limiting_receiver_that_leaves_says_so_and_the_rate_rises() -> None:
     network.run(10.0)
     lossy, before = network.host("r2"), control.state
     receiver = lossy.machine
-    assert isinstance(receiver, NormReceiver)
+    assert isinstance(receiver, NormBatchReceiver)
     assert before.clr == receiver.session.node
     lossy.call(receiver.leave)
     lossy.stop()

@@ -26,9 +26,10 @@ from protocols.norm.congestion.states import (
 from protocols.norm.messages import CcFeedback, Probe
 from protocols.norm.quantise import rate_code, rate_value, rtt_code, rtt_seconds
 from protocols.norm.sender_profile import SenderProfile
+from protocols.norm.session import Session
 from protocols.rng import Rng
 
-__all__ = ["ReceiverCongestion"]
+__all__ = ["ReceiverCongestion", "congestion_of"]
 
 LEAST_FACTOR: Final = 8
 """Feedback is spread over at least so many GRTT, whatever the back-off of NACKs.
@@ -45,6 +46,13 @@ SMOOTHING: Final = 0.05
 """Weight of one packet in the average packet size."""
 LEAST_INTERVAL: Final = 2.0
 """Packets before the first loss event, at the least."""
+
+
+def congestion_of(session: Session) -> "ReceiverCongestion | None":
+    """Make the state of congestion control for a new sender; None if the receiver tells nothing of it."""
+    if session.config.congestion == "none" or session.is_silent:
+        return None
+    return ReceiverCongestion(session.node, session.config, session.ports.rng)
 
 
 class ReceiverCongestion:
@@ -160,9 +168,9 @@ class ReceiverCongestion:
         """Whether the sender has told this receiver its round-trip time, and so may know of it."""
         return self._is_confirmed
 
-    def leave(self) -> None:
-        """Say from now on that the receiver leaves."""
-        self._is_leaving = True
+    def leave(self, now: float) -> None:
+        """Tell at once that the receiver leaves."""
+        self._is_leaving, self.due = True, now
 
     def feedback(self, sender: SenderProfile, now: float) -> CcFeedback:
         """Return what an ACK or NACK tells; a pending answer is no longer needed then."""

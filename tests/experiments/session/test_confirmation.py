@@ -9,7 +9,7 @@ import pytest
 from experiments.contract.case import SETTINGS
 from experiments.session.outbox import Outbox
 from experiments.session.transmission import Transmission
-from mcastlab import Delivery, NormSender, StreamOpened, TransferError, UsageError
+from mcastlab import Delivery, StreamOpened, TransferError, UsageError
 from protocols.acknowledgement import AckRequest
 from protocols.events import AcksCompleted, ObjectAborted
 from protocols.machine import Content
@@ -140,10 +140,7 @@ def test_a_protocol_without_acknowledgements_says_so() -> None:
 
 # -- with NORM, whose sender collects acknowledgements -----------------------------------------------------------------
 
-with_norm = pytest.mark.skipif(not hasattr(NormSender, "require_acks"), reason="NORM's sender collects no acknowledgements")
 
-
-@with_norm
 def test_receivers_confirm_what_they_have_and_others_are_missing() -> None:
     async def main() -> list[Delivery]:
         group = new_group()
@@ -157,7 +154,6 @@ def test_receivers_confirm_what_they_have_and_others_are_missing() -> None:
     assert not found[0].is_confirmed
 
 
-@with_norm
 def test_a_stream_is_confirmed_while_it_is_open_and_at_its_end() -> None:
     async def main() -> list[Delivery]:
         group = new_group()
@@ -178,7 +174,6 @@ def test_a_stream_is_confirmed_while_it_is_open_and_at_its_end() -> None:
     assert [delivery.is_confirmed for delivery in run(main())] == [True, True]
 
 
-@with_norm
 def test_a_question_with_a_time_limit_ends_in_time() -> None:
     async def main() -> None:
         async with opened(new_group(), node=1, receive=False, robust=40, grtt="50ms") as one:

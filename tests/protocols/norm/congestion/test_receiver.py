@@ -187,5 +187,6 @@ def test_one_that_leaves_says_so() -> None:
     scene = Scene()
     scene.probe(rtt=0.1)
     assert scene.receiver.is_listed
-    scene.receiver.leave()
+    scene.receiver.leave(scene.now)
+    assert scene.receiver.due == scene.now
     assert scene.told().flags & FLAG_LEAVE
