@@ -107,8 +107,8 @@ def _report(host: UdpHost, interval: float, state: Callable[[], Any]) -> None:
     report()
 
 
-def _send(options: argparse.Namespace) -> int:
-    config = NORM.config(
+def _sender_config(options: argparse.Namespace) -> Any:
+    return NORM.config(
         rate=options.rate / 8,
         segment=options.segment,
         block=options.block,
@@ -124,10 +124,13 @@ def _send(options: argparse.Namespace) -> int:
         auto_parity=options.auto_parity,
         **_congestion(options),
     )
+
+
+def _send(options: argparse.Namespace) -> int:
     contents = [content(options.seed, index, size) for index, size in enumerate(options.sizes)]
     loop = new_loop()
     host = _host(loop, options)
-    sender = NORM.make_sender(host, config, 1, _group(options), 1)
+    sender = NORM.make_sender(host, _sender_config(options), 1, _group(options), 1)
     flushed: list[float] = []
     streams: list[_StreamSource] = []
     answers: dict[int, str] = {}
