@@ -519,18 +519,6 @@ class SenderState(PendingObjects):
         is_over = item is None or item.is_stream or self.position.block >= item.fti.partition.blocks
         return point if is_over else (point[0], 0, 0)
 
-    def set_mode(self, mode: str, object_id: int | None, now: float) -> None:
-        """Request this of an object, or of all objects without a mode of their own (see `NackModes`)."""
-        modes = self.modes = self.modes or NackModes("normal", "block")
-        modes.set(mode, object_id, self.objects, self.position.object_id)
-        self.check(self.position.tx_point, now)
-
-    def set_boundary(self, boundary: str, now: float) -> None:
-        """Look for losses behind each block, or behind each object."""
-        self.modes = self.modes or NackModes("normal", "block")
-        self.modes.boundary = boundary
-        self.check(self.position.tx_point, now)
-
     def check(self, point: Point, now: float) -> bool:
         """Begin or resume a NACK process if anything is missing before `point`; return whether that changes the deadline."""
         if self.is_complete:
