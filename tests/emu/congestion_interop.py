@@ -90,7 +90,7 @@ class Following:
     @property
     def ok(self) -> bool:
         """Whether the sender sends at the rate of the receiver, which is less than the bound."""
-        return self.limiting > 0.6 and 0.5 < self.ratio < 1.5 and self.rate < 0.9 * MOST / 8
+        return self.limiting > 0.5 and 0.5 < self.ratio < 1.5 and self.rate < 0.9 * MOST / 8
 
 
 def following(case: Case, printed: dict[str, list[dict[str, Any]]]) -> Following:
