@@ -20,7 +20,7 @@ from protocols.norm.wire.sizes import size_of
 from protocols.rng import key_of
 from sim.network import Network
 
-__all__ = ["FAMILIES", "ProbingSender", "feedback_counts"]
+__all__ = ["FAMILIES", "feedback_counts"]
 
 GROUP = Group("validation")
 FACTOR = 4
