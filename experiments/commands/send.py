@@ -63,7 +63,12 @@ def send(
     rate: Annotated[str, typer.Option(help="Transmission rate of UDP payload.", metavar="RATE")] = "10Mbit",
     congestion: Congestion = "none",
     fair_to: FairTo = "reno",
-    rate_min: Annotated[str, typer.Option(help="Lowest rate with --congestion.", metavar="RATE")] = "0",
+    rate_min: Annotated[
+        str | None,
+        typer.Option(
+            help="Lowest rate with --congestion.  (default: a segment per second)", metavar="RATE", show_default=False
+        ),
+    ] = None,
     rate_max: Annotated[
         str, typer.Option(help="Highest rate with --congestion, in place of --rate.", metavar="RATE")
     ] = "1Tbit",
@@ -120,7 +125,7 @@ def send(
         rate=rate,
         congestion=congestion,
         fair_to=fair_to,
-        rate_min=rate_min,
+        **({} if rate_min is None else {"rate_min": rate_min}),
         rate_max=rate_max,
         segment=segment,
         block=block,
