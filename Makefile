@@ -52,7 +52,7 @@ coverage: setup # the tests with statement coverage of each package; takes about
 	done
 	@printf '%-12s %s %%\n' all "$$($(BIN)/python -m coverage report --format=total)"
 
-SWEEPS := nack-atlas fec storm router baselines twin
+SWEEPS := nack-atlas fec storm router baselines congestion twin
 
 sweeps: setup # the ready sweeps, into out/, and their figures in docs/images; up to three minutes each on two free processors
 	@for name in $(SWEEPS); do \

@@ -25,11 +25,6 @@ from protocols.errors import WireError
 from protocols.norm.messages import (
     FLAG_FILE,
     FLAG_INFO,
-    FORM_ITEMS,
-    FORM_RANGES,
-    LEVEL_BLOCK,
-    LEVEL_OBJECT,
-    LEVEL_SEGMENT,
     Ack,
     Command,
     Data,
@@ -43,6 +38,13 @@ from protocols.norm.messages import (
     Probe,
     Request,
     Squelch,
+)
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_BLOCK,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
 )
 from protocols.norm.wire.codec import NormCodec
 from topologies.frames.building import frame

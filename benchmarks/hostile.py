@@ -24,12 +24,6 @@ from protocols.machine import Content, Group, Machine, Offer, Packet, Sink
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import (
     FLAG_FILE,
-    FORM_ITEMS,
-    FORM_RANGES,
-    LEVEL_BLOCK,
-    LEVEL_INFO,
-    LEVEL_OBJECT,
-    LEVEL_SEGMENT,
     Data,
     Flush,
     Fti,
@@ -42,6 +36,14 @@ from protocols.norm.messages import (
     Squelch,
 )
 from protocols.norm.receiver import NormReceiver
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_BLOCK,
+    LEVEL_INFO,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
+)
 from protocols.norm.sender import NormSender
 from protocols.norm.tx_object import TxObject
 from protocols.norm.wire.codec import NormCodec

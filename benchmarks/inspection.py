@@ -16,8 +16,6 @@ from experiments.inspection.inspection import inspect_capture
 from protocols.norm.messages import (
     FLAG_FILE,
     FLAG_REPAIR,
-    FORM_RANGES,
-    LEVEL_SEGMENT,
     Data,
     Fti,
     Item,
@@ -25,6 +23,10 @@ from protocols.norm.messages import (
     NormMessage,
     Origin,
     Request,
+)
+from protocols.norm.request_names import (
+    FORM_RANGES,
+    LEVEL_SEGMENT,
 )
 from protocols.norm.wire.codec import NormCodec
 from protocols.rng import Rng, key_of

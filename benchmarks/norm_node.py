@@ -79,7 +79,8 @@ def _congestion(options: argparse.Namespace) -> dict[str, Any]:
     """Return the parameters of congestion control, which sets the rate within the bounds."""
     if options.congestion == "none":
         return {}
-    return {"congestion": options.congestion, "rate_min": options.rate_min / 8, "rate_max": options.rate_max / 8}
+    bounds = {"rate_min": options.rate_min / 8, "rate_max": options.rate_max / 8}
+    return {"congestion": options.congestion, "fair_to": options.fair_to, **bounds}
 
 
 def _control(sender: Sender) -> CongestionControl:
@@ -106,8 +107,8 @@ def _report(host: UdpHost, interval: float, state: Callable[[], Any]) -> None:
     report()
 
 
-def _send(options: argparse.Namespace) -> int:
-    config = NORM.config(
+def _sender_config(options: argparse.Namespace) -> Any:
+    return NORM.config(
         rate=options.rate / 8,
         segment=options.segment,
         block=options.block,
@@ -123,6 +124,10 @@ def _send(options: argparse.Namespace) -> int:
         auto_parity=options.auto_parity,
         **_congestion(options),
     )
+
+
+def _send(options: argparse.Namespace) -> int:
+    config = _sender_config(options)
     contents = [content(options.seed, index, size) for index, size in enumerate(options.sizes)]
     loop = new_loop()
     host = _host(loop, options)
@@ -147,25 +152,30 @@ def _send(options: argparse.Namespace) -> int:
     before = time.process_time()
     host.run(sender, on_event)
     if options.command:
-        assert isinstance(sender, CommandSender)
         # Between content, as the peer does.
         host.later(0.03, partial(_command, host, sender, options.command.encode()))
     if options.congestion != "none":
         _report(host, options.report, lambda: _control(sender).state)
     if options.kind == "stream":
         streams.append(_StreamSource(host, sender, contents[0], options))
-    last = 0
-    for index, data in enumerate(contents if not streams else []):
-        last = host.call(sender.submit, Content(Memory(data), f"object-{index}".encode(), is_file=options.kind == "file"))
-    if options.acker and not streams:
-        _require_acks(host, sender, last, options)
+    else:
+        _submit(host, sender, contents, options)
     loop.run(options.timeout)
     used = time.process_time() - before
     _emit("SUMMARY", ok=bool(flushed), cpu_tx=round(used, 4), counts=host.counters(), faults=host.faults)
     return 0 if flushed else 1
 
 
-def _command(host: UdpHost, sender: CommandSender, content: bytes) -> None:
+def _submit(host: UdpHost, sender: Sender, contents: list[bytes], options: argparse.Namespace) -> None:
+    last = 0
+    for index, data in enumerate(contents):
+        last = host.call(sender.submit, Content(Memory(data), f"object-{index}".encode(), is_file=options.kind == "file"))
+    if options.acker:
+        _require_acks(host, sender, last, options)
+
+
+def _command(host: UdpHost, sender: Sender, content: bytes) -> None:
+    assert isinstance(sender, CommandSender)
     host.call(sender.send_command, content, 0)
 
 
@@ -326,6 +336,7 @@ def _parser() -> argparse.ArgumentParser:
         add("--iface")
         add("--timeout", type=float, default=60.0)
         add("--congestion", default="none")
+        add("--fair-to", default="reno")
         add("--rate-min", type=float, default=0.0)
         add("--rate-max", type=float, default=8e12)
         add("--report", type=float, default=0.25, help="seconds between reports of congestion control")

@@ -2,9 +2,9 @@
 
     python -m examples.live_video --iface lo
 
-Each picture is an object that carries its number and the time it was taken. The sender keeps few pictures, so that it repairs
-none that comes too late anyway, and sends parity unasked, so that most losses need no repair at all. A viewer shows what
-arrives before its deadline and counts the rest.
+Each picture is an object that carries its number and the time it was taken. The sender cancels those that would come too late
+anyway, so that it repairs none of them, and sends parity unasked, so that most losses need no repair at all. A viewer shows
+what arrives before its deadline and counts the rest.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import asyncio
 import os
 import struct
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -25,20 +26,19 @@ HEAD = struct.Struct("!Id")
 INTERVAL, DEADLINE = 0.04, 0.2
 LARGE, SMALL, GROUP_OF_PICTURES = 40_000, 8_000, 12
 SETTINGS: dict[str, Any] = {"rate": "8Mbit", "grtt": "10ms", "backoff": 2, "block": 16, "parity": 6, "auto_parity": 1}
-KEPT: dict[str, Any] = {"cache_min": 2, "cache_max": 6}
-"""Pictures kept for repairs: those of about one deadline."""
 
 
 async def film(session: mcastlab.Session, pictures: int) -> None:
-    """Send a picture every `INTERVAL` seconds; one that would come late already is skipped."""
+    """Send a picture every `INTERVAL` seconds, and cancel those whose deadline is over."""
     begin = time.monotonic()
+    under_way: deque[tuple[float, mcastlab.Transmission]] = deque()
     for number in range(pictures):
         await asyncio.sleep(begin + number * INTERVAL - time.monotonic())
+        while under_way and under_way[0][0] <= time.monotonic():
+            session.cancel(under_way.popleft()[1])
         size = SMALL if number % GROUP_OF_PICTURES else LARGE
-        with suppress(TimeoutError):
-            # It waits while too many pictures wait to be sent.
-            async with asyncio.timeout(DEADLINE):
-                await session.send_bytes(HEAD.pack(number, time.time()) + os.urandom(size - HEAD.size))
+        picture = await session.send_bytes(HEAD.pack(number, time.time()) + os.urandom(size - HEAD.size))
+        under_way.append((time.monotonic() + DEADLINE, picture))
 
 
 @dataclass
@@ -68,7 +68,7 @@ async def play(group: str, iface: str | None, pictures: int) -> Viewer:
     viewer = Viewer()
     async with (
         mcastlab.session(group, iface, send=False, **SETTINGS) as watching,
-        mcastlab.session(group, iface, receive=False, **SETTINGS, **KEPT) as filming,
+        mcastlab.session(group, iface, receive=False, **SETTINGS) as filming,
         asyncio.TaskGroup() as tasks,
     ):
         tasks.create_task(film(filming, pictures))

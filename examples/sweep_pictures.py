@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from mcastlab import FORMULAS, open_sweep
+from protocols.norm.congestion.equation import tcp_rate
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d4f", "#b07d12", "#7a4fa3", "#4a4a4a", "#22a3b5")
 RECEIVERS, LOSS_P, BURST_R = "topology.receivers", "topology.link.down.loss.p", "topology.link.down.loss.r"
@@ -207,6 +208,26 @@ def twin(frame: Any, plots: Any) -> None:
         tidy(plot, title, "loss [%]", ylim=(0, None))
 
 
+def congestion(frame: Any, plots: Any) -> None:
+    """Draw the use of the bottleneck, the share beside TCP, and the rate that loss allows, over the round-trip time."""
+    rtt = 2 * (frame["p_delay"] + 0.0002)
+    frame = frame.assign(p_rtt=1000 * rtt, m_used=frame["m_goodput_mbit_s"] * 1e6 / frame["p_rate"])
+    for colour, rate in zip(COLOURS, (2, 4, 8), strict=False):
+        bottleneck = frame[frame["p_rate"] == rate * 1e6]
+        line(plots[0], pick(bottleneck, "alone"), "rtt", "used", color=colour, label=f"{rate} Mbit/s")
+        line(plots[1], pick(bottleneck, "reno"), "rtt", "share", color=colour, label="beside Reno")
+        line(plots[1], pick(bottleneck, "cubic"), "rtt", "share", color=colour, linestyle="--", label="beside CUBIC")
+        line(plots[2], pick(bottleneck, "lossy"), "rtt", "goodput_mbit_s", color=colour)
+    trips = [5, 10, 20, 40, 80, 160, 205]
+    plots[2].plot(trips, [8e-6 * tcp_rate(1432, trip / 1000, 0.01) for trip in trips], "k--", linewidth=1, label="equation")
+    for limit in (0.5, 2.0):
+        plots[1].axhline(limit, color="#888", linewidth=0.8)
+    x = "round-trip time without queues [ms]"
+    tidy(plots[0], "goodput alone / bottleneck", x, xscale="log", ylim=(0, 1.05))
+    tidy(plots[1], "goodput / goodput of TCP", x, xscale="log", yscale="log", ylim=(0.2, 5))
+    tidy(plots[2], "goodput with 1% loss [Mbit/s]", x, xscale="log", yscale="log")
+
+
 PICTURES: dict[str, Callable[[Any, Any], None]] = {
     "nack-atlas": atlas,
     "fec": fec,
@@ -214,6 +235,7 @@ PICTURES: dict[str, Callable[[Any, Any], None]] = {
     "router": router,
     "baselines": baselines,
     "twin": twin,
+    "congestion": congestion,
 }
 """Functions that draw a figure, by the name of the sweep."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from experiments.running.content import Accounted, Extent, Generated, MemorySink
     from experiments.running.result import Row
     from experiments.session.connection import DistributorConnection
-    from experiments.session.deliveries import CallbackFailed, DeliveryOverflowed, Incoming, Update, Updates
+    from experiments.session.deliveries import CallbackFailed, DeliveryOverflowed, Update, Updates, UpdateStream
     from experiments.session.events import ContentReceived, Delivery, ObjectRefused, StreamOpened
     from experiments.session.incoming_stream import IncomingStream
     from experiments.session.outgoing_stream import OutgoingStream
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mcastlab._scenarios import Scenario, cases, load, scenarios, topology
     from mcastlab._sessions import session
     from mcastlab._sweeps import analyse, open_sweep, sweep
+    from protocols.acknowledgement import AckRequest
     from protocols.arq.config import AConfig, N1Config, N2Config
     from protocols.delivery import deliver
     from protocols.distributor.config import DistributorConfig
@@ -98,6 +99,7 @@ __version__ = version("mcastlab")
 __all__ = [
     "AConfig",
     "Accounted",
+    "AckRequest",
     "Address",
     "CallbackFailed",
     "Codec",
@@ -119,7 +121,6 @@ __all__ = [
     "Group",
     "Guarantees",
     "Host",
-    "Incoming",
     "IncomingStream",
     "InfoReceived",
     "LivelockError",
@@ -183,6 +184,7 @@ __all__ = [
     "UdpOptions",
     "UnsupportedError",
     "Update",
+    "UpdateStream",
     "Updates",
     "UsageError",
     "WireError",
@@ -224,6 +226,7 @@ _HOMES = {
     "mcastlab._scenarios": ("Scenario", "cases", "load", "scenarios", "topology"),
     "mcastlab._sessions": ("session",),
     "mcastlab._sweeps": ("analyse", "open_sweep", "sweep"),
+    "protocols.acknowledgement": ("AckRequest",),
     "protocols.arq.config": ("AConfig", "N1Config", "N2Config"),
     "protocols.delivery": ("deliver",),
     "protocols.errors": (
@@ -236,7 +239,7 @@ _HOMES = {
         "WireError",
     ),
     "experiments.session.connection": ("DistributorConnection",),
-    "experiments.session.deliveries": ("CallbackFailed", "DeliveryOverflowed", "Incoming", "Update", "Updates"),
+    "experiments.session.deliveries": ("CallbackFailed", "DeliveryOverflowed", "UpdateStream", "Update", "Updates"),
     "mcastlab._connections": ("distributor",),
     "protocols.distributor.config": ("DistributorConfig",),
     "protocols.distributor.events": ("ConnectionNagging", "PublisherGone", "PublisherHeard", "QueueOverflowed", "SegmentsLost"),

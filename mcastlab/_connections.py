@@ -6,6 +6,7 @@ from emu.udp_options import UdpOptions
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.session.connection import MOST_WAITING, DistributorConnection
 from experiments.session.membership import Membership
+from protocols.distributor.management import GROUP as MANAGEMENT
 
 __all__ = ["distributor"]
 
@@ -17,16 +18,18 @@ def distributor(
     application: str = "mcastlab",
     ttl: int = 1,
     waiting: int = MOST_WAITING,
+    management: str | None = MANAGEMENT,
     **parameters: Any,
 ) -> DistributorConnection:
     """Return a connection to a group: `async with mcastlab.distributor("239.1.2.3:5656", "eth0") as connection`.
 
     `group` is a multicast address and a port, `iface` a device or its IPv4 address (default: the system's multicast route),
-    `application` the name that other nodes hear, `waiting` how many updates of a subscription may wait for the program.
+    `application` the name that other nodes hear, `waiting` how many updates of a subscription may wait for the program. On the
+    group `management` (None: not) the program announces itself to consoles and monitors, and answers them on a TCP port.
     `parameters` are those of the protocol (docs/distributor.md), as numbers in seconds, bytes and bits per second or with
     units: `rate="50Mbit", holdback="10ms"`. UsageError names the parameter that is wrong.
     """
     choice = ProtocolChoice.parse({"name": "distributor", **parameters})
     return DistributorConnection(
-        Membership(choice.spec, choice.config, group, iface, None, UdpOptions(ttl)), application, waiting
+        Membership(choice.spec, choice.config, group, iface, None, UdpOptions(ttl)), application, waiting, management
     )

@@ -74,6 +74,11 @@ class Message:
         """A few characters for traces and drawings: the symbol carried, e.g. "0.2.17", or what is requested."""
         return ""
 
+    @property
+    def asks(self) -> Sequence[str]:
+        """All that a request names, where `brief` shows only the first of it. For people, as `repair` is."""
+        return ()
+
 
 class Packet:
     """A message to be sent: `size` is bytes of UDP payload, on a connection those of the encoded message."""

@@ -39,7 +39,7 @@ def _modules(package: str, *without: str) -> list[str]:
 
 
 MODULES = [
-    *(f"protocols/{name}.py" for name in ("machine", "rng", "run", "serial")),
+    *(f"protocols/{name}.py" for name in ("machine", "range_set", "rng", "run", "serial")),
     *(path for name in ("fast", "norm", "arq", "srm") for path in _modules(f"protocols/{name}", "config", "dissector")),
     *(f"sim/{name}.py" for name in SIM),
     *_modules("sim/fast"),

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 from mypy_extensions import trait
 
 from protocols.machine import Machine, Message
-from sim.flight import Flight, Hop, Route
+from protocols.marks import MarkAware
+from sim.flight import Flight, Hop, MarkedFlight, Route
 from sim.group_members import GroupMembers
 from sim.timers import KernelHost
 
@@ -92,6 +93,12 @@ class NoAccelerator(Accelerator):
 def deliver_each(machines: list[Machine], flight: Flight, lost_by: Sequence[int], now: float) -> None:
     """Call `receive` of all machines but those at the ascending indices `lost_by`."""
     message, source, to = flight.message, flight.source, flight.route.to
+    if isinstance(flight, MarkedFlight):
+        missed = set(lost_by)
+        for position, machine in enumerate(machines):
+            if position not in missed:
+                (machine.receive_marked if isinstance(machine, MarkAware) else machine.receive)(message, source, to, now)
+        return
     begin = 0
     for position in lost_by:
         for machine in machines[begin:position]:

@@ -30,11 +30,13 @@ __all__ = [
     "Grouped",
     "Hop",
     "HostNode",
+    "MarkedFlight",
     "Place",
     "Places",
     "Postponed",
     "Route",
     "Single",
+    "mark",
     "through_wire",
 ]
 
@@ -105,6 +107,19 @@ class Flight:
         self.route = route
         self.order = order
         """Orders arrivals of one instant; incremented for each arrival that is posted."""
+
+
+class MarkedFlight(Flight):
+    """A packet that a queue has marked with congestion experienced (ECN); what was on its way elsewhere is not marked."""
+
+    __slots__ = ()
+
+
+def mark(flight: Flight, serial: int) -> Flight:
+    """Return a marked copy of a packet; `serial` is the network's next number of a packet, which orders its arrivals."""
+    order = (flight.place + 1) << 80 | serial << 24
+    fields = flight.message, flight.identity, flight.size, flight.place, flight.source, flight.route
+    return MarkedFlight(*fields, order)
 
 
 class Arrival(Occurrence):

@@ -12,13 +12,14 @@ from protocols.errors import ContractError, UsageError
 from protocols.events import Event
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
+from protocols.marks import MarkAware
 from protocols.rng import Rng, extend
 from protocols.snapshot import Snapshot
 from protocols.storage import Change
 from sim.addresses import address_at, name_and_port
 from sim.disk import Disk
 from sim.fault_shim import FaultShim
-from sim.flight import Flight
+from sim.flight import Flight, MarkedFlight
 from sim.idle import IDLE
 from sim.processor import HostProcessor
 from sim.tcp.end import OPEN, TcpEnd
@@ -226,7 +227,7 @@ class SimHost(KernelHost):
     def arrive(self, flight: Flight, lost_by: object, now: float) -> None:
         """Take a packet for this host alone; `lost_by` is empty."""
         del lost_by
-        if self.listens_to(flight):
+        if flight.route.target is self or self.listens_to(flight):
             fabric = self.endpoint.fabric
             if isinstance(flight.message, Segment):
                 if not fabric.fault_shims or not self._shuts_out(flight):
@@ -236,7 +237,10 @@ class SimHost(KernelHost):
             if fabric.on_delivery is not None:
                 fabric.on_delivery(now, self.name, flight.message)
             fabric.accelerator.before_receive(self.machine, flight.message)
-            self.machine.receive(flight.message, flight.source, flight.route.to, now)
+            if isinstance(flight, MarkedFlight) and isinstance(self.machine, MarkAware):
+                self.machine.receive_marked(flight.message, flight.source, flight.route.to, now)
+            else:
+                self.machine.receive(flight.message, flight.source, flight.route.to, now)
 
     def _shuts_out(self, flight: Flight) -> bool:
         """Whether a fault shuts out the host that sent a segment; it may arrive when the fault is over."""

@@ -11,7 +11,7 @@ from protocols.rng import extend
 from sim.endpoint import Endpoint
 from sim.fabric import Fabric
 from sim.flight import Arrivals as ArrivalsByTime
-from sim.flight import Flight, Place, Postponed
+from sim.flight import Flight, Place, Postponed, mark
 from sim.host import SimHost
 from sim.occurrence import ARRIVAL, Occurrence, post
 from topologies.drop_tail import DropTailQueue
@@ -32,14 +32,21 @@ class _Carrier:
         self._fabric = fabric
         self._armed = inf
         self._wake = (self._on_wake,)
+        line.mark = self._mark
 
     def offer(self, flight: Flight, now: float) -> list[float]:
         """Offer a packet; returns when its copies arrive, as far as that is known. Earlier packets known now are posted."""
         arrivals = self.line.offer(flight, flight.size, flight.identity, flight.message.kind, now)
-        if arrivals and arrivals[0][0] is not flight:
+        if arrivals and (arrivals[0][0] is not flight or arrivals[-1][0] is not flight):
             self._post([pair for pair in arrivals if pair[0] is not flight])
         self._arm()
         return [when for item, when in arrivals if item is flight]
+
+    def _mark(self, flight: Flight) -> Flight:
+        """Return a marked copy of a packet."""
+        fabric = self._fabric
+        fabric.serial += 1
+        return mark(flight, fabric.serial)
 
     def _arm(self) -> None:
         if self.line.deadline < self._armed:

@@ -46,7 +46,8 @@ class Tracer(Watcher):
         """Write a packet that a machine sends."""
         if host in self._hosts:
             to = packet.to.name if isinstance(packet.to, Group) else name_and_port(packet.to)[0]
-            self._add(now, now, host, "packet_sent", {**_shown(packet.message, number), "size": packet.size, "to": to})
+            asks = {"asks": list(packet.message.asks)} if packet.message.asks else {}
+            self._add(now, now, host, "packet_sent", {**_shown(packet.message, number), **asks, "size": packet.size, "to": to})
 
     def passed(self, passage: Passage) -> None:
         """Write when a packet arrives at each end of a link, and where it is lost."""

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from protocols.rng import extend, unit
 from topologies.channels import LinkSampler, Scripted
 from topologies.ethernet import MTU, wire_bytes
-from topologies.ports import Departures, DropTailPort
+from topologies.ports import Departures, DropTailPort, Markable
 from topologies.script import Script
 from topologies.spec import LinkSpec
 
@@ -76,12 +76,13 @@ class OccurrenceCounter:
         return 1
 
 
-class _Transit:
+class _Transit(Markable):
     """A packet on the line: the key of its random stream, its index for recorded delays, and whether it is lost."""
 
     __slots__ = ("item", "key", "lost", "octets", "place")
 
     def __init__(self, item: Any, key: int, place: int, octets: int, lost: bool) -> None:
+        super().__init__()
         self.item = item
         self.key = key
         self.place = place
@@ -109,6 +110,7 @@ class Line:
         "corrupt",
         "duplicated",
         "lost",
+        "mark",
         "missed",
         "offered",
     )
@@ -128,6 +130,8 @@ class Line:
         self._last = 0.0
         self.offered = self.lost = self.corrupt = self.duplicated = 0
         self.missed: Callable[[Any], None] | None = None
+        self.mark: Callable[[Any], Any] | None = None
+        """Returns an item with a mark of congestion (ECN), which arrives in the place of one that the queue marked."""
 
     @property
     def deadline(self) -> float:
@@ -194,15 +198,17 @@ class Line:
 
     def _propagate(self, transit: _Transit, end: float, arrivals: list[tuple[Any, float]]) -> None:
         spec = self._spec
-        copies = 1
+        copies, item = 1, transit.item
+        if transit.is_marked and self.mark is not None:
+            item = self.mark(item)
         if spec.duplicate and unit(transit.key, _DUPLICATE) < spec.duplicate:
             self.duplicated += 1
             copies = 2
         for copy in range(copies):
             if spec.jitter is None:
-                arrivals.append((transit.item, end + spec.delay))
+                arrivals.append((item, end + spec.delay))
                 continue
             when = end + spec.jitter.sample(unit(transit.key, _DELAY + copy), transit.place)
             if spec.jitter.order == "fifo":
                 when = self._last = max(when, self._last)
-            arrivals.append((transit.item, when))
+            arrivals.append((item, when))

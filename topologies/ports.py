@@ -14,9 +14,18 @@ from typing import Any, TypeAlias
 from protocols.rng import unit
 from topologies.drop_tail import DropTailQueue
 
-__all__ = ["CodelPort", "Departures", "DropTailPort", "Port", "RedPort", "TokenPort"]
+__all__ = ["CodelPort", "Departures", "DropTailPort", "Markable", "Port", "RedPort", "TokenPort"]
 
 Departures: TypeAlias = Sequence[tuple[Any, float]]
+
+
+class Markable:
+    """A packet in a queue that can be marked."""
+
+    __slots__ = ("is_marked",)
+
+    def __init__(self) -> None:
+        self.is_marked = False
 
 
 class Port(ABC):
@@ -40,6 +49,12 @@ class Port(ABC):
         """Serve the queue when `deadline` is reached; returns the departures that became known."""
         del now
         return ()
+
+    def mark(self, entry: Any) -> None:
+        """Mark a packet, or count that it is, if it is of a kind that carries no mark."""
+        self.marked += 1
+        if isinstance(entry, Markable):
+            entry.is_marked = True
 
     @abstractmethod
     def waiting(self, now: float) -> int:
@@ -146,7 +161,7 @@ class RedPort(DropTailPort):
             if not self._ecn or self._average >= self._most:
                 self.dropped += 1
                 return ()
-            self.marked += 1
+            self.mark(entry)
         return super().offer(entry, octets, now)
 
     def _move_average(self, octets: int, now: float) -> None:
@@ -290,7 +305,7 @@ class CodelPort(Port):
     def _drop_or_mark(self, head: tuple[Any, int] | None, now: float) -> tuple[tuple[Any, int] | None, bool, bool]:
         """Mark the head, or drop it and take the next. Returns (head, whether it may be dropped, whether it was marked)."""
         if self._ecn:
-            self.marked += 1
+            self.mark(None if head is None else head[0])
             return head, True, True
         self.dropped += 1
         return *self._pop(now), False

@@ -112,10 +112,10 @@ class _ObjectQueue:
         self._peer, self._options, self._folder = peer, options, folder
         self._pending = list(enumerate(options.sizes * options.count))
         self._kept: list[bytes] = []
-        self.last: int | None = None
-        """The handle of the last object."""
         self.handles: dict[int, int] = {}
         """Objects by number."""
+        self.last: int | None = None
+        """The handle of the last object."""
 
     @property
     def empty(self) -> bool:
@@ -129,7 +129,7 @@ class _ObjectQueue:
             handle = self._enqueue_object(index, size)
             if not handle:
                 return
-            self.last = self.handles[index] = handle
+            self.handles[index] = self.last = handle
             del self._pending[0]
 
     def _enqueue_object(self, index: int, size: int) -> int:
@@ -232,8 +232,8 @@ def _send(options: argparse.Namespace) -> int:
         command = options.command.encode()
         objects = _StreamQueue(peer, options) if options.kind == "stream" else _ObjectQueue(peer, options, folder)
         objects.enqueue()
-        acks = _Acks(peer, options)
         actions = nrl_modes.Actions(peer.lib, peer.session, options)
+        acks = _Acks(peer, options)
         for name, _ in peer.events():
             if command and time.monotonic() > began + _COMMAND_AT:
                 peer.lib.NormSendCommand(peer.session, command, len(command), True)
@@ -377,10 +377,10 @@ def _receive(options: argparse.Namespace) -> int:
     peer = Peer(options)
     with tempfile.TemporaryDirectory() as folder:
         peer.lib.NormSetCacheDirectory(peer.instance, f"{folder}/".encode())
+        nrl_modes.apply_receiver_modes(peer.lib, peer.session, options)
         peer.lib.NormSetDefaultUnicastNack(peer.session, options.unicast_nack)
         if options.silent:
             peer.lib.NormSetSilentReceiver(peer.session, True, -1)
-        nrl_modes.apply_receiver_modes(peer.lib, peer.session, options)
         if not peer.lib.NormStartReceiver(peer.session, options.buffer):
             raise UsageError("libnorm can't start a receiver")
         peer.lib.NormSetRxSocketBuffer(peer.session, options.sockbuf)
@@ -458,20 +458,20 @@ def _sender_options(add: Any) -> None:
     add("--rate-min", type=float, default=-1.0, help="lowest rate with congestion control; negative: the library's own")
     add("--rate-max", type=float, default=-1.0, help="highest rate with congestion control; negative: none")
     add("--start-delay", type=float, default=0.0)
+    nrl_modes.sender_options(add)
     add("--acker", type=int, action="append", default=[], help="node that has to acknowledge the last object; repeatable")
     add("--ack-content", default="", help="application data of the request for ACKs")
     add("--command", default="", help="text sent as a robust command")
-    nrl_modes.sender_options(add)
 
 
 def _receiver_options(add: Any) -> None:
     add("--expect", type=int, default=0, help="end after this many objects")
     add("--linger", type=float, default=0.5, help="seconds to stay after the last object")
     add("--no-hash", action="store_true")
+    nrl_modes.receiver_options(add)
     add("--unicast-nack", action="store_true")
     add("--silent", action="store_true", help="send no feedback")
     add("--ack-reply", default="", help="application data of ACKs")
-    nrl_modes.receiver_options(add)
     add("--tail", type=_number, default=0, help="bytes at the end of a stream whose hash is printed, too")
 
 

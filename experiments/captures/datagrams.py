@@ -11,7 +11,7 @@ from experiments.captures.capture_file import CaptureFile, Frame, is_capture
 from protocols.errors import ConfigError
 from topologies.frames.ipv4 import IPV4, IPV6, UDP, VLAN_TAGS, Reassembly, is_fragment, network_layer, read_ipv4
 
-__all__ = ["Capture", "CapturedDatagram", "is_capture", "read_capture"]
+__all__ = ["Capture", "CapturedDatagram", "endpoint_text", "is_capture", "read_capture"]
 
 _ETHERNET, _COOKED, _COOKED2 = 1, 113, 276
 _RAW = (12, 14, 101, 228, 229)
@@ -19,6 +19,11 @@ _RAW = (12, 14, 101, 228, 229)
 _NULL = (0, 108)
 _INCOMPLETE_KEPT = 1000
 """Incomplete datagrams that are kept for reassembly."""
+
+
+def endpoint_text(address: str, port: int) -> str:
+    """Return an address and a port as text; IPv6 addresses stand in brackets (RFC 3986)."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 @dataclass(frozen=True, slots=True)

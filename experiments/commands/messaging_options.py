@@ -10,10 +10,13 @@ from experiments.session.connection import DistributorConnection
 from experiments.session.membership import Membership
 from protocols.errors import ConfigError, UsageError
 
-__all__ = ["Application", "MessagingProtocol", "connection", "parameters"]
+__all__ = ["Application", "Management", "MessagingProtocol", "connection", "parameters"]
 
 MessagingProtocol: TypeAlias = Annotated[
     Literal["distributor"], typer.Option(help="Protocol that carries the updates.", metavar="NAME")
+]
+Management: TypeAlias = Annotated[
+    str, typer.Option(help="Group on which this program announces itself to consoles; 'off': it does not.", metavar="ADDR:PORT")
 ]
 Application: TypeAlias = Annotated[str, typer.Option(help="Name that other nodes are told.", metavar="NAME")]
 
@@ -29,12 +32,19 @@ def parameters(protocol: str, **given: str | None) -> Any:
 
 
 def connection(
-    protocol: str, config: Any, group: str, iface: str | None, application: str, ttl: int = 1
+    protocol: str, config: Any, group: str, iface: str | None, application: str, management: str, ttl: int = 1
 ) -> DistributorConnection:
     """Make a connection from options. UsageError names the option."""
     from protocols.registry import protocol as named
 
     try:
-        return DistributorConnection(Membership(named(protocol), config, group, iface, None, UdpOptions(ttl)), application)
+        place = Membership(named(protocol), config, group, iface, None, UdpOptions(ttl))
     except UsageError as error:
         raise UsageError(f"--{error}") from error
+    if management == "off":
+        return DistributorConnection(place, application, management=None)
+    try:
+        Membership(named(protocol), config, management)
+    except UsageError as error:
+        raise UsageError(f"--management: {str(error).removeprefix('group: ')}") from error
+    return DistributorConnection(place, application, management=management)

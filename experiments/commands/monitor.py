@@ -38,17 +38,17 @@ def monitor(
     is_loopback = ip_address(address).is_loopback
     if not is_loopback and token_file is None:
         raise UsageError(f"--listen: value {listen!r} is not allowed without --token-file; others can reach this address")
-    token = None if token_file is None else _read_token(token_file)
+    secret = None if token_file is None else _read_token(token_file)
     with _open(address, port) as server:
         port = server.getsockname()[1]
         shown = f"[{address}]" if ":" in address else address
         url = f"http://{shown}:{port}/"
         typer.echo(json.dumps({"event": "listening", "url": url}) if as_json else f"{url} (Ctrl-C ends)")
-        _serve(server, frozenset({address, "localhost"}) if is_loopback else frozenset(), token)
+        _serve(server, frozenset({address, "localhost"}) if is_loopback else frozenset(), secret)
     return 130
 
 
-def _serve(server: socket.socket, hosts: frozenset[str], token: str | None) -> None:
+def _serve(server: socket.socket, hosts: frozenset[str], secret: str | None) -> None:
     import uvicorn
 
     from experiments.monitor.watcher import Watcher
@@ -65,7 +65,7 @@ def _serve(server: socket.socket, hosts: frozenset[str], token: str | None) -> N
             watcher.end()
 
     options = uvicorn.Config(
-        application(watcher, hosts, token),
+        application(watcher, hosts, secret),
         log_level="error",
         access_log=False,
         timeout_graceful_shutdown=1,
@@ -96,7 +96,7 @@ def _open(address: str, port: int) -> socket.socket:
 
 
 def _read_token(file: Path) -> str:
-    token = file.read_text(encoding="utf-8", errors="replace").strip()
-    if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+    secret = file.read_text(encoding="utf-8", errors="replace").strip()
+    if len(secret) < SHORTEST or not secret.isascii() or not secret.isprintable() or " " in secret:
         raise UsageError(f"--token-file: {file}: is not allowed; one word of at least {SHORTEST} ASCII characters")
-    return token
+    return secret

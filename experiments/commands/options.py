@@ -17,6 +17,8 @@ __all__ = [
     "Group",
     "Iface",
     "Json",
+    "Congestion",
+    "FairTo",
     "KeyFile",
     "Master",
     "Metrics",
@@ -44,6 +46,13 @@ NodeId: TypeAlias = Annotated[
 KeyFile: TypeAlias = Annotated[
     Path | None,
     typer.Option("--key-file", help="Keys of the group, to authenticate every packet.", metavar="FILE", show_default=False),
+]
+Congestion: TypeAlias = Annotated[
+    str,
+    typer.Option(help="Congestion control; set it at sender and receivers.", metavar="none|norm|loss-tolerant|ecn"),
+]
+FairTo: TypeAlias = Annotated[
+    str, typer.Option("--fair-to", help="The TCP that --congestion is fair to.", metavar="reno|cubic")
 ]
 ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.messaging_options import Application, MessagingProtocol, connection, parameters
+from experiments.commands.messaging_options import Application, Management, MessagingProtocol, connection, parameters
 from experiments.commands.options import Group, Iface, Json, Metrics, Stats, seconds
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader
 from experiments.session.boundaries import MessageCutter
 from experiments.session.connection import DistributorConnection
+from protocols.distributor.management import GROUP as MANAGEMENT
 from protocols.distributor.snapshot import MEASURES
 from protocols.errors import ConfigError, TransferError, UsageError
 from topologies.units import format_duration, parse_duration, parse_size
@@ -60,6 +61,7 @@ def pub(
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
+    management: Management = MANAGEMENT,
     stats: Stats = None,
     metrics: Metrics = None,
     as_json: Json = False,
@@ -74,7 +76,8 @@ def pub(
     longest, wait = seconds("--timeout", timeout), _duration("--stay", stay)
     wanted = WantedStatistics.of(stats, metrics)
     chosen = parameters(protocol, segment=segment, holdback=holdback, rate=bandwidth)
-    publishing = _Publishing(connection(protocol, chosen, group, iface, application, ttl), subject or [], count, rate, wait)
+    opened = connection(protocol, chosen, group, iface, application, management, ttl)
+    publishing = _Publishing(opened, subject or [], count, rate, wait)
     with live() as runner:
         ending = runner.play(publishing.run(runner, wanted, octets), longest)
     ok = ending.word == FINISHED and not publishing.failure

@@ -11,6 +11,8 @@ import typer
 from experiments.commands.network_options import Group, Iface, Reuse, Sources, Tos, Ttl, receiving
 from experiments.commands.options import (
     Brief,
+    Congestion,
+    FairTo,
     Json,
     KeyFile,
     Metrics,
@@ -54,6 +56,8 @@ def recv(
     source: Sources = None,
     node: NodeId = None,
     key_file: KeyFile = None,
+    congestion: Congestion = "none",
+    fair_to: FairTo = "reno",
     count: Annotated[int | None, typer.Option(help="End after this number of files.", min=1, metavar="N")] = None,
     timeout: Annotated[
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
@@ -76,7 +80,8 @@ def recv(
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
     network = receiving(source, ttl=ttl, tos=tos, reuse=reuse)
-    place = membership(norm_config(key_file=str(key_file or "")), group, iface, node, receives=True, network=network)
+    config = norm_config(key_file=str(key_file or ""), congestion=congestion, fair_to=fair_to)
+    place = membership(config, group, iface, node, receives=True, network=network)
     stored: list[Stored] = []
     folder = Folder(directory, force=force, on_stored=stored.append, option="--dir")
     # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.

@@ -10,7 +10,19 @@ from typing import Annotated, Any
 import typer
 
 from experiments.commands.network_options import Df, Group, Iface, Loopback, Tos, Ttl, TxPort, transmitting
-from experiments.commands.options import Brief, Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
+from experiments.commands.options import (
+    Brief,
+    Congestion,
+    FairTo,
+    Json,
+    KeyFile,
+    Metrics,
+    NodeId,
+    Stats,
+    membership,
+    norm_config,
+    seconds,
+)
 from experiments.commands.send_folder import send_folder
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
@@ -49,6 +61,12 @@ def send(
     node: NodeId = None,
     key_file: KeyFile = None,
     rate: Annotated[str, typer.Option(help="Transmission rate of UDP payload.", metavar="RATE")] = "10Mbit",
+    congestion: Congestion = "none",
+    fair_to: FairTo = "reno",
+    rate_min: Annotated[str, typer.Option(help="Lowest rate with --congestion.", metavar="RATE")] = "0",
+    rate_max: Annotated[
+        str, typer.Option(help="Highest rate with --congestion, in place of --rate.", metavar="RATE")
+    ] = "1Tbit",
     segment: Annotated[str, typer.Option(help="Content bytes in a packet.", metavar="SIZE")] = "1400",
     block: Annotated[int, typer.Option(help="Source segments per FEC block.", metavar="N")] = 64,
     parity: Annotated[
@@ -100,6 +118,10 @@ def send(
     """
     config = norm_config(
         rate=rate,
+        congestion=congestion,
+        fair_to=fair_to,
+        rate_min=rate_min,
+        rate_max=rate_max,
         segment=segment,
         block=block,
         parity=parity if parity is not None else 0 if fec == 0 else 16,
@@ -118,25 +140,32 @@ def send(
     place = membership(config, group, iface, node, receives=False, network=network, derive=int)
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
-    for each in acker or ():
-        check_node(each, "--acker")
-    acks = None
-    if ack or expect or acker:
-        acks = AckRequest(tuple(acker or ()), bool(ack or expect), expect or 0, replaces_flush=True)
+    acks = _acks(acker or [], expect or 0, ack=ack)
+    _check_choice(files or [], watch, [("--then", then), ("--state", state)])
     if watch is not None:
-        if acks is not None:
-            raise UsageError("--ack, --expect, --acker: are not allowed with --watch")
-        if files:
-            raise UsageError(f"FILE: value {str(files[0])!r} is not allowed; none with --watch")
-        return send_folder(place, watch, state, then, wanted, longest, brief=brief, as_json=as_json)
-    if not files:
-        raise UsageError("FILE: is missing; at least one, or --watch DIR")
-    if then or state:
-        raise UsageError(f"{'--then' if then else '--state'}: is not allowed; only with --watch")
+        return send_folder(place, watch, state, then, acks, wanted, longest, brief=brief, as_json=as_json)
     opened = OpenFiles()
-    sources = [FileSource(path, opened) for path in files]
+    sources = [FileSource(path, opened) for path in files or ()]
     with live() as runner:
         return _Sending(runner, place, sources, acks, wanted, brief=brief, as_json=as_json).run(longest)
+
+
+def _check_choice(files: list[Path], watch: Path | None, only_watching: list[tuple[str, object]]) -> None:
+    """Raise UsageError for arguments that do not go together: files are sent, or a folder is watched."""
+    if watch is not None and files:
+        raise UsageError(f"FILE: value {str(files[0])!r} is not allowed; none with --watch")
+    if watch is None and not files:
+        raise UsageError("FILE: is missing; at least one, or --watch DIR")
+    for option, value in only_watching if watch is None else ():
+        if value:
+            raise UsageError(f"{option}: is not allowed; only with --watch")
+
+
+def _acks(acker: list[int], expect: int, *, ack: bool) -> AckRequest | None:
+    """Return who is to confirm; None: nobody. UsageError for a node id out of range."""
+    for each in acker:
+        check_node(each, "--acker")
+    return AckRequest(tuple(acker), ack or expect > 0, expect, replaces_flush=True) if ack or expect or acker else None
 
 
 class _Sending:

@@ -10,6 +10,7 @@ from experiments.session.membership import Membership
 from experiments.session.sent_files import SentFiles
 from experiments.session.session import Session
 from experiments.session.watched_folder import FolderSender, Told, WatchedFolder
+from protocols.acknowledgement import AckRequest
 from topologies.units import format_size
 
 __all__ = ["send_folder"]
@@ -23,13 +24,14 @@ def send_folder(
     path: Path,
     state: Path | None,
     then: str,
+    acks: AckRequest | None,
     wanted: WantedStatistics,
     timeout: float,
     *,
     brief: bool,
     as_json: bool,
 ) -> int:
-    """Send what appears in a folder until Ctrl-C or `timeout` seconds; return the exit code.
+    """Send what appears in a folder until Ctrl-C or `timeout` seconds, confirmed as `acks` wants it; return the exit code.
 
     UsageError for a folder or a state file that can't be used.
     """
@@ -37,7 +39,7 @@ def send_folder(
     with closing(SentFiles(path / STATE if state is None else state)) as files, live() as runner:
         sending = _FolderSending(runner, place, wanted, brief=brief, as_json=as_json)
         with sending.says:
-            ending = runner.play(sending.run(FolderSender(folder, files, then, sending.tell)), timeout)
+            ending = runner.play(sending.run(FolderSender(folder, files, then, sending.tell, acks)), timeout)
         return sending.conclude(ending.word, interrupted=ending.interrupted)
 
 

@@ -103,7 +103,7 @@ def send(
     word = "sent, reception not confirmed" if ok else sending.failure or ending.word
     out, nacks = sending.stream, sending.session.counts().get("nacks_received", 0)
     octets, messages = (out.octets, out.messages) if out else (0, 0)
-    _conclude(as_json, ok, word, ending.seconds, octets, messages=messages, nacks_received=nacks)
+    _conclude(as_json, sending.failure, ok, word, ending.seconds, octets, messages=messages, nacks_received=nacks)
     return 130 if ending.interrupted else int(not ok)
 
 
@@ -162,7 +162,8 @@ def recv(
     found = copying.output
     ok = not copying.failure and not found.gaps and found.ended >= (count or 1)
     word = "received" if ok else f"{found.gaps} gaps" if found.gaps else ending.word
-    _conclude(as_json, ok, copying.failure or word, ending.seconds, found.octets, streams=found.ended, gaps=found.gaps)
+    word = copying.failure or word
+    _conclude(as_json, copying.failure, ok, word, ending.seconds, found.octets, streams=found.ended, gaps=found.gaps)
     return 130 if ending.interrupted else int(not ok)
 
 
@@ -201,9 +202,9 @@ def _size(option: str, value: str) -> int:
         raise UsageError(f"{option}: {error}") from error
 
 
-def _conclude(as_json: bool, ok: bool, word: str, elapsed: float, octets: int, **more: Any) -> None:
+def _conclude(as_json: bool, failure: str, ok: bool, word: str, elapsed: float, octets: int, **more: Any) -> None:
     """Print the summary to standard error, since standard output may be the stream."""
-    last = {"event": "summary", "ok": ok, "bytes": octets, "seconds": elapsed, **more}
+    last = {"event": "summary", "ok": ok, "failure": failure or None, "bytes": octets, "seconds": elapsed, **more}
     last["goodput_mbit_s"] = octets * 8e-6 / elapsed if elapsed else 0.0
     text = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in more.items())
     line = f"{word}: {format_size(octets)}, {text}, in {format_duration(round(elapsed, 3))}"

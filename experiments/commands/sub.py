@@ -7,14 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.messaging_options import Application, MessagingProtocol, connection, parameters
+from experiments.commands.messaging_options import Application, Management, MessagingProtocol, connection, parameters
 from experiments.commands.options import Group, Iface, Json, Metrics, Stats, seconds
 from experiments.output.safe_text import printable
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.session.connection import DistributorConnection
-from experiments.session.deliveries import DeliveryOverflowed, Incoming
+from experiments.session.deliveries import DeliveryOverflowed, UpdateStream
 from protocols.distributor.events import ConnectionNagging, PublisherGone, PublisherHeard, QueueOverflowed, SegmentsLost
+from protocols.distributor.management import GROUP as MANAGEMENT
 from protocols.distributor.snapshot import MEASURES
 from protocols.events import Event
 from topologies.units import format_duration
@@ -49,6 +50,7 @@ def sub(
     timeout: Annotated[
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
+    management: Management = MANAGEMENT,
     stats: Stats = None,
     metrics: Metrics = None,
     as_json: Json = False,
@@ -59,7 +61,7 @@ def sub(
     """
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
-    opened = connection(protocol, parameters(protocol, segment=segment), group, iface, application)
+    opened = connection(protocol, parameters(protocol, segment=segment), group, iface, application, management)
     with live() as runner:
         receiving = _Receiving(runner, opened, subjects, count, quiet=quiet, as_json=as_json)
         ending = runner.play(receiving.run(wanted), longest)
@@ -99,7 +101,7 @@ class _Receiving:
         except* OSError as errors:
             self.failure = f"standard output: {errors.exceptions[0]}"
 
-    async def _updates(self, incoming: Incoming) -> None:
+    async def _updates(self, incoming: UpdateStream) -> None:
         while (updates := await incoming.together()) is not None:
             for content in updates.contents:
                 if self._count is not None and self.received >= self._count:

@@ -4,16 +4,17 @@ Two publishers publish messages of 0 to 3,000 bytes to two topics, two subscribe
 other roles of the protocol are taken by hosts of their own. Every machine is in a `Watch`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from experiments.contract.watch import Watch
 from experiments.contract.worlds import ContractWorld
 from protocols.errors import UsageError
 from protocols.events import Event
-from protocols.machine import Codec
+from protocols.layer import handed_through
+from protocols.machine import Codec, Machine, Ports
 from protocols.messaging import (
     Guarantees,
     MessageAccepted,
@@ -22,8 +23,10 @@ from protocols.messaging import (
     MessageReceived,
     MessageSent,
     Publication,
+    Publisher,
     PublisherUnblocked,
     Subscribed,
+    Subscriber,
     Subscription,
     SubscriptionEnded,
 )
@@ -31,25 +34,29 @@ from protocols.object_messaging import guarantees_of, roles_of
 from protocols.roles import MakeMachine, RoleContext
 from protocols.spec import ProtocolSpec
 
-__all__ = ["MESSAGE_RULES", "MessageCase", "messages_are_delivered", "subscriptions_end"]
+__all__ = ["MESSAGE_RULES", "MessageCase", "MessageSession", "messages_are_delivered", "subscriptions_end"]
 
 LIMIT = 30.0
 """Seconds after which a session has failed."""
 SIZES = (0, 1, 500, 3000)
 MESSAGES = 40
 """Messages of each publisher."""
-TOPICS = ("topic:a", "topic:b")
-WANTED = (TOPICS[:1], TOPICS[1:], TOPICS)
-"""The topics of each subscriber."""
+WANTED = ((0,), (1,), (0, 1))
+"""Which of the two topics each subscriber takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageCase:
-    """A messaging protocol and values for its config. `wrong` replaces the makers of roles by machines that break a rule."""
+    """A messaging protocol and values for its config. `wrong` replaces the makers of roles by machines that break a rule.
+
+    `loss` is the probability that a receiver loses a packet, `topics` are destinations that the protocol knows.
+    """
 
     protocol: ProtocolSpec
     settings: dict[str, Any] = field(default_factory=dict)
     wrong: dict[str, MakeMachine] = field(default_factory=dict)
+    loss: float = 0.0
+    topics: tuple[str, str, str] = ("topic:a", "topic:b", "topic:c")
 
     def __str__(self) -> str:
         return self.protocol.name
@@ -67,8 +74,8 @@ class MessageCase:
 class _Publishing:
     """The application of a publisher: publishes as fast as it may."""
 
-    def __init__(self, session: "MessageSession", watch: Watch, node: int) -> None:
-        self._session, self._watch, self._node = session, watch, node
+    def __init__(self, session: "MessageSession", watch: Watch, machine: Publisher, node: int, topics: Sequence[str]) -> None:
+        self._session, self._watch, self._machine, self._node, self._topics = session, watch, machine, node, topics
         self.sent: dict[int, Publication] = {}
         self.told: dict[int, Event] = {}
         """What became of each message, by its number."""
@@ -78,9 +85,9 @@ class _Publishing:
         while len(self.sent) < MESSAGES:
             number = len(self.sent)
             body = bytes([number]) * SIZES[number % len(SIZES)]
-            message = Publication(self._node, number, TOPICS[number // 3 % 2], len(body), body)
+            message = Publication(self._node, number, self._topics[number // 3 % 2], len(body), body)
             self.sent[number] = message
-            if self._session.call(self._watch, partial(self._watch.inner.publish, message)):  # type: ignore[attr-defined]
+            if self._session.call(self._watch, partial(self._machine.publish, message)):
                 return
 
     def hear(self, event: Event) -> None:
@@ -96,8 +103,9 @@ class _Publishing:
 class _Subscribing:
     """The application of a subscriber."""
 
-    def __init__(self, number: int) -> None:
-        self.wanted = {place + 1: topic for place, topic in enumerate(WANTED[number])}
+    def __init__(self, watch: Watch, machine: Subscriber, wanted: Sequence[str]) -> None:
+        self.watch, self.machine = watch, machine
+        self.wanted = dict(enumerate(wanted, 1))
         self.in_effect: set[int] = set()
         self.received: list[tuple[int, Publication]] = []
 
@@ -120,7 +128,7 @@ class MessageSession:
         roles = roles_of(case.protocol)
         servers = [name for name in roles if name not in ("publisher", "subscriber")]
         self._taken = [*servers, *("subscriber" for _ in WANTED), "publisher", "publisher"]
-        self.world = make(case, len(self._taken), 0.0)
+        self.world = make(case, len(self._taken), case.loss)
         self.publishing: list[_Publishing] = []
         self.subscribing: list[_Subscribing] = []
         self.watches: list[Watch] = []
@@ -134,20 +142,29 @@ class MessageSession:
         return [host.address_of(names[other]) for other, name in enumerate(self._taken) if name == role]
 
     def _start(self, place: int, role: str, make: MakeMachine, context: RoleContext) -> None:
-        host = self.world.hosts[place]
-        watch = Watch(host, lambda ports: make(ports, context))
+        host, made = self.world.hosts[place], list[Machine]()
+
+        def inner(ports: Ports) -> Machine:
+            # A watch surrounds what a host would run; what stands on that changes its events.
+            made.append(make(ports, context))
+            return handed_through(made[0], _ignore, None, lambda: host.now)[0]
+
+        watch = Watch(host, inner)
         self.watches.append(watch)
         application: _Publishing | _Subscribing | None = None
         if role == "publisher":
-            application = _Publishing(self, watch, 1 + place)
+            application = _Publishing(self, watch, cast(Publisher, made[0]), 1 + place, self._case.topics)
             self.publishing.append(application)
         elif role == "subscriber":
-            application = _Subscribing(len(self.subscribing))
+            wanted = [self._case.topics[number] for number in WANTED[len(self.subscribing)]]
+            application = _Subscribing(watch, cast(Subscriber, made[0]), wanted)
             self.subscribing.append(application)
-        host.run(watch, watch.heard if application is None else partial(watch.heard, react=application.hear))
+        hear = _ignore if application is None else application.hear
+        react = handed_through(made[0], hear, None, lambda: host.now)[1]
+        host.run(watch, partial(watch.heard, react=react))
         if isinstance(application, _Subscribing):
             for number, topic in application.wanted.items():
-                self.call(watch, partial(watch.inner.subscribe, Subscription(number, topic)))  # type: ignore[attr-defined]
+                self.call(watch, partial(application.machine.subscribe, Subscription(number, topic)))
 
     def call(self, watch: Watch, verb: Callable[[float], Any]) -> Any:
         """Call `verb(now)` of a machine as an input."""
@@ -186,7 +203,7 @@ class MessageSession:
 
 
 def messages_are_delivered(case: MessageCase, make: Callable[[MessageCase, int, float], ContractWorld]) -> None:
-    """Without loss every subscriber gets what it subscribed to, as it was published, once, and in order if that is promised."""
+    """Every subscriber gets what it subscribed to, as it was published, once, and in order if that is promised."""
     with MessageSession(case, make) as session:
         session.publish()
         wanted = [len(session.expected(each)) for each in session.subscribing]
@@ -216,20 +233,23 @@ def subscriptions_end(case: MessageCase, make: Callable[[MessageCase, int, float
     """After `unsubscribe` nothing is delivered, the other subscription stays, and a number in use is refused."""
     with MessageSession(case, make) as session:
         both = session.subscribing[-1]
-        watch = session.watches[session._taken.index("publisher") - 1]
         try:
-            session.call(watch, partial(watch.inner.subscribe, Subscription(2, "topic:c")))  # type: ignore[attr-defined]
+            session.call(both.watch, partial(both.machine.subscribe, Subscription(2, case.topics[2])))
         except UsageError:
             pass
         else:
             raise AssertionError("a subscription took the number of another")
-        session.call(watch, partial(watch.inner.unsubscribe, 1))  # type: ignore[attr-defined]
+        session.call(both.watch, partial(both.machine.unsubscribe, 1))
         del both.wanted[1]
         session.publish()
         wanted = len(session.expected(both))
         session.until(lambda: len(both.received) >= wanted, f"fewer than {wanted} messages are delivered")
         session.world.run(session.world.now + 0.05, lambda: False)
         _compare(both.received, session.expected(both), case.guarantees)
+
+
+def _ignore(event: Event) -> None:
+    """Do nothing, as the application of a server."""
 
 
 MESSAGE_RULES = [messages_are_delivered, subscriptions_end]

@@ -252,6 +252,20 @@ def cache_below_load(scenario: Scenario, config: NormConfig) -> Iterator[Finding
     yield _finding("cache-below-load", PROBLEM, "cache_max", str(config.cache_max), implies, changes)
 
 
+def _nacking_none(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:
+    if config.nacking == "normal" or not facts.is_lossy:
+        return
+    block = min(config.block, -(-facts.works[0].size // scenario.segment) or 1)
+    fails = block_failure(block, block + config.auto_parity, facts.loss)
+    if facts.receivers * fails < _UNSEEN and not facts.has_outages:
+        return
+    implies = (
+        f"receivers request nothing of the content, and at {facts.loss:.3g} loss one misses more than the {config.auto_parity} "
+        f"parity symbols that come with a block in {fails:.2g} of its blocks: it never has the object"
+    )
+    yield _finding("nacking-none", PROBLEM, "nacking", config.nacking, implies, {"nacking": "normal"})
+
+
 def stream_buffer(config: NormConfig, facts: SessionFacts, octets: int) -> Iterator[Finding]:
     """Judge the buffer, in bytes, of a stream from this sender: what was sent stays in it for `NormTiming.rest`."""
     rest = NormTiming(config, facts).rest
@@ -288,4 +302,5 @@ NORM_RULES: Any = (
     _window_below_repair,
     _parity_below_loss,
     _parity_none,
+    _nacking_none,
 )

@@ -23,6 +23,7 @@ _PAUSE, _SHORTEST_PAUSE = 20, 0.05
 """A gap between new packets of a sender is a pause from so many times the usual gap on, and so many seconds."""
 _FRACTION, _OF_OUTAGE = 0.4, 0.75
 """Share of the delay from which on failed requests are its cause, and not the loss, or the outage, that made them necessary."""
+_HOST_ID = 0xFFFFFF
 _OUTAGES = ("partition", "crash", "absent")
 _SLOW, _CLEARLY = 0.05, 5
 """A sender is slow if it uses less than this share of the path, and takes so many times as long as the repairs."""
@@ -69,7 +70,7 @@ class _Analysis:
         if critical is not None and critical.lost:
             self._chain(critical)
         self._ends(outcome)
-        spent = self._spent(outcome, critical)
+        spent = self._spent(outcome)
         cause = self._cause(outcome, critical, spent)
         self.steps.sort(key=lambda step: step.time)
         for step in self.steps:
@@ -101,6 +102,9 @@ class _Analysis:
 
     def _names_object(self, event: TraceEvent) -> bool:
         wanted, data = self.history.object_id, event.data
+        # The upper bits of an id number the session of a host with several.
+        if self.history.sender_id is not None and (int(data.get("sender", 0)) ^ self.history.sender_id) & _HOST_ID:
+            return False
         if event.name == "objects_aborted":
             return (wanted - int(data["first"])) % 0x10000 < int(data["count"])
         return data.get("object_id") == wanted
@@ -145,6 +149,7 @@ class _Analysis:
             self._answer(part, each, shown)
             if each is not rounds[-1] or part.complete == inf or (each.asked and each.heard_at == inf):
                 self._failed(each, part)
+            self._slow_answer(each)
         self._repairs(repairs_between(part, lost[0].time, part.complete + 1e-12), part, shown)
 
     def _lost(self, packet: TracedPacket) -> None:
@@ -180,8 +185,8 @@ class _Analysis:
             self._add("back-off", each.begin, receiver, f"begins a back-off; a NACK is due at {each.due:.6f} s")
         if each.suppressed_by is not None and each.suppressed_at is not None:
             other = each.suppressed_by
-            due = "" if each.due is None else f", due at {each.due:.6f} s"
-            text = f"its NACK{due}, is suppressed by that of {other.node} ({other.brief})"
+            due = "" if each.due is None else f", due at {each.due:.6f} s,"
+            text = f"its NACK{due} is suppressed by that of {other.node} ({other.brief})"
             self._add("suppressed", each.suppressed_at, receiver, text, other)
         for packet in each.requests:
             self._add("request", packet.time, receiver, f"sends {_brief(packet)}", packet)
@@ -207,10 +212,11 @@ class _Analysis:
         """Tell of the first repairs, and of the one that completed the part."""
         last = None if part.last_needed is None else part.last_needed.number
         for place, packet in enumerate(repairs):
-            if packet.number in shown or (place >= _SHOWN and packet.number != last):
+            fate = self.fates[packet.number]
+            is_late = part.complete < fate.when < inf
+            if packet.number in shown or is_late or (place >= _SHOWN and packet.number != last):
                 continue
             shown.add(packet.number)
-            fate = self.fates[packet.number]
             self._add("repair", packet.time, packet.node, f"sends {_brief(packet)} as a repair", packet)
             if fate.when < inf:
                 ends = f", and completes {self._named(part)}" if packet.number == last else ""
@@ -256,6 +262,19 @@ class _Analysis:
         name, text = self._failure(each, part)
         self.costs[name] += max(0.0, each.end - each.begin)
         self.reasons.setdefault(name, text)
+
+    def _slow_answer(self, each: Round) -> None:
+        """Note how long the sender took to read a request, and to repair behind the time in which it collects requests."""
+        event, heard = each.aggregation, each.heard_at
+        if event is None or heard == inf:
+            return
+        begins = min((packet.time for packet in each.repairs), default=inf)
+        collected = max(float(event.data["until"]), heard)
+        late = max(0.0, event.time - heard) + (max(0.0, begins - collected) if begins < inf else 0.0)
+        if late >= _SHORTEST_PAUSE:
+            self.costs["slow sender"] += late
+            text = f"{self.history.sender} answered the request for what was lost {quoted(late)} later than its timing says"
+            self.reasons.setdefault("slow sender", text)
 
     def _failure(self, each: Round, part: Part) -> tuple[str, str]:
         history, lost = self.history, [fate for fate in each.fates if fate.when == inf]
@@ -314,7 +333,7 @@ class _Analysis:
             (packet for part in self.parts.values() for packet in part.first_transmissions()), key=lambda packet: packet.time
         )
 
-    def _spent(self, outcome: Outcome, critical: Part | None) -> dict[str, float]:
+    def _spent(self, outcome: Outcome) -> dict[str, float]:
         """Return where the time went, from the submission to the outcome, in seconds."""
         history, originals = self.history, self._originals()
         end = history.end if outcome.time is None else outcome.time
@@ -324,7 +343,7 @@ class _Analysis:
         last = originals[-1]
         transit = history.transit(history.sender, history.receiver)
         arrived = [self.fates[packet.number].when - packet.time for packet in originals if self.fates[packet.number].when < inf]
-        complete = min(max(critical.complete, last.time) if critical is not None else inf, end)
+        complete = min(max([last.time, *(part.complete for part in self.parts.values() if part.needed)]), end)
         queued = max(0.0, max(arrived, default=0.0) - transit)
         baseline = min(last.time + transit, end)
         lossless = not any(part.lost for part in self.parts.values())
@@ -360,7 +379,8 @@ class _Analysis:
         slow = self._slow(outcome, spent)
         if critical is None or not critical.lost:
             return slow or Cause("none", self._plain_sending(spent), 0.0)
-        if slow is not None and (spent["pauses"] + spent["waiting"] > spent["repair"] or slow.name == "slow receiver"):
+        idle = spent["pauses"] + spent["waiting"]
+        if slow is not None and (idle > max(spent["repair"], spent["transit"]) or slow.name == "slow receiver"):
             return slow
         if slow is not None and self._is_much_slower(spent):
             return slow

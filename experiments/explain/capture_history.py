@@ -8,7 +8,7 @@ from experiments.captures.datagrams import Capture
 from experiments.captures.trace_file import TracedPacket
 from experiments.explain.content import carried_by
 from experiments.explain.history import History
-from experiments.explain.requests import parts_requested
+from experiments.explain.requests import parts_asked
 from experiments.inspection.norm_reader import CapturedMessage, NormReader
 from experiments.inspection.request_excerpt import CAPTURE, node_name
 from experiments.inspection.sequence import SequenceTracker
@@ -104,7 +104,7 @@ def _fill(history: CaptureHistory, captured: list[CapturedMessage], begin: float
         message = item.message
         history.packets[number] = packet
         frames[number] = {history.file: item.datagram.number}
-        if asked := parts_requested(message, history.object_id):
+        if message is not None and (asked := parts_asked(message.asks, history.object_id)):
             requests[number] = asked
         if isinstance(message, Squelch) and history.object_id in message.invalid:
             squelches.append(number)

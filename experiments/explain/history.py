@@ -13,13 +13,14 @@ from experiments.captures.trace_file import Trace, TracedPacket, TraceEvent, Tra
 from experiments.explain.content import carried_by
 from experiments.explain.outages import Outages
 from experiments.explain.packet_numbers import frames_of_trace
-from experiments.explain.requests import parts_requested
+from experiments.explain.requests import parts_asked
 from experiments.report.run_report_captures import CapturedRun
 from experiments.report.run_report_folder import RunFolder
 from experiments.report.run_report_routes import Routes
 from experiments.scenario.scenario import USUAL_SEGMENT
 from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
+from topologies.addressing import node_id
 
 __all__ = ["Fate", "History", "read_history"]
 
@@ -69,7 +70,9 @@ class History:
     longest_backoff: float = 0.0
     """Seconds for which a receiver may wait before it requests; what comes later belongs to another round."""
     requests: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """The parts of the object that a packet requests, by its number; of packets that are not decoded as a whole, none."""
+    """The parts of the object that a request names, by its packet; "*" stands for all. Other requests are not fully known."""
+    sender_id: int | None = None
+    """The node id of the sender, if events name it."""
     squelches: frozenset[int] = frozenset()
     """The SQUELCH messages that name the object, by number, where messages are decoded as a whole."""
     unknown: list[str] = field(default_factory=list)
@@ -151,11 +154,12 @@ def _of_trace(folder: RunFolder, object_id: int, receiver: str, sender: str) -> 
     # Receptions by others are read too: they tell who heard a request.
     with open_trace(folder.path, {receiver, *folder.senders}) as (about, rows):
         trace = Trace(dict(about))
-        _fill(trace, rows, (receiver, sender))
+        asks = _fill(trace, rows, (receiver, sender))
     for name, option in ((receiver, "--receiver"), (sender, "--sender")):
         if name not in trace.hosts:
             raise UsageError(f"{option}: value {name!r} is not allowed; the trace has only {', '.join(trace.hosts[:8])}")
     history = _history(folder, "trace", object_id, receiver, sender, trace)
+    history.requests = {number: parts_asked(entries, object_id) for number, entries in asks.items()}
     history.frames = frames_of_trace(folder, history.packets)
     return history
 
@@ -173,7 +177,8 @@ def _of_captures(folder: RunFolder, object_id: int, receiver: str, sender: str) 
     history = _history(folder, "captures", object_id, receiver, sender, trace)
     sent = {row[3]["packet"]: row[3] for row in rows if row[2] == "packet_sent"}
     history.frames = {number: data["frames"] for number, data in sent.items()}
-    history.requests = {number: parts_requested(data.get("message"), object_id) for number, data in sent.items()}
+    asks = {number: data["message"].asks for number, data in sent.items() if "message" in data}
+    history.requests = {number: parts_asked(entries, object_id) for number, entries in asks.items() if entries}
     named = {number: getattr(data.get("message"), "invalid", ()) for number, data in sent.items()}
     history.squelches = frozenset(number for number, invalid in named.items() if object_id in invalid)
     history.unknown += [
@@ -187,12 +192,16 @@ def _of_captures(folder: RunFolder, object_id: int, receiver: str, sender: str) 
     return history
 
 
-def _fill(trace: Trace, rows: Iterable[TraceRow], nodes: tuple[str, ...]) -> None:
-    """Add rows to a trace, of decisions only those of the named nodes."""
+def _fill(trace: Trace, rows: Iterable[TraceRow], nodes: tuple[str, ...]) -> dict[int, list[str]]:
+    """Add rows to a trace, of decisions only those of the named nodes; return what requests name, by packet."""
+    asks: dict[int, list[str]] = {}
     for row in rows:
+        if row[2] == "packet_sent" and "asks" in row[3]:
+            asks[row[3]["packet"]] = list(map(str, row[3]["asks"]))
         if row[2].startswith("packet_") or row[2] == "end" or row[1] in nodes:
             trace.add(row)
         trace.end = row[0]
+    return asks
 
 
 def _history(folder: RunFolder, kind: str, object_id: int, receiver: str, sender: str, trace: Trace) -> History:
@@ -213,6 +222,7 @@ def _history(folder: RunFolder, kind: str, object_id: int, receiver: str, sender
         attendance=folder.attendance.get(receiver, (0.0, inf)),
         path=tuple(routes.path(sender, receiver)),
         routes=routes,
+        sender_id=node_id(folder.topology, sender),
     )
     history.longest_backoff = float(scenario["protocol"].get("backoff", 0)) * float(scenario["protocol"].get("grtt", 0.0))
     history.begin, history.octets = _submission(scenario, sender, object_id)

@@ -1,30 +1,30 @@
-"""The parts of an object that a message requests, read from the whole message."""
+"""The parts of an object that a request names, read from the entries that `Message.asks` lists."""
 
-from typing import Any
+import re
+from collections.abc import Iterable
 
-from protocols.norm.messages import FORM_RANGES, LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT, LEVEL_SEGMENT, Nack, RepairAdv
-
-__all__ = ["parts_requested"]
+__all__ = ["parts_asked"]
 
 _MOST = 4096
-"""Blocks of a range that are listed at most."""
+"""Parts of a range that are listed at most."""
+_ENTRY = re.compile(r"(\d+)(?:\.(\d+))?(?:\.\d+)?(?:-(\d+))?")
+"""An object, block or symbol, like 0, 0.2 or 0.2.17; of a range the last number of its end follows, as in 0.2.17-19."""
 
 
-def parts_requested(message: Any, object_id: int) -> frozenset[str]:
-    """Return the names of the parts of an object that a NORM_NACK or a REPAIR_ADV requests; "*" stands for all of them."""
-    if not isinstance(message, (Nack, RepairAdv)):
-        return frozenset()
+def parts_asked(entries: Iterable[str], object_id: int) -> frozenset[str]:
+    """Return the names of the parts of an object that a request names; "*" stands for all of them."""
     found: set[str] = set()
-    for request in message.requests:
-        step = 2 if request.form == FORM_RANGES else 1
-        for place in range(0, len(request.items) - step + 1, step):
-            first, last = request.items[place], request.items[place + step - 1]
-            if not first.object_id <= object_id <= last.object_id:
-                continue
-            if request.level & LEVEL_INFO:
-                found.add("info")
-            if request.level & LEVEL_OBJECT:
-                found.add("*")
-            elif request.level & (LEVEL_BLOCK | LEVEL_SEGMENT):
-                found.update(map(str, range(first.block, min(last.block, first.block + _MOST) + 1)))
+    for entry in entries:
+        number = entry.removeprefix("info ")
+        match = _ENTRY.fullmatch(number)
+        if match is None:
+            continue
+        first, block, last = int(match[1]), match[2], match[3]
+        if block is None:
+            if first <= object_id <= int(last or first):
+                found.add("info" if number != entry else "*")
+        elif first == object_id:
+            # With two dots the range is one of symbols within the block.
+            end = int(last) if last and number.count(".") == 1 else int(block)
+            found.update(map(str, range(int(block), min(end, int(block) + _MOST) + 1)))
     return frozenset(found)

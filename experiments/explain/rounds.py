@@ -51,7 +51,7 @@ def rounds_of(history: History, part: Part, since: float) -> list[Round]:
     """Return the rounds from a loss at `since` until the part was complete, or the record ended."""
     found = list(_by_decisions(history, since) if history.knows_decisions else _by_packets(history, part, since))
     until = min(part.complete, history.end)
-    found = [each for each in found if each.begin <= until]
+    found = [each for each in found if each.begin <= until and _can_name(history, part, each)]
     for place, each in enumerate(found):
         each.end = min(found[place + 1].begin if place + 1 < len(found) else inf, until)
         each.fates = [history.fate(packet, history.sender) for packet in each.asked]
@@ -90,6 +90,12 @@ def _by_decisions(history: History, since: float) -> Iterator[Round]:
 def _matters(each: Round, since: float) -> bool:
     """Return whether a request of this round can name what was lost at `since`."""
     return each.begin >= since or (each.due is not None and each.due >= since)
+
+
+def _can_name(history: History, part: Part, each: Round) -> bool:
+    """Return whether the requests of a round name the part, as far as is known; others were for what was lost before."""
+    known = [history.requests[packet.number] for packet in each.asked if packet.number in history.requests]
+    return len(known) < len(each.asked) or not known or any(part.name in asked or "*" in asked for asked in known)
 
 
 def _own(history: History) -> Iterator[TracedPacket]:
@@ -150,7 +156,9 @@ def _requests_for(history: History, part: Part) -> Iterator[TracedPacket]:
         if asked:
             if part.name in asked or "*" in asked:
                 yield packet
-        elif any(name == whole or name.startswith(f"{whole}.") for name in packet.brief.split(" +")[0].split(", ")):
+        elif asked is None and any(
+            name == whole or name.startswith(f"{whole}.") for name in packet.brief.split(" +")[0].split(", ")
+        ):
             yield packet
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 
-from experiments.captures.datagrams import Capture, CapturedDatagram
+from experiments.captures.datagrams import Capture, CapturedDatagram, endpoint_text
 from experiments.inspection.node_tally import NodeTally
 from experiments.inspection.offload_batches import messages_in
 from protocols.errors import ConfigError, WireError
@@ -81,7 +81,7 @@ class NormReader:
         if not any(alike[key] for key in chosen):
             raise ConfigError(f"{self.capture.file.path}: {self._nothing(port, total)}")
         self.begin, self.end = min(spans[key][0] for key in chosen), max(spans[key][1] for key in chosen)
-        self.targets = [f"{address}:{number}" for address, number in chosen]
+        self.targets = [endpoint_text(*key) for key in chosen]
         self.foreign = sum(total.values()) - sum(total[key] for key in chosen)
         return frozenset(chosen)
 

@@ -3,6 +3,7 @@
 from collections import deque
 from ipaddress import IPv4Address
 
+from experiments.captures.datagrams import endpoint_text
 from experiments.captures.trace_file import LostCopy, TracedPacket
 from experiments.drawing.ladder_excerpt import MOST_HOSTS, MOST_SHOWN, FoldedPackets, LadderExcerpt, folded
 from experiments.inspection.norm_reader import CapturedMessage
@@ -73,7 +74,7 @@ def _sent(captured: CapturedMessage, message: NormMessage, kind: str, time: floa
     node = message.origin.source_id if isinstance(message, Data | Info | Command) else getattr(message, "source_id", 0)
     repair = kind == "repair"
     brief = str(getattr(message, "brief", ""))
-    to = f"{datagram.target}:{datagram.port}"
+    to = endpoint_text(datagram.target, datagram.port)
     sent = TracedPacket(datagram.number, time, node_name(node), message.kind, brief, repair, to)
     reason = datagram.comment.rpartition("; ")[2]
     if "lost" in reason or "dropped" in reason:

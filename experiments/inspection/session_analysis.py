@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from experiments.captures.datagrams import endpoint_text
 from experiments.inspection.detail import DetailBudget
 from experiments.inspection.findings import RESERVED_NODES, FindingLog
 from experiments.inspection.interval_counts import IntervalCounts
@@ -104,7 +105,7 @@ class SessionAnalysis:
         if skipped:
             self.findings.add("sequence-gap", datagram.number, time, f"{name}: {skipped} before {message.sequence}", skipped)
         kind = self._classify(sender, captured, message, time)
-        ends = f"{datagram.source}:{datagram.sport}", f"{datagram.target}:{datagram.port}"
+        ends = endpoint_text(datagram.source, datagram.sport), endpoint_text(datagram.target, datagram.port)
         sender.add(message.origin, kind, datagram.size, time, ends)
         return kind
 

@@ -32,11 +32,11 @@ HEADERS: Final = {
 }
 
 
-def application(watcher: Watcher, hosts: frozenset[str], token: str | None = None) -> FastAPI:
+def application(watcher: Watcher, hosts: frozenset[str], secret: str | None = None) -> FastAPI:
     """Return the application.
 
     `hosts` are the names under which it may be asked, so that no other page can reach it by a name of its own; empty: any.
-    With a `token`, requests need it: as `?token=` once, which sets a cookie, or as a bearer.
+    With a `secret`, requests need it: as `?token=` once, which sets a cookie, or as a bearer.
     """
 
     @asynccontextmanager
@@ -51,7 +51,7 @@ def application(watcher: Watcher, hosts: frozenset[str], token: str | None = Non
 
     @app.middleware("http")
     async def guard(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
-        refused = _refusal(request, hosts, token)
+        refused = _refusal(request, hosts, secret)
         answer = await go_on(request) if refused is None else refused
         for name, value in HEADERS.items():
             answer.headers[name] = value
@@ -62,28 +62,28 @@ def application(watcher: Watcher, hosts: frozenset[str], token: str | None = Non
     return app
 
 
-def _refusal(request: Request, hosts: frozenset[str], token: str | None) -> Response | None:
+def _refusal(request: Request, hosts: frozenset[str], secret: str | None) -> Response | None:
     """Return the answer to a request that is not served; None for one that is."""
     name = request.headers.get("host", "").rpartition("@")[2]
     if hosts and name.removesuffix(f":{request.url.port}").strip("[]") not in hosts:
         return PlainTextResponse("this name is not mine\n", 421)
-    if token is None:
+    if secret is None:
         return None
     given = request.query_params.get("token")
-    if given is not None and _is_equal(given, token) and request.url.path == "/":
+    if given is not None and _is_equal(given, secret) and request.url.path == "/":
         answer = RedirectResponse("/", 303)
-        answer.set_cookie(COOKIE, token, httponly=True, samesite="strict")
+        answer.set_cookie(COOKIE, secret, httponly=True, samesite="strict")
         return answer
     cookies = SimpleCookie(request.headers.get("cookie", ""))
     kept = cookies[COOKIE].value if COOKIE in cookies else ""
     bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-    if _is_equal(kept, token) or _is_equal(bearer, token):
+    if _is_equal(kept, secret) or _is_equal(bearer, secret):
         return None
     return PlainTextResponse("a token is needed: open /?token=..., or send it as a bearer\n", 401)
 
 
-def _is_equal(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode(), token.encode())
+def _is_equal(given: str, secret: str) -> bool:
+    return hmac.compare_digest(given.encode(), secret.encode())
 
 
 def _add_page(app: FastAPI) -> None:

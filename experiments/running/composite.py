@@ -10,6 +10,7 @@ from experiments.running.program import ReceiverProgram, SenderProgram
 from experiments.running.publishing import PublisherProgram
 from protocols.composite import CompositeMachine
 from protocols.hosting import PortsHost
+from protocols.leaving import LeavingMachine
 from protocols.machine import Codec
 
 __all__ = ["RestartableProgram", "Role", "CompositeProgram", "PartTimeReceiver"]
@@ -87,7 +88,13 @@ class PartTimeReceiver:
         else:
             self.program.start(host)
         if self._leave is not None:
-            host.later(self._leave, partial(self._in_life, self._life, host.stop))
+            host.later(self._leave, partial(self._in_life, self._life, partial(self._depart, host)))
+
+    def _depart(self, host: PortsHost) -> None:
+        """Stop the host, whose machine may tell others before."""
+        if isinstance(self.program.machine, LeavingMachine):
+            host.call(self.program.machine.leave)
+        host.stop()
 
     def _in_life(self, life: int, action: Callable[[], None]) -> None:
         """Call `action` unless the host has crashed since it was scheduled."""

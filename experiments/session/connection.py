@@ -11,14 +11,17 @@ from ipaddress import IPv4Address
 from types import TracebackType
 from typing import Any, cast
 
-from emu.addresses import ip_of
+from emu.addresses import ip_of, socket_address_of
 from emu.host import UdpHost
-from experiments.session.deliveries import Incoming, Update
+from experiments.session.deliveries import Update, UpdateStream
 from experiments.session.guarded_loop import GuardedLoop
+from experiments.session.managed_process import ManagedProcess, managed_process
 from experiments.session.membership import Membership
 from experiments.session.waiting import Changes
 from protocols.distributor.events import UpdatesReceived, UpdatesSent
 from protocols.distributor.identity import Identity
+from protocols.distributor.management import GROUP as MANAGEMENT
+from protocols.distributor.management.messages import Announcement
 from protocols.distributor.node import DistributorNode
 from protocols.distributor.serial import on_wire
 from protocols.errors import TransferError, UsageError
@@ -60,11 +63,15 @@ class DistributorConnection:
     subscriptions, too. Leaving the block waits until what was published is sent; an exception in the block closes at once.
     """
 
-    def __init__(self, place: Membership, application: str, most: int = MOST_WAITING) -> None:
+    def __init__(
+        self, place: Membership, application: str, most: int = MOST_WAITING, management: str | None = MANAGEMENT
+    ) -> None:
         self._place = place
+        self._management = management
+        self._managed: ManagedProcess | None = None
         self._application = application
         self._most = most
-        self._subscriptions: dict[int, Incoming] = {}
+        self._subscriptions: dict[int, UpdateStream] = {}
         self._numbers = 0
         self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self._changes = Changes()
@@ -100,6 +107,13 @@ class DistributorConnection:
             raise
         self.node = DistributorNode(self.host, place.config, self._identity(), Group(place.group))
         self.host.run(self.node, self._on_event)
+        if self._management is not None:
+            try:
+                self._managed = managed_process(place.iface, self._management, self._application)
+            except BaseException:
+                self._close()
+                raise
+            self._managed.add(self)
         return self
 
     def _identity(self) -> Identity:
@@ -169,7 +183,7 @@ class DistributorConnection:
 
     def subscribe(
         self, pattern: str, callback: Callable[[Update], object] | None = None, value: Any = None, most: int | None = None
-    ) -> Incoming:
+    ) -> UpdateStream:
         """Subscribe to the subjects that match a pattern.
 
         The result is an asynchronous iterator of updates, or with a `callback` each update goes to it. `value` comes with every
@@ -178,7 +192,7 @@ class DistributorConnection:
         self._check()
         number = self._numbers
         limit = self._most if most is None else most
-        incoming = Incoming(number, pattern, value, callback, limit, self._tell, self._unsubscribe)
+        incoming = UpdateStream(number, pattern, value, callback, limit, self._tell, self._unsubscribe)
         self._subscriptions[number] = incoming
         try:
             self.host.call(self.node.subscribe, Subscription(number, pattern))
@@ -188,7 +202,7 @@ class DistributorConnection:
         self._numbers += 1
         return incoming
 
-    def _unsubscribe(self, incoming: Incoming) -> None:
+    def _unsubscribe(self, incoming: UpdateStream) -> None:
         self._check()
         self.host.call(self.node.unsubscribe, incoming.number)
         del self._subscriptions[incoming.number]
@@ -236,6 +250,44 @@ class DistributorConnection:
         dropped = sum(incoming.dropped for incoming in self._subscriptions.values())
         return {**self.node.counts(), **self.host.faults, "updates_dropped": dropped, "events_dropped": self.events_dropped}
 
+    # What management tells (`experiments.session.managed_process`)
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """Address and port of the group."""
+        address, port, *_ = socket_address_of(self._place.group)
+        return address, port
+
+    @property
+    def patterns(self) -> list[str]:
+        """The subscriptions."""
+        return [incoming.pattern for incoming in self._subscriptions.values()]
+
+    @property
+    def waiting(self) -> int:
+        """Updates that wait for the program."""
+        return sum(incoming.waiting for incoming in self._subscriptions.values())
+
+    @property
+    def is_publishing(self) -> bool:
+        """Whether it has announced itself as a publisher."""
+        return self.node.publisher is not None
+
+    @property
+    def requested_by(self) -> list[str]:
+        """The hosts that have requested retransmissions."""
+        return [] if self.node.publisher is None else list(self.node.publisher.requestors)
+
+    @property
+    def requested_from(self) -> list[str]:
+        """The addresses of publishers that were requested to retransmit."""
+        return [str(IPv4Address(host)) for host in self.node.subscriber.asked]
+
+    @property
+    def processes(self) -> list[Announcement]:
+        """The processes of the management group that announce themselves, but for this one."""
+        return [] if self._managed is None else self._managed.processes()
+
     # Within
 
     def _check(self) -> None:
@@ -256,6 +308,8 @@ class DistributorConnection:
         if self.is_closed:
             return
         self.is_closed = True
+        if self._managed is not None:
+            self._managed.remove(self)
         error = self._ended()
         error.__cause__ = self._failure
         for incoming in self._subscriptions.values():

@@ -10,7 +10,7 @@ from experiments.session.waiting import Changes
 from protocols.distributor.messages import Source
 from protocols.events import Event
 
-__all__ = ["CallbackFailed", "DeliveryOverflowed", "Incoming", "Update", "Updates"]
+__all__ = ["CallbackFailed", "DeliveryOverflowed", "UpdateStream", "Update", "Updates"]
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class CallbackFailed(Event):
     error: Exception
 
 
-class Incoming:
+class UpdateStream:
     """One subscription of a program: an asynchronous iterator of updates, unless it has a callback.
 
     At most `most` updates wait for the program; what does not fit is dropped, counted in `dropped` and told by `tell`.
@@ -63,7 +63,7 @@ class Incoming:
         callback: Callable[[Update], object] | None,
         most: int,
         tell: Callable[[Event], None],
-        end: Callable[["Incoming"], None],
+        end: Callable[["UpdateStream"], None],
     ) -> None:
         self.number = number
         self.pattern = pattern
@@ -83,6 +83,11 @@ class Incoming:
         self._changes = Changes()
 
     # From the connection
+
+    @property
+    def waiting(self) -> int:
+        """Updates that wait for the program."""
+        return self._size
 
     def deliver(self, subject: str, source: Source, contents: Sequence[bytes], now: float) -> None:
         """Take updates of one subject."""
@@ -132,7 +137,7 @@ class Incoming:
         if self.is_open:
             self._end(self)
 
-    def __aiter__(self) -> "Incoming":
+    def __aiter__(self) -> "UpdateStream":
         return self
 
     async def __anext__(self) -> Update:

@@ -61,3 +61,8 @@ class Delivery:
     object_id: int
     confirmed: tuple[int, ...] = ()
     missing: tuple[int, ...] = ()
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether acknowledgements were asked for, and all nodes that were asked sent one."""
+        return bool(self.confirmed) and not self.missing

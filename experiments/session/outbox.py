@@ -71,6 +71,21 @@ class Outbox:
             self.on_event(event)
         return item
 
+    def cancel(self, item: Transmission) -> bool:
+        """Drop an object, which is not sent or repaired any more; return False if it was not kept any more.
+
+        UsageError for a protocol that can't.
+        """
+        cancel = getattr(self._sender, "cancel", None)
+        if cancel is None:
+            raise UsageError("the sender of this protocol cancels nothing; that of norm does")
+        if self._under_way.get(item.object_id) is not item:
+            return False
+        was_kept: bool = self._host.call(cancel, item.object_id)
+        # It has failed as the program wants it.
+        self._failed = [other for other in self._failed if other is not item]
+        return was_kept
+
     def open_stream(self, boundary: Boundary, flush: Flush, settings: StreamSettings) -> OutgoingStream:
         """Begin a stream. UsageError for a protocol without streams, and for settings it can't use."""
         if not isinstance(self._sender, StreamSender):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["OutgoingStream"]
 
+_UNBROKEN = 1 << 16
+"""Bytes written after which `write` lets the event loop do other work, also where there is room for more."""
+
 
 class OutgoingStream:
     """A stream of this node; as a context manager it is closed at the end, at once if the block raised.
@@ -43,6 +46,7 @@ class OutgoingStream:
         self._dropped = dropped
         self._writer = StreamWriter(host, sender, settings, self._changes.changed)
         self._is_flushing = False
+        self._unbroken = 0
         self.object_id = self._writer.object_id
         self.transmission: Transmission | None = None
         """What `Session.sent` waits for; set by what opens the stream."""
@@ -67,7 +71,11 @@ class OutgoingStream:
     async def write_piece(self, data: bytes, is_start: bool) -> None:
         """Write bytes as they are; `is_start`: a message begins with them."""
         if not self.put(data, is_start):
+            self._unbroken = 0
             await self.room()
+        elif self._unbroken >= _UNBROKEN:
+            self._unbroken = 0
+            await asyncio.sleep(0)
 
     def put(self, data: bytes, is_start: bool) -> bool:
         """Write bytes as they are, without waiting; return whether there is room for more."""
@@ -75,6 +83,7 @@ class OutgoingStream:
         if self.is_closed:
             raise UsageError("the stream is closed")
         self.octets += len(data)
+        self._unbroken += len(data)
         self.messages += is_start
         is_full = self._writer.write(bytes(data), is_start)
         if self._flush != "none" and not self._is_flushing:

@@ -198,6 +198,13 @@ class Session:
         request = by if isinstance(by, AckRequest) else AckRequest(tuple(by))
         return await outbox.confirmed(what, request)
 
+    def cancel(self, what: Transmission) -> bool:
+        """Drop an object that nobody needs any more: it is neither sent nor repaired, and receivers that ask are told so.
+
+        Returns False if it was not kept any more. UsageError for a protocol that can't.
+        """
+        return self._sending().cancel(what)
+
     async def open_stream(
         self, buffer: int = 1 << 20, *, info: bytes = b"", push: bool = False, flush: Flush = "passive"
     ) -> OutgoingStream:

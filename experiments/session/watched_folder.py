@@ -12,6 +12,7 @@ from pathlib import Path
 from experiments.session.events import Delivery
 from experiments.session.sent_files import SentFiles, Version
 from experiments.session.session import Session
+from protocols.acknowledgement import AckRequest
 from protocols.errors import TransferError, UsageError
 
 __all__ = ["FolderSender", "Told", "WatchedFolder"]
@@ -58,14 +59,22 @@ class WatchedFolder:
 
 
 class FolderSender:
-    """Sends the files of a folder in a session, and tells `tell` what became of each.
+    """Sends the files of a folder in a session, and tells `tell` what became of each. With `acks` they have to be confirmed.
 
     A file is noted when it was sent, and once more when `command` ended with 0 after it. After a crash it is sent again, or
     only the command is run again, as far as was noted. Commands are run by sh(1), one at a time, with the file's path as $1.
     """
 
-    def __init__(self, folder: WatchedFolder, files: SentFiles, command: str, tell: Callable[[Told], None]) -> None:
+    def __init__(
+        self,
+        folder: WatchedFolder,
+        files: SentFiles,
+        command: str,
+        tell: Callable[[Told], None],
+        acks: AckRequest | None = None,
+    ) -> None:
         self._folder, self._files, self._command, self._tell = folder, files, command, tell
+        self._acks = acks
         self._under_way: dict[str, Version] = {}
         self._failed: dict[str, Version] = {}
         self._turn = asyncio.Lock()
@@ -107,16 +116,20 @@ class FolderSender:
         except (TransferError, UsageError) as error:
             if session.is_closed:
                 raise
-            # A file that was changed while it was sent is another one; one that can't be read stays as it is.
-            if isinstance(error, UsageError):
+            # A file that was changed while it was sent is another one; one that can't be read stays as it is, and receivers
+            # that did not confirm one were asked as often as configured.
+            if isinstance(error, (UsageError, _NotConfirmed)):
                 self._failed[name] = version
             self._tell(Told(name, version[0], str(error).removeprefix(f"{self._folder.path / name}: ")))
         finally:
             del self._under_way[name]
 
     async def _send(self, session: Session, name: str) -> Delivery:
-        """Send a file. TransferError when it can't be sent, also if the kernel refused its last packets."""
-        (delivery,) = await session.sent(await session.send_file(self._folder.path / name))
+        """Send a file. TransferError when it can't be sent or is not confirmed, or the kernel refused its last packets."""
+        (delivery,) = await session.sent(await session.send_file(self._folder.path / name), by=self._acks)
+        if self._acks is not None and (delivery.missing or len(delivery.confirmed) < max(1, self._acks.expected)):
+            nodes = ", ".join(map(str, delivery.missing))
+            raise _NotConfirmed(f"not confirmed by {f'node {nodes}' if nodes else 'enough receivers'}")
         refused, reason = session.host.refusal
         if refused:
             raise TransferError(f"the kernel refuses to send: {reason}")
@@ -134,3 +147,7 @@ class FolderSender:
                 with suppress(ProcessLookupError):
                     process.terminate()
                 raise
+
+
+class _NotConfirmed(TransferError):
+    """A file was sent, and not confirmed by all that had to."""

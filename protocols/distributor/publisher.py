@@ -21,10 +21,21 @@ from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["DistributorPublisher"]
 
+COUNTERS = (
+    "messages_published",
+    "bytes_sent",
+    "data_sent",
+    "repairs_sent",
+    "requests_received",
+    "requests_merged",
+    "naks_sent",
+)
 CATCH_UP = 0.01
 """Seconds for which a publisher that was late sends faster than its rate."""
 NAKS_AT_ONCE = 4
 """Datagrams that one request for what is not cached may cause."""
+MOST_HOSTS = 64
+"""Hosts whose requests are remembered by name."""
 MOST_SUBJECTS = 10_000
 """Subjects that are known to be allowed."""
 
@@ -56,6 +67,7 @@ class DistributorPublisher(Machine):
         "_subjects",
         "_was_answer",
         "is_blocked",
+        "requestors",
     )
 
     def __init__(self, ports: Ports, config: DistributorConfig, identity: Identity, group: Group) -> None:
@@ -71,14 +83,14 @@ class DistributorPublisher(Machine):
         # The last number given to a segment, and the last one sent.
         self._last = self._sent = 0
         self._subjects: dict[str, int] = {}
+        self.requestors: dict[str, None] = {}
+        """Names of the hosts that have requested retransmissions, the first `MOST_HOSTS`."""
         self._free_at = -inf
         self._heartbeat_at = self._configuration_at = inf
         self._full = self.is_blocked = self._has_news = self._was_answer = False
         self._is_idle = True
         self._is_flushing = False
-        self._counts = dict.fromkeys(
-            ("messages_published", "data_sent", "repairs_sent", "requests_received", "requests_merged", "naks_sent"), 0
-        )
+        self._counts = dict.fromkeys(COUNTERS, 0)
 
     def start(self, now: float) -> None:
         """Announce the publisher, and that it has sent nothing: who hears it misses none of its updates."""
@@ -231,6 +243,7 @@ class DistributorPublisher(Machine):
         """Send a message, which counts towards the rate."""
         if self.ports.send(Packet(message, size, self._group)):
             self._full = True
+        self._counts["bytes_sent"] += size
         self._free_at = max(self._free_at, now - CATCH_UP) + size / self._config.limit
 
     def _set_deadline(self) -> None:
@@ -254,6 +267,8 @@ class DistributorPublisher(Machine):
         if (message.target_id, message.target_start) != (self._source.sender_id, self._source.start):
             return
         self._counts["requests_received"] += 1
+        if len(self.requestors) < MOST_HOSTS:
+            self.requestors[message.host_name[:64]] = None
         # What is due by now was not merged with what is requested now.
         self._send_due(now)
         low, high = max(unwrap(message.low, self._sent), 1), min(unwrap(message.high, self._sent), self._sent)

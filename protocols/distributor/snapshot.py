@@ -13,6 +13,7 @@ MEASURES = (
     *_counters(
         requests_sent="requests for retransmission that a subscriber sent",
         requests_received="requests for retransmission that a publisher received",
+        requests_heard="requests for retransmission of others that a subscriber heard",
         requests_suppressed="segments not requested at their time, because another subscriber had requested them",
         requests_merged="requests for nothing but what already waits to be retransmitted",
         naks_sent="datagrams that state what has left the retransmission cache",

@@ -15,7 +15,7 @@ from protocols.distributor.events import (
 from protocols.distributor.identity import Identity
 from protocols.distributor.messages import Configuration, Heartbeat, Nak, Request, Segment, Source, SubjectUpdates
 from protocols.distributor.nagging import NaggingMonitor
-from protocols.distributor.reception import Budget, Reception
+from protocols.distributor.publisher_state import Budget, PublisherState
 from protocols.distributor.serial import on_wire
 from protocols.distributor.subjects import SubjectTrie
 from protocols.distributor.wire import size_of
@@ -26,12 +26,18 @@ from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["DistributorSubscriber"]
 
+MOST_HOSTS = 64
+"""Addresses of publishers that are remembered because they were requested to retransmit."""
 MOST_PUBLISHERS = 4096
 """Publishers that are followed at the same time."""
+LONGEST_DELAY = 1.0
+"""Seconds by which a datagram, or the clock of its sender, may be late."""
 COUNTERS = (
     "messages_received",
     "messages_unmatched",
+    "bytes_received",
     "requests_sent",
+    "requests_heard",
     "segments_lost",
     "publishers_heard",
     "publishers_gone",
@@ -56,11 +62,13 @@ class DistributorSubscriber(Machine):
         "_is_nagging",
         "_monitor",
         "_receptions",
+        "_silent",
         "_since",
         "_source",
         "_subscriptions",
         "_trie",
         "_window_at",
+        "asked",
     )
 
     def __init__(self, ports: Ports, config: DistributorConfig, identity: Identity, group: Group) -> None:
@@ -70,15 +78,19 @@ class DistributorSubscriber(Machine):
         self._group = group
         self._trie: SubjectTrie[int] = SubjectTrie()
         self._subscriptions: dict[int, Subscription] = {}
-        self._receptions: dict[Key, Reception] = {}
+        self._receptions: dict[Key, PublisherState] = {}
+        # The next segments of publishers that have fallen silent.
+        self._silent: dict[Key, int] = {}
         # Those of which something is missing.
-        self._asking: dict[Key, Reception] = {}
+        self._asking: dict[Key, PublisherState] = {}
         self._budget = Budget(config.receive_queue)
         self._monitor = NaggingMonitor(config.nagging_window, config.nagging_check, config.nagging_max)
         self._since = 0
         self._check_at = self._window_at = inf
         self._is_nagging = self._has_overflowed = False
         self._counts = dict.fromkeys(COUNTERS, 0)
+        self.asked: dict[int, None] = {}
+        """Addresses of publishers that were requested to retransmit, the first `MOST_HOSTS`."""
         # What was counted for publishers that are gone.
         self._gone: dict[str, int] = {}
 
@@ -123,6 +135,7 @@ class DistributorSubscriber(Machine):
         self.ports.leave(self._group)
         for reception in list(self._receptions.values()):
             self._forget(reception)
+        self._silent.clear()
         self._budget.kept = 0
         self._check_at = self._window_at = inf
         self._set_deadline()
@@ -135,6 +148,7 @@ class DistributorSubscriber(Machine):
             return
         if isinstance(message, (Segment, Heartbeat)):
             reception = self._hear(message.source, now)
+            self._counts["bytes_received"] += size_of(message)
             if reception is not None and self._is_synchronised(reception, message):
                 self._take(reception, message, now)
         elif isinstance(message, Configuration):
@@ -148,7 +162,7 @@ class DistributorSubscriber(Machine):
             self._overhear(message, now)
         self._set_deadline()
 
-    def _hear(self, source: Source, now: float) -> Reception | None:
+    def _hear(self, source: Source, now: float) -> PublisherState | None:
         """Return what is known of a publisher, which may be new; None if there are too many."""
         reception = self._receptions.get(source.key)
         if reception is None:
@@ -157,7 +171,10 @@ class DistributorSubscriber(Machine):
             self._end_before(source)
             began_after = on_wire(source.start - self._since) >= 0
             rng = self.ports.rng
-            reception = Reception(source, began_after, self._config, rng, self._budget, self._deliver, self._lose)
+            expected = self._silent.pop(source.key, None)
+            reception = PublisherState(source, began_after, self._config, rng, self._budget, self._deliver, self._lose)
+            if expected is not None:
+                reception.go_on_at(expected)
             self._receptions[source.key] = reception
             self._counts["publishers_heard"] += 1
             self._check_at = min(self._check_at, now + self._patience(reception))
@@ -168,11 +185,12 @@ class DistributorSubscriber(Machine):
     def _end_before(self, source: Source) -> None:
         """Give up what is missing of earlier publishers with this address and id, which have restarted and know it no more.
 
-        They are followed on, since addresses and ids may collide.
+        They are followed on, since addresses and ids may collide; one that was heard well after the start has not restarted.
         """
         for reception in list(self._asking.values()):
             known = reception.source
-            if known[:2] == source[:2] and on_wire(source.start - known.start) > 0:
+            heard = round((self.ports.epoch + reception.heard_at - LONGEST_DELAY) * 1000)
+            if known[:2] == source[:2] and on_wire(source.start - known.start) > 0 and on_wire(source.start - heard) > 0:
                 reception.close("the publisher has restarted")
                 self._note_requests(reception)
 
@@ -186,7 +204,7 @@ class DistributorSubscriber(Machine):
         if is_news:
             self.ports.notify(PublisherHeard(reception.source, message.application))
 
-    def _is_synchronised(self, reception: Reception, message: Segment | Heartbeat) -> bool:
+    def _is_synchronised(self, reception: PublisherState, message: Segment | Heartbeat) -> bool:
         """Return whether it is known which segment comes next; find it out by a message if it can be.
 
         Subscriptions are in effect from then on, unless the publisher is received from its first segment.
@@ -200,7 +218,7 @@ class DistributorSubscriber(Machine):
                 self.ports.notify(Subscribed(number))
         return True
 
-    def _take(self, reception: Reception, message: Segment | Heartbeat, now: float) -> None:
+    def _take(self, reception: PublisherState, message: Segment | Heartbeat, now: float) -> None:
         if isinstance(message, Heartbeat):
             reception.hear_last(message, now)
         elif not reception.receive(message, now) and not self._has_overflowed:
@@ -226,7 +244,7 @@ class DistributorSubscriber(Machine):
 
     # Requests
 
-    def _note_requests(self, reception: Reception) -> None:
+    def _note_requests(self, reception: PublisherState) -> None:
         """Keep apart the publishers of which something is missing."""
         if reception.requests:
             self._asking[reception.source.key] = reception
@@ -235,6 +253,7 @@ class DistributorSubscriber(Machine):
 
     def _overhear(self, message: Request, now: float) -> None:
         """Let a request of another subscriber stand for own ones."""
+        self._counts["requests_heard"] += 1
         for reception in self._asking.values():
             source = reception.source
             if (source.sender_id, source.start) == (message.target_id, message.target_start):
@@ -243,7 +262,7 @@ class DistributorSubscriber(Machine):
                 if self.ports.trace is not None and reception.requests.suppressed > before:
                     self.ports.trace("request suppressed", {"by": message.brief, "of": source.sender_id})
 
-    def _request(self, reception: Reception, low: int, high: int) -> None:
+    def _request(self, reception: PublisherState, low: int, high: int) -> None:
         """Request a range of segments."""
         who, target = self._identity, reception.source
         names = (who.host_name, who.name)
@@ -251,6 +270,8 @@ class DistributorSubscriber(Machine):
         request = Request(self._source, who.host, target.sender_id, target.start, first, last, *names)
         self.ports.send(Packet(request, size_of(request), self._group))
         self._counts["requests_sent"] += 1
+        if len(self.asked) < MOST_HOSTS:
+            self.asked[target.host] = None
         self._monitor.count()
 
     # Time
@@ -270,7 +291,7 @@ class DistributorSubscriber(Machine):
                 self._give_up(requests)
         self._set_deadline()
 
-    def _patience(self, reception: Reception) -> float:
+    def _patience(self, reception: PublisherState) -> float:
         """Return for how many seconds a publisher may be silent."""
         return (self._config.heartbeats_lost + 1) * reception.interval
 
@@ -279,12 +300,20 @@ class DistributorSubscriber(Machine):
             if reception.heard_at + self._patience(reception) <= now:
                 reception.close("the publisher is gone")
                 self._forget(reception)
+                self._remember(reception)
                 self._counts["publishers_gone"] += 1
                 self.ports.notify(PublisherGone(reception.source))
         times = [known.heard_at + self._patience(known) for known in self._receptions.values()]
         self._check_at = min(times, default=inf)
 
-    def _forget(self, reception: Reception) -> None:
+    def _remember(self, reception: PublisherState) -> None:
+        """Remember where a publisher fell silent: if it is heard again, nothing is delivered twice."""
+        if reception.expected is not None:
+            if len(self._silent) >= MOST_PUBLISHERS:
+                del self._silent[next(iter(self._silent))]
+            self._silent[reception.source.key] = reception.expected
+
+    def _forget(self, reception: PublisherState) -> None:
         del self._receptions[reception.source.key]
         self._asking.pop(reception.source.key, None)
         for name, count in reception.counts().items():

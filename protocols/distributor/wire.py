@@ -124,11 +124,10 @@ def _write_updates(updates: SubjectUpdates) -> bytes:
     contents = updates.contents
     if set(map(type, contents)) != {bytes}:
         contents = list(map(bytes, contents))
-    lengths = set(map(len, contents))
-    if len(lengths) == 1:
-        head = prefix + struct.pack("!i", lengths.pop())
+    heads = {length: prefix + struct.pack("!i", length) for length in dict.fromkeys(map(len, contents))}
+    if len(heads) == 1:
+        head = heads[len(contents[0])]
         return head + head.join(cast("Sequence[bytes]", contents))
-    heads = {length: prefix + struct.pack("!i", length) for length in lengths}
     return b"".join([part for content in cast("Sequence[bytes]", contents) for part in (heads[len(content)], content)])
 
 

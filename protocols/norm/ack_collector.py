@@ -8,7 +8,8 @@ from typing import Final
 from protocols.acknowledgement import AckRequest
 from protocols.errors import UsageError
 from protocols.events import AcksCompleted, Event, NodeAcknowledged, NodeUnacknowledged
-from protocols.norm.messages import ACK_FLUSH, ANY_NODE, Ack, Nack
+from protocols.norm.ack_codes import ACK_FLUSH, ANY_NODE
+from protocols.norm.messages import Ack, Nack
 from protocols.norm.sender_requests import content_of
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream

@@ -3,7 +3,7 @@
 from protocols.events import CommandReceived
 from protocols.norm.messages import Application, Flush
 from protocols.norm.nack_process import is_missing_before
-from protocols.norm.sender_requests import content_of, is_asked
+from protocols.norm.sender_requests import answer_to, is_asked
 from protocols.norm.sender_state import SenderState
 
 __all__ = ["AnsweringSenderState"]
@@ -37,12 +37,9 @@ class AnsweringSenderState(SenderState):
         requests, session, profile = self._requests_of_sender(), self.session, self._profile
         if session.is_silent or not requests.may_confirm(message, session.node):
             return
-        asked, content = content_of(message.extensions), b""
-        if asked and session.ack_answerer is not None:
-            answer = session.ack_answerer(message.origin.source_id, asked)
-            if answer is None:
-                return
-            content = answer
+        content = answer_to(message, session.ack_answerer)
+        if content is None:
+            return
         spread = profile.grtt * (1 if session.node in message.acking else profile.backoff)
         requests.confirm(message, content, now + session.ports.rng.uniform() * spread if profile.backoff else now)
         if requests.due <= now:

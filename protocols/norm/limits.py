@@ -79,12 +79,16 @@ class RepairLimit:
 
     def __init__(self, config: NormConfig) -> None:
         self._share = config.repair_share
-        self._rate = config.repair_share * config.rate
-        self._most = max(BURST * config.rate, LEAST_BURST)
+        self.follow(config.rate)
         self._credit = self._most
         self._asked = SourceLimit(self._most)
         self._nacks = SourceLimit(NACKS)
         self._squelch_at = 0.0
+
+    def follow(self, rate: float) -> None:
+        """Limit repairs by another rate of the sender from now on, bytes per second."""
+        self._rate = self._share * rate
+        self._most = max(BURST * rate, LEAST_BURST)
 
     def admits(self, source: Address, now: float, grtt: float, is_idle: bool) -> bool:
         """Return whether a NACK is to be served; `is_idle`: the sender has nothing else to send."""

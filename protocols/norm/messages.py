@@ -3,8 +3,7 @@
 Two small immutable parts are shared by many messages, and receivers compare them by identity first: `Origin` (node, instance
 and timing of the sender) and `Fti` (the coding of an object).
 
-Two habits serve the compiled build (docs/simulator.md): the `kind` of a dataclass is set at the end of the file, and the
-message that is made for every packet has a written `__init__`, because a generated one is not compiled.
+For the compiled build (docs/simulator.md) `kind`s are set at the end of the file, and `Data` has a written `__init__`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,12 +13,10 @@ from typing import ClassVar, Final, NamedTuple
 from protocols.fec import ELEMENT_BITS, MOST_SYMBOLS
 from protocols.machine import Message
 from protocols.norm.partition import Partition
+from protocols.norm.request_names import names_of
 from protocols.run import Run
 
 __all__ = [
-    "ACK_CC",
-    "ACK_FLUSH",
-    "ANY_NODE",
     "EMPTY_OBJECT",
     "FLAG_EXPLICIT",
     "FLAG_FILE",
@@ -27,13 +24,6 @@ __all__ = [
     "FLAG_REPAIR",
     "FLAG_STREAM",
     "FLAG_UNRELIABLE",
-    "FORM_ERASURES",
-    "FORM_ITEMS",
-    "FORM_RANGES",
-    "LEVEL_BLOCK",
-    "LEVEL_INFO",
-    "LEVEL_OBJECT",
-    "LEVEL_SEGMENT",
     "Ack",
     "AckReq",
     "Application",
@@ -65,18 +55,6 @@ FLAG_INFO: Final = 4
 FLAG_UNRELIABLE: Final = 8
 FLAG_FILE: Final = 16
 FLAG_STREAM: Final = 32
-ACK_CC: Final = 1
-ACK_FLUSH: Final = 2
-"""Values of `Ack.ack_type`; from 16 on they are the application's."""
-ANY_NODE: Final = 0xFFFFFFFF
-"""NORM_NODE_ANY (RFC 5740 2): in the list of a FLUSH it asks every receiver for an ACK."""
-FORM_ITEMS: Final = 1
-FORM_RANGES: Final = 2
-FORM_ERASURES: Final = 3
-LEVEL_SEGMENT: Final = 1
-LEVEL_BLOCK: Final = 2
-LEVEL_INFO: Final = 4
-LEVEL_OBJECT: Final = 8
 _BRIEF: Final = 2
 EMPTY_OBJECT: Final = {
     (0, 8): (0xFFFF, 0xFFFF),
@@ -408,6 +386,11 @@ class RepairAdv(Command):
     cc: CcFeedback | None = None
     extensions: tuple[Extension, ...] = ()
 
+    @property
+    def asks(self) -> Sequence[str]:
+        """All symbols, blocks and objects asked for; a range is one entry."""
+        return names_of(self.requests)
+
 
 @dataclass(slots=True)
 class AckReq(Command):
@@ -451,19 +434,13 @@ class Nack(ReceiverMessage):
     @property
     def brief(self) -> str:
         """The first symbols, blocks or objects asked for, and how many more entries there are."""
-        entries = [item for request in self.requests for item in _briefs(request)]
+        entries = self.asks
         return ", ".join(entries[:_BRIEF]) + (f" +{len(entries) - _BRIEF}" if len(entries) > _BRIEF else "")
 
-
-def _briefs(request: Request) -> list[str]:
-    """Each item of a request; a range is one."""
-    if request.level == LEVEL_INFO:
-        return [f"info {item.object_id}" for item in request.items]
-    depth = 3 if request.level & LEVEL_SEGMENT else 2 if request.level & LEVEL_BLOCK else 1
-    names = [(str(item.object_id), str(item.block), str(item.symbol))[:depth] for item in request.items]
-    if request.form == FORM_RANGES:
-        return [f"{'.'.join(low)}-{high[-1]}" for low, high in zip(names[::2], names[1::2], strict=False)]
-    return [".".join(name) for name in names]
+    @property
+    def asks(self) -> Sequence[str]:
+        """All symbols, blocks and objects asked for; a range is one entry."""
+        return names_of(self.requests)
 
 
 @dataclass(slots=True)
@@ -493,7 +470,6 @@ class Report(NormMessage):
     payload: bytes = b""
 
 
-# To mypyc these would be fields, if they were in the dataclasses.
 Data.kind = DataRun.packet_kind = "data"
 DataRun.kind = "run"
 Info.kind = "info"

@@ -33,6 +33,14 @@ class NackModes:
         self.awaited: set[int] = set()
         self.joined_at: int | None = None
 
+    def set(self, mode: str, object_id: int | None, objects: SmallDict[RxObject | None], last: int) -> None:
+        """Set the mode of an object, or of all without one of their own. `last` is the object that was begun last."""
+        if object_id is None:
+            self.mode = mode
+        else:
+            self.of = {key: each for key, each in self.of.items() if key in objects or ahead(key, last) > 0}
+            self.of[object_id] = mode
+
     def forget_objects(self) -> None:
         """Forget the objects of an earlier instance of the sender."""
         self.of.clear()

@@ -15,17 +15,19 @@ from protocols.norm.backoff import NEVER, backoff
 from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.maps import NONE, SmallDict, bit_runs, lowest, without_lowest
 from protocols.norm.messages import (
+    Item,
+    Request,
+)
+from protocols.norm.position import Point, is_before
+from protocols.norm.repair_requests import RequestedRepairs
+from protocols.norm.request_names import (
     FORM_ITEMS,
     FORM_RANGES,
     LEVEL_BLOCK,
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
-    Item,
-    Request,
 )
-from protocols.norm.position import Point, is_before
-from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.rx_object import RxObject
 from protocols.norm.sender_profile import SenderProfile
 from protocols.norm.wire.sizes import ID_SIZES, ITEM_HEADER, REQUEST_HEADER

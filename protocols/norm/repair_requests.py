@@ -10,15 +10,17 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from protocols.norm.messages import (
+    Fti,
+    Request,
+)
+from protocols.norm.position import Point
+from protocols.norm.request_names import (
     FORM_RANGES,
     LEVEL_BLOCK,
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
-    Fti,
-    Request,
 )
-from protocols.norm.position import Point
 from protocols.range_set import RangeSet
 from protocols.serial import before
 

@@ -5,9 +5,9 @@ Packets that would change nothing are not even decoded.
 
 from math import inf
 
-from protocols.machine import Address
+from protocols.machine import Address, Message
 from protocols.norm.limits import NEW_SENDERS_RATE
-from protocols.norm.messages import FLAG_REPAIR, FLAG_STREAM, DataRun
+from protocols.norm.messages import FLAG_REPAIR, FLAG_STREAM, Command, Data, DataRun, Info
 from protocols.norm.position import TransmitPosition
 from protocols.norm.sender_host import is_sent_by
 from protocols.norm.sender_state import SenderState
@@ -39,6 +39,21 @@ class NormBatchReceiver(NormStreamReceiver):
         else:
             (_receive_stream if run.flags & FLAG_STREAM else _receive)(sender, run, now)
             self.settle(sender)
+
+    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Process a message whose packet a queue has marked; congestion control may count that as a loss."""
+        if isinstance(message, (Data, Info, Command)):
+            sender = self._known(message.origin.source_id)
+            if sender is not None and sender.congestion is not None:
+                sender.congestion.note_mark()
+        self.receive(message, source, to, now)
+
+    def leave(self, now: float) -> None:
+        """Tell the senders whose rate this receiver may limit that it leaves (RFC 5740 5.5.2)."""
+        for sender in self.senders():
+            if sender.congestion is not None and sender.congestion.is_listed:
+                sender.congestion.leave(now)
+                sender.wake(now)
 
     def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
         """Return whether the message in a packet could have an effect; False for most of what a flood consists of.

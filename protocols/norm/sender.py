@@ -237,6 +237,8 @@ class NormSender(ObjectControl):
     def _adopt_rate(self, rate: float) -> None:
         """Send at another rate from now on, bytes per second."""
         self._rate = rate
+        if self._limit is not None:
+            self._limit.follow(rate)
         if self._grtt.follow(rate):
             self._factory.advertise(self._grtt.code)
 

@@ -4,10 +4,12 @@ from hashlib import blake2b
 from math import inf
 from typing import Final
 
-from protocols.norm.messages import ANY_NODE, Extension, Flush, Item
+from protocols.acknowledgement import AckAnswerer
+from protocols.norm.ack_codes import ANY_NODE
+from protocols.norm.messages import Extension, Flush, Item
 from protocols.serial import ahead
 
-__all__ = ["APP_ACK", "SenderRequests", "app_ack", "content_of", "is_asked"]
+__all__ = ["APP_ACK", "SenderRequests", "answer_to", "app_ack", "content_of", "is_asked"]
 
 APP_ACK: Final = 65
 """The header extension for application data in an acknowledged FLUSH and its ACK: NRL NORM's, not in the RFC."""
@@ -21,6 +23,12 @@ def app_ack(content: bytes) -> tuple[Extension, ...]:
 def content_of(extensions: tuple[Extension, ...]) -> bytes:
     """Return the application data in a message, with up to three bytes behind it that fill a word; b"" for none."""
     return next((extension.content for extension in extensions if extension.het == APP_ACK), b"")
+
+
+def answer_to(message: Flush, answerer: AckAnswerer | None) -> bytes | None:
+    """Return the application data of the ACK to a FLUSH, b"" for none; None: there is to be no ACK yet."""
+    asked = content_of(message.extensions)
+    return answerer(message.origin.source_id, asked) if asked and answerer is not None else b""
 
 
 class SenderRequests:

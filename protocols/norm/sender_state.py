@@ -10,13 +10,12 @@ from typing import ClassVar, Final, TypeAlias
 
 from protocols.events import InfoReceived, SenderActive, SenderReset, SenderSilent
 from protocols.machine import Address
+from protocols.norm.ack_codes import ACK_CC, ACK_FLUSH
 from protocols.norm.backoff import NEVER
-from protocols.norm.congestion.receiver import ReceiverCongestion
+from protocols.norm.congestion.receiver import congestion_of
 from protocols.norm.congestion.states import FeedbackState
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
-    ACK_CC,
-    ACK_FLUSH,
     FLAG_INFO,
     FLAG_REPAIR,
     FLAG_STREAM,
@@ -95,7 +94,7 @@ class SenderState(PendingObjects):
         """The address these messages come from; None for any (see `sender_host`)."""
         self.strangers = 0
         """Messages in the sender's name from other hosts that were ignored."""
-        self.congestion = self._new_congestion()
+        self.congestion = congestion_of(session)
         """The congestion on the way from the sender; None while feedback does not tell of it."""
         self.modes = session.modes()
         """What is requested of its objects; None for everything, behind each block."""
@@ -125,8 +124,7 @@ class SenderState(PendingObjects):
         elif isinstance(message, Info):
             has_moved = self._on_info(message, sequence, now)
         elif isinstance(message, Flush):
-            handle = self._on_acking_flush if message.acking else self._on_flush
-            has_moved = handle(message, sequence, now)
+            has_moved = (self._on_acking_flush if message.acking else self._on_flush)(message, sequence, now)
         elif isinstance(message, Squelch):
             self._on_squelch(message)
         elif isinstance(message, Probe):
@@ -146,9 +144,8 @@ class SenderState(PendingObjects):
         response = before = self.probe_response
         if response is not None and (message.response_sec or message.response_usec):
             response = self.probe_response = response.overheard()
-        is_silenced = False
-        if self.congestion is not None and message.cc is not None:
-            is_silenced = self.congestion.overhear(message.cc, self._profile, now)
+        control, cc = self.congestion, message.cc
+        is_silenced = control is not None and cc is not None and control.overhear(cc, self._profile, now)
         is_suppressed = isinstance(message, Nack) and self._is_suppressed_by(message, now)
         return is_suppressed or response is not before or is_silenced
 
@@ -494,22 +491,13 @@ class SenderState(PendingObjects):
     def set_mode(self, mode: str, object_id: int | None, now: float) -> None:
         """Request this of an object, or of all objects without a mode of their own (see `NackModes`)."""
         modes = self.modes = self.modes or NackModes("normal", "block")
-        if object_id is None:
-            modes.mode = mode
-        else:
-            last = self.position.object_id
-            modes.of = {key: each for key, each in modes.of.items() if key in self.objects or ahead(key, last) > 0}
-            modes.of[object_id] = mode
-        self._check_again(now)
+        modes.set(mode, object_id, self.objects, self.position.object_id)
+        self.check(self.position.tx_point, now)
 
     def set_boundary(self, boundary: str, now: float) -> None:
         """Look for losses behind each block, or behind each object."""
         self.modes = self.modes or NackModes("normal", "block")
         self.modes.boundary = boundary
-        self._check_again(now)
-
-    def _check_again(self, now: float) -> None:
-        """Look for what is to be requested now, which was not before."""
         self.check(self.position.tx_point, now)
 
     def check(self, point: Point, now: float) -> bool:
@@ -606,12 +594,6 @@ class SenderState(PendingObjects):
         """Return what congestion control knows of the way from the sender; None without it."""
         return None if self.congestion is None else self.congestion.state(self._profile)
 
-    def _new_congestion(self) -> ReceiverCongestion | None:
-        session = self.session
-        if session.config.congestion == "none" or session.is_silent:
-            return None
-        return ReceiverCongestion(session.node, session.config, session.ports.rng)
-
     # -- the sender's timing and activity --------------------------------------------------------------------------
 
     def _update_origin(self, message: SenderMessage) -> None:
@@ -637,7 +619,7 @@ class SenderState(PendingObjects):
         self.session.ports.notify(SenderReset(node))
         self.first_sequence = 0
         self.nack_process = self.probe_response = self.requests = None
-        self.congestion = self._new_congestion()
+        self.congestion = congestion_of(self.session)
         if self.modes is not None:
             self.modes.forget_objects()
 

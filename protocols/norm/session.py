@@ -53,12 +53,12 @@ class Session:
         self.group = group
         self.stream_acceptor: StreamAcceptor | None = None
         """Returns the sinks of streams; None while they are ignored."""
-        self.ack_answerer: AckAnswerer | None = None
-        """Returns the application data of ACKs; None while requests with data are acknowledged without any."""
         self.nacking, self.boundary = config.nacking, config.repair_boundary
         """The modes of senders that are heard from now on (see `NackModes`)."""
         self.preset = _preset(config) if config.preset_size else None
         """Describes objects whose messages carry no FTI; None where none is known."""
+        self.ack_answerer: AckAnswerer | None = None
+        """Returns the application data of ACKs; None while requests with data are acknowledged without any."""
         self.nacks_suppressed = self.objects_received = self.nacks_heard = 0
         self.octets_received = 0
         """Bytes received of objects that have ended, complete or not."""

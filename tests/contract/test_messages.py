@@ -1,4 +1,4 @@
-"""The rules of publish and subscribe for relay and datagrams in every world, and machines that break one."""
+"""The rules of publish and subscribe for messaging protocols in every world, and machines that break one."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +11,7 @@ from protocols.connection import Connection
 from protocols.datagram import PROTOCOL as DATAGRAM
 from protocols.datagram.messages import Part
 from protocols.datagram.subscriber import DatagramSubscriber
+from protocols.distributor import PROTOCOL as DISTRIBUTOR
 from protocols.machine import Address, Machine, Message, Ports
 from protocols.relay import PROTOCOL as RELAY
 from protocols.relay.messages import Accepted, Delivery, Publish
@@ -19,9 +20,21 @@ from protocols.relay.relay import Relay
 from protocols.relay.subscriber import RelaySubscriber
 from protocols.roles import RoleContext
 
+SUBJECTS = ("/a/x", "/b", "/c/...")
+SHORT = {
+    "rate": 1e6,
+    "segment": 500,
+    "heartbeat": 0.1,
+    "timeout": 0.05,
+    "server_holdback": 0.005,
+    "holdback": 0.002,
+    "retries": 40,
+}
 CASES = {
     "relay": MessageCase(RELAY, {"window": 8, "queue": 4}),
     "datagram": MessageCase(DATAGRAM, {"segment": 400}),
+    "distributor": MessageCase(DISTRIBUTOR, SHORT, topics=SUBJECTS),
+    "distributor with loss": MessageCase(DISTRIBUTOR, SHORT, loss=0.1, topics=SUBJECTS),
     "unicast": MessageCase(DATAGRAM, {"segment": 400, "cast": "unicast"}),
 }
 worlds = pytest.mark.parametrize("world", WORLDS)

@@ -18,8 +18,21 @@ from experiments.contract.worlds import LossyCodec
 from protocols.events import Event, ObjectReceived
 from protocols.machine import Codec, Content, Group, Offer, Sink
 from protocols.norm.config import NormConfig
-from protocols.norm.messages import FORM_RANGES, LEVEL_BLOCK, Data, Fti, Item, Nack, NormMessage, Origin, Request, Squelch
+from protocols.norm.messages import (
+    Data,
+    Fti,
+    Item,
+    Nack,
+    NormMessage,
+    Origin,
+    Request,
+    Squelch,
+)
 from protocols.norm.receiver import NormReceiver
+from protocols.norm.request_names import (
+    FORM_RANGES,
+    LEVEL_BLOCK,
+)
 from protocols.norm.sender import NormSender
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec

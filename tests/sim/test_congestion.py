@@ -20,6 +20,7 @@ from protocols.tcp import TcpOptions
 from sim.network import Network
 from tests.sim.runs import Session
 from topologies.generators import Dumbbell, Star
+from topologies.inline import Inline
 
 NORM = protocol("norm")
 
@@ -64,7 +65,7 @@ class Flows:
         spec = {"kind": "dumbbell", "receivers": 1, "pairs": count, "link": link, "bottleneck": bottleneck}
         options = TcpOptions(control=control, buffer=1 << 24)
         self.network = network = Network(Dumbbell.model_validate(spec).build(), seed=seed, connections=options)
-        config = NormConfig(congestion="norm", **{"grtt": 2 * rtt, "parity": 0, "gsize": 10, "fair_to": control, **more})
+        config = NormConfig(**{"congestion": "norm", "grtt": 2 * rtt, "parity": 0, "gsize": 10, "fair_to": control, **more})
         self.senders: list[NormSender] = []
         self.receivers: list[NormReceiver] = []
         self.sinks: list[FlowSink] = []
@@ -217,3 +218,45 @@ def test_a_thousand_receivers_send_few_messages_per_round(trunk: float) -> None:
     assert max(counts) < 20
     clr = [message for _, message in told if isinstance(message, Ack) and message.cc and message.cc.flags & FLAG_CLR]
     assert len(clr) > 20
+
+
+@pytest.mark.parametrize("queue", ["red", "codel"])
+def test_marks_of_queues_limit_the_rate_without_losses(queue: str) -> None:
+    disciplines: dict[str, dict[str, Any]] = {
+        "red": {"model": "red", "packets": 200, "least": 3, "most": 60, "p": 0.05, "ecn": True},
+        "codel": {"model": "codel", "packets": 200, "target": 0.02, "interval": 0.1, "ecn": True},
+    }
+    lost = {}
+    for kind in ("norm", "ecn"):
+        flows = Flows("4Mbit", 0.04, queue=disciplines[queue], congestion=kind)
+        goodput = flows.goodput(20.0, 30.0)[0]
+        assert goodput > 0.8 * 500_000
+        (receiver,) = flows.receivers
+        lost[kind] = receiver.counts()["data_lost"], flows.state.clr_rtt
+    assert lost["ecn"][0] == 0
+    assert lost["ecn"][1] < lost["norm"][1], "without marks the queue is full"
+
+
+def test_a_limiting_receiver_that_leaves_says_so_and_the_rate_rises() -> None:
+    link = {"rate": "10Mbit", "delay": "10ms", "queue": 50}
+    nodes = {"sender": {}, "s1": {"kind": "switch"}, "r1": {}, "r2": {}}
+    links = [{"ends": ["sender", "s1"], **link}, {"ends": ["s1", "r1"], **link}]
+    links.append({"ends": ["s1", "r2"], **link, "down": {"loss": "5%"}})
+    topology = Inline.model_validate({"kind": "graph", "nodes": nodes, "links": links}).build()
+    session = Session(topology, NORM, NORM.config(congestion="norm", grtt=0.05, parity=0, gsize=10), engine="fast")
+    session.send(20_000_000)
+    network, sender = session.network, session.sender
+    assert isinstance(sender, NormSender)
+    control = sender.congestion
+    assert control is not None
+    network.run(10.0)
+    lossy, before = network.host("r2"), control.state
+    receiver = lossy.machine
+    assert isinstance(receiver, NormBatchReceiver)
+    assert before.clr == receiver.session.node
+    lossy.call(receiver.leave)
+    lossy.stop()
+    network.run(10.2)
+    assert control.state.clr not in (None, before.clr)
+    network.run(20.0)
+    assert control.state.rate > 3 * before.rate

@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.captures.datagrams import Capture
 
-__all__ = ["CAPTURES", "GROUP", "expected", "payloads", "vectors"]
+__all__ = ["CAPTURES", "GROUP", "VECTORS", "expected", "payloads", "vectors"]
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "distributor"
 CAPTURES = sorted(path.stem for path in VECTORS.glob("*.pcap"))

@@ -2,13 +2,10 @@
 
 from hypothesis import strategies as st
 
+from protocols.norm.ack_codes import ACK_FLUSH
 from protocols.norm.identity import info_identity, symbol_identity
 from protocols.norm.messages import (
-    ACK_FLUSH,
     FLAG_STREAM,
-    FORM_ERASURES,
-    FORM_ITEMS,
-    FORM_RANGES,
     Ack,
     AckReq,
     Application,
@@ -29,6 +26,11 @@ from protocols.norm.messages import (
     Report,
     Request,
     Squelch,
+)
+from protocols.norm.request_names import (
+    FORM_ERASURES,
+    FORM_ITEMS,
+    FORM_RANGES,
 )
 from protocols.norm.stream_coding import stream_fti
 

@@ -61,6 +61,16 @@ def _processing_throughput(result: Result) -> float | None:
     return sent / max(handled) if None not in (sent, *handled) and max(handled) else None
 
 
+def _cross_goodput(result: Result) -> float | None:
+    rows = [row["goodput_mbit_s"] for row in result.metrics.get("cross_traffic") or () if row["goodput_mbit_s"] is not None]
+    return sum(rows) / len(rows) if rows else None
+
+
+def _share(result: Result) -> float | None:
+    goodput, cross = result.metrics.get("goodput_mbit_s"), _cross_goodput(result)
+    return goodput / cross if goodput is not None and cross else None
+
+
 METRICS: dict[str, Metric] = {
     "completed": Metric("1 if every receiver received all objects, else 0", lambda result: result.completed, "outcome"),
     "violations": Metric("violated invariants", lambda result: len(result.violations), "count"),
@@ -109,6 +119,8 @@ METRICS: dict[str, Metric] = {
     "link_offered": Metric("packets offered to impaired links", _links("offered")),
     "link_dropped": Metric("packets dropped by queues", _links("dropped"), "count"),
     "link_lost": Metric("packets lost on links", _links("lost"), "count"),
+    "cross_goodput": Metric("mean goodput of the flows of cross traffic, Mbit/s", _cross_goodput),
+    "share": Metric("goodput of the slowest receiver divided by the mean goodput of the flows of cross traffic", _share),
     "duration": Metric("simulated or wall-clock seconds until the run ended", _plain("duration")),
     "events": Metric("simulator events", _plain("events")),
 }

@@ -202,16 +202,6 @@ class CongestionControl:
         clr = self._clr
         return max(self._grtt if clr is None else min(self._grtt, clr.rtt), SHORTEST_INTERVAL)
 
-    @property
-    def advertisement(self) -> CcFeedback | None:
-        """What CMD(REPAIR_ADV) repeats for receivers that do not overhear others: the lowest rate; None before any feedback."""
-        if not self._listed:
-            return None
-        least = min(self._listed.values(), key=lambda receiver: receiver.rate)
-        longest = max(receiver.rtt for receiver in self._listed.values())
-        flags = FLAG_RTT | (least.flags & FLAG_START)
-        return CcFeedback(least.sequence, flags, rtt_code(longest), 0, rate_code(min(least.rate, 1e15)))
-
     # -- for people ------------------------------------------------------------------------------------------------
 
     @property

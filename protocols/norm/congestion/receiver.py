@@ -26,9 +26,10 @@ from protocols.norm.congestion.states import (
 from protocols.norm.messages import CcFeedback, Probe
 from protocols.norm.quantise import rate_code, rate_value, rtt_code, rtt_seconds
 from protocols.norm.sender_profile import SenderProfile
+from protocols.norm.session import Session
 from protocols.rng import Rng
 
-__all__ = ["ReceiverCongestion"]
+__all__ = ["ReceiverCongestion", "congestion_of"]
 
 LEAST_FACTOR: Final = 8
 """Feedback is spread over at least so many GRTT, whatever the back-off of NACKs.
@@ -47,6 +48,13 @@ LEAST_INTERVAL: Final = 2.0
 """Packets before the first loss event, at the least."""
 
 
+def congestion_of(session: Session) -> "ReceiverCongestion | None":
+    """Make the state of congestion control for a new sender; None if the receiver tells nothing of it."""
+    if session.config.congestion == "none" or session.is_silent:
+        return None
+    return ReceiverCongestion(session.node, session.config, session.ports.rng)
+
+
 class ReceiverCongestion:
     """The congestion on the way from one sender to this receiver. `due` is when feedback is to be sent, inf for never."""
 
@@ -56,6 +64,8 @@ class ReceiverCongestion:
         "_history",
         "_hold",
         "_is_confirmed",
+        "_is_leaving",
+        "_is_marked",
         "_node",
         "_receive_rate",
         "_rng",
@@ -75,13 +85,14 @@ class ReceiverCongestion:
         self._rng = rng
         self._history = LossHistory(kind == "loss-tolerant")
         self._uses_marks = kind == "ecn"
+        self._is_marked = False
         self._receive_rate = ReceiveRate()
         self._segment = 0.0
         """Average bytes of a packet."""
         self._flags = 0
         """FLAG_CLR and FLAG_PLR, as the sender has told last."""
         self._rtt = 0.0
-        self._is_confirmed = False
+        self._is_confirmed = self._is_leaving = False
         self._send_rate = 0.0
         self._sequence = 0
         """The cc_sequence of the next feedback."""
@@ -91,17 +102,20 @@ class ReceiverCongestion:
 
     # -- inputs ----------------------------------------------------------------------------------------------------
 
-    def arrived(
-        self, sequence: int, octets: int, sender: SenderProfile, now: float, *, is_content: bool = True, is_marked: bool = False
-    ) -> None:
-        """Record a message of so many bytes, by its sequence number; `is_marked`: with a congestion mark (ECN)."""
+    def note_mark(self) -> None:
+        """Note that the message that comes next has a congestion mark (ECN)."""
+        self._is_marked = self._uses_marks
+
+    def arrived(self, sequence: int, octets: int, sender: SenderProfile, now: float, *, is_content: bool = True) -> None:
+        """Record a message of so many bytes, by its sequence number."""
         rtt = self._round_trip(sender)
         self._receive_rate.arrived(octets, now, rtt, is_content)
         if is_content or not self._segment:
             self._segment += (octets - self._segment) * SMOOTHING if self._segment else octets
         history, is_first = self._history, not self._history.events
         before = float(history.present)
-        if not history.arrived(sequence, now, rtt, is_marked and self._uses_marks):
+        is_marked, self._is_marked = self._is_marked, False
+        if not history.arrived(sequence, now, rtt, is_marked):
             return
         if is_first:
             history.initialise(self._first_interval(before, rtt))
@@ -149,12 +163,21 @@ class ReceiverCongestion:
 
     # -- feedback --------------------------------------------------------------------------------------------------
 
-    def feedback(self, sender: SenderProfile, now: float, is_leaving: bool = False) -> CcFeedback:
+    @property
+    def is_listed(self) -> bool:
+        """Whether the sender has told this receiver its round-trip time, and so may know of it."""
+        return self._is_confirmed
+
+    def leave(self, now: float) -> None:
+        """Tell at once that the receiver leaves."""
+        self._is_leaving, self.due = True, now
+
+    def feedback(self, sender: SenderProfile, now: float) -> CcFeedback:
         """Return what an ACK or NACK tells; a pending answer is no longer needed then."""
         self.due = inf
         self._hold = now + sender.grtt * sender.backoff
         rate, flags = self._rate(sender)
-        flags |= self._flags | (FLAG_RTT if self._is_confirmed else 0) | (FLAG_LEAVE if is_leaving else 0)
+        flags |= self._flags | (FLAG_RTT if self._is_confirmed else 0) | (FLAG_LEAVE if self._is_leaving else 0)
         high, low = split_loss(self._history.loss)
         return CcFeedback(self._sequence, flags, rtt_code(self._round_trip(sender)), high, rate_code(rate), low)
 

@@ -3,7 +3,15 @@
 from struct import Struct
 
 from protocols.errors import WireError
-from protocols.norm.messages import FORM_ERASURES, FORM_ITEMS, FORM_RANGES, Item, Request
+from protocols.norm.messages import (
+    Item,
+    Request,
+)
+from protocols.norm.request_names import (
+    FORM_ERASURES,
+    FORM_ITEMS,
+    FORM_RANGES,
+)
 from protocols.norm.wire.schemes import Schemes
 from protocols.norm.wire.sizes import ITEM_HEADER
 

@@ -203,6 +203,7 @@ CASES = (
         "parity-below-loss", _scenario(_star(10, **_lossy("20%")), _norm(grtt="30ms", parity=2), _file("500kB")), _content, 1.3
     ),
     RuleCase("parity-none", _scenario(_star(50, **_lossy("5%")), _norm(grtt="30ms", parity=0), _file("500kB")), _content, 1.5),
+    RuleCase("nacking-none", _scenario(_star(4, **_lossy("2%")), _norm(nacking="none"), _file("100kB")), _incomplete, 4),
     RuleCase(
         "timeout-below-path",
         _scenario(_star(4, **_lossy("0%", "100ms")), {"name": "a", "rate": "10Mbit", "timeout": "50ms"}, _file("100kB")),

@@ -37,7 +37,7 @@ def test_the_planted_cause_is_named(cause: str, tmp_path: Path) -> None:
 def test_captures_of_all_hosts_tell_the_planted_cause(cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = recorded_run
     monkeypatch.setattr(planted, "recorded_run", lambda folder, data: recorded(folder, data, capture=["hosts"]))
-    for seed in range(2):
+    for seed in (1,):
         run = plant(tmp_path / str(seed), cause, seed)
         (run.folder / "trace.jsonl").unlink()
         found = _explained(run)
@@ -59,8 +59,7 @@ def test_other_protocols_are_explained_as_far_as_their_packets_tell(
         return data
 
     monkeypatch.setattr(planted, "_scenario", scenario)
-    for seed in range(2):
-        assert _explained(plant(tmp_path / str(seed), cause, seed)).cause.name == cause
+    assert _explained(plant(tmp_path, cause, 1)).cause.name == cause
 
 
 def test_a_suppressed_request_of_n2_is_told_by_its_packets(tmp_path: Path) -> None:
@@ -109,6 +108,22 @@ def test_the_chain_has_the_numbers_of_packets_in_captures_and_lines_of_the_ladde
     assert "r1" not in lost.frames
     arrived = next(step for step in found.chain if step.what == "repair arrives")
     assert frames["r1"][arrived.frames["r1"] - 1].time == pytest.approx(arrived.time, abs=1e-8)
+
+
+def test_a_sender_that_reads_requests_late_is_slow(tmp_path: Path) -> None:
+    data = {
+        "name": "late",
+        "topology": {"kind": "star", "receivers": 1, "trunk": {"rate": "100Mbit"}, "link": {"rate": "100Mbit"}},
+        "protocol": {"name": "norm", "rate": "10Mbit", "grtt": "20ms", "probing": "none"},
+        "workload": {"size": 200_000},
+        "faults": [
+            {"at": 0.05, "change": ["sender", "s1"], "loss": 1.0, "for": 0.002},
+            {"at": 0.0, "slow": "sender", "takes": 0.4},
+        ],
+    }
+    found = explain(read_history(open_run(recorded_run(tmp_path, data)), 0, "r1", None))
+    assert found.cause.name == "slow sender"
+    assert "answer" in found.cause.text
 
 
 def test_the_chain_is_in_the_order_of_time(tmp_path: Path) -> None:

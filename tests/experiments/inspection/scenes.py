@@ -5,8 +5,6 @@ from pathlib import Path
 
 from experiments.inspection.inspection import Inspection, inspect_capture
 from protocols.norm.messages import (
-    FORM_ITEMS,
-    LEVEL_SEGMENT,
     Ack,
     Data,
     Flush,
@@ -16,6 +14,10 @@ from protocols.norm.messages import (
     NormMessage,
     Origin,
     Request,
+)
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    LEVEL_SEGMENT,
 )
 from protocols.norm.wire.codec import NormCodec
 from tests.support.capture_writer import Sent, datagram, frame, write_pcap

@@ -11,11 +11,6 @@ from experiments.inspection.inspection import Inspection
 from experiments.inspection.inspection_page import inspection_page
 from experiments.inspection.inspection_tables import overview
 from protocols.norm.messages import (
-    FORM_ITEMS,
-    FORM_RANGES,
-    LEVEL_BLOCK,
-    LEVEL_OBJECT,
-    LEVEL_SEGMENT,
     Data,
     Fti,
     Item,
@@ -23,6 +18,13 @@ from protocols.norm.messages import (
     Origin,
     Request,
     Squelch,
+)
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_BLOCK,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
 )
 from tests.experiments.inspection.scenes import FTI, ORIGIN, Scene
 

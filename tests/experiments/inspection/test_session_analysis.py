@@ -12,12 +12,6 @@ from hypothesis import strategies as st
 from experiments.inspection.inspection import Inspection
 from protocols.norm.messages import (
     FLAG_REPAIR,
-    FORM_ITEMS,
-    FORM_RANGES,
-    LEVEL_BLOCK,
-    LEVEL_INFO,
-    LEVEL_OBJECT,
-    LEVEL_SEGMENT,
     Data,
     Flush,
     Fti,
@@ -26,6 +20,14 @@ from protocols.norm.messages import (
     Nack,
     Request,
     Squelch,
+)
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_BLOCK,
+    LEVEL_INFO,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
 )
 from tests.experiments.inspection.scenes import FTI, ORIGIN, Scene
 

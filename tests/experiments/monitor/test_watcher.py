@@ -74,7 +74,7 @@ def test_who_listens_under_such_a_name_and_says_nothing_is_not_waited_for() -> N
                 assert await asking is None
 
     asyncio.run(check(lambda connection: None))
-    asyncio.run(check(lambda connection: (connection.sendall(b'{"time"'), connection.close())[1]))
+    asyncio.run(check(lambda connection: connection.sendall(b'{"time"')))
 
 
 def test_rates_and_a_history_are_kept_while_a_session_lives() -> None:

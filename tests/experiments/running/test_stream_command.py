@@ -94,3 +94,72 @@ def test_a_wrong_option_is_one_line(options: list[str], message: str) -> None:
     assert done.returncode == 2
     assert message in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
+
+
+def test_lines_of_two_senders_come_whole() -> None:
+    port = 6126
+    receiver = subprocess.Popen(
+        command("recv", port, "--count", "2"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd=ROOT
+    )
+    _wait_for_group(port)
+    wanted = {name: [f"{name} {number} {'x' * (number % 5000)}" for number in range(400)] for name in ("one", "two")}
+    senders = []
+    for node, lines in enumerate(wanted.values(), 1):
+        options = ["--node", str(node), "--rate", "50Mbit", "--grtt", "10ms"]
+        sender = subprocess.Popen(
+            command("send", port, *options), stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd=ROOT
+        )
+        assert sender.stdin is not None
+        senders.append((sender, "\n".join([*lines, ""]).encode()))
+    for sender, content in senders:
+        assert sender.stdin is not None
+        # A part of each, so that both are under way at once.
+        sender.stdin.write(content[: len(content) // 2])
+        sender.stdin.flush()
+    for sender, content in senders:
+        sender.communicate(content[len(content) // 2 :], timeout=40)
+        assert sender.returncode == 0
+    came, told = receiver.communicate(timeout=40)
+    assert receiver.returncode == 0, told
+    lines = came.decode().splitlines()
+    for name, written in wanted.items():
+        assert [line for line in lines if line.startswith(name)] == written
+    assert len(lines) == 800
+    assert json.loads(told)["streams"] == 2
+
+
+def test_input_that_is_no_message_is_one_line_and_exit_code_2() -> None:
+    done = subprocess.run(
+        command("send", 6127, "--by", "message"),
+        input=b"\xff\xff\xff\xff no length",
+        capture_output=True,
+        env=ENVIRONMENT,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"standard input: a message of 4294967295 bytes; at most" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_an_output_that_is_closed_ends_the_receiver_with_the_reason() -> None:
+    port = 6128
+    receiver = subprocess.Popen(
+        command("recv", port), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd=ROOT
+    )
+    _wait_for_group(port)
+    assert receiver.stdout is not None
+    receiver.stdout.close()
+    subprocess.run(
+        command("send", port, "--rate", "50Mbit", "--grtt", "10ms"),
+        input=b"line\n" * 100,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+        cwd=ROOT,
+        check=True,
+    )
+    assert receiver.stderr is not None
+    told = receiver.stderr.read()
+    assert receiver.wait(timeout=20) == 1
+    summary = json.loads(told)
+    assert (summary["ok"], summary["failure"]) == (False, "standard output: Broken pipe")

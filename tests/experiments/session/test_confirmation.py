@@ -6,13 +6,14 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
+from experiments.contract.case import SETTINGS
 from experiments.session.outbox import Outbox
 from experiments.session.transmission import Transmission
-from mcastlab import Delivery, TransferError, UsageError
+from mcastlab import Delivery, StreamOpened, TransferError, UsageError
 from protocols.acknowledgement import AckRequest
 from protocols.events import AcksCompleted, ObjectAborted
 from protocols.machine import Content
-from tests.support.sessions import opened_on, run
+from tests.support.sessions import first, opened, opened_on, run
 from tests.support.transfers import new_group
 
 T = TypeVar("T")
@@ -127,7 +128,7 @@ def test_a_session_that_fails_withdraws_nothing_any_more() -> None:
 
 def test_a_protocol_without_acknowledgements_says_so() -> None:
     async def main() -> None:
-        async with opened_on(new_group(), protocol="srm", receive=False) as one:
+        async with opened_on(new_group(), protocol="srm", receive=False, **SETTINGS.get("srm", {})) as one:
             note = await one.send_bytes(b"x")
             with pytest.raises(UsageError, match="the receivers of this protocol confirm nothing"):
                 await one.sent(note, by=[2])
@@ -135,3 +136,50 @@ def test_a_protocol_without_acknowledgements_says_so() -> None:
                 await one.sent(by=[2])
 
     run(main())
+
+
+# -- with NORM, whose sender collects acknowledgements -----------------------------------------------------------------
+
+
+def test_receivers_confirm_what_they_have_and_others_are_missing() -> None:
+    async def main() -> list[Delivery]:
+        group = new_group()
+        async with opened(group, node=1) as one, opened(group, node=2, send=False), opened(group, node=3):
+            note = await one.send_bytes(bytes(50_000))
+            second = await one.send_bytes(b"second")
+            return await one.sent(note, second, by=[2, 3, 4])
+
+    found = run(main())
+    assert found == [Delivery(0, (2, 3), (4,)), Delivery(1, (2, 3), (4,))]
+    assert not found[0].is_confirmed
+
+
+def test_a_stream_is_confirmed_while_it_is_open_and_at_its_end() -> None:
+    async def main() -> list[Delivery]:
+        group = new_group()
+        async with opened(group, node=1, receive=False) as one, opened(group, node=2, send=False) as other:
+
+            async def read() -> list[bytes]:
+                return [message async for message in (await first(other, StreamOpened)).stream]
+
+            reading = asyncio.create_task(read())
+            async with await one.open_stream() as out:
+                await out.write(b"so far")
+                found = await one.sent(out, by=[2])
+                await out.write(b"the rest")
+            found += await one.sent(out, by=[2])
+            assert await reading == [b"so far", b"the rest"]
+            return found
+
+    assert [delivery.is_confirmed for delivery in run(main())] == [True, True]
+
+
+def test_a_question_with_a_time_limit_ends_in_time() -> None:
+    async def main() -> None:
+        async with opened(new_group(), node=1, receive=False, robust=40, grtt="50ms") as one:
+            note = await one.send_bytes(b"x")
+            async with asyncio.timeout(0.2):
+                await one.sent(note, by=[2])
+
+    with pytest.raises(TimeoutError):
+        run(main())

@@ -114,6 +114,30 @@ def test_sent_tells_of_each_object_and_of_a_file_that_changed(tmp_path: Path) ->
     run(main())
 
 
+def test_a_cancelled_object_is_not_sent_and_is_no_failure_of_the_session() -> None:
+    async def main() -> None:
+        group = new_group()
+        async with opened(group, receive=False, rate="4Mbit") as one, opened(group, send=False) as other:
+            long, short = await one.send_bytes(bytes(2_000_000)), await one.send_bytes(b"short")
+            assert one.cancel(long)
+            assert not one.cancel(long)
+            with pytest.raises(TransferError, match="cancelled"):
+                await one.sent(long)
+            await one.sent(short)
+            assert await contents(other, 1) == [b"short"]
+
+    run(main())
+
+
+def test_a_protocol_that_cancels_nothing_says_so() -> None:
+    async def main() -> None:
+        async with opened_on(new_group(), protocol="srm", receive=False, **SETTINGS.get("srm", {})) as one:
+            with pytest.raises(UsageError, match="the sender of this protocol cancels nothing"):
+                one.cancel(await one.send_bytes(b"x"))
+
+    run(main())
+
+
 def test_a_failure_that_nobody_asked_for_is_raised_at_the_end(tmp_path: Path) -> None:
     bad = tmp_path / "bad"
     bad.write_bytes(bytes(2_000_000))

@@ -88,6 +88,28 @@ def test_a_stream_reads_like_a_file() -> None:
     run(main())
 
 
+def test_a_program_that_writes_much_leaves_the_event_loop_to_others() -> None:
+    async def main() -> None:
+        turns = 0
+
+        async def beside() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async with opened(new_group(), receive=False, rate="500Mbit") as one:
+            other = asyncio.create_task(beside())
+            async with await one.open_stream(4 << 20) as out:
+                for _ in range(10_000):
+                    await out.write(bytes(100))
+                # All of it has room.
+                assert turns >= 10
+            other.cancel()
+
+    run(main())
+
+
 def test_writing_waits_for_room_and_nothing_is_lost() -> None:
     async def main() -> None:
         group = new_group()

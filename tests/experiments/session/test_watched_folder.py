@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from experiments.cli import invoke
 from experiments.session.watched_folder import WatchedFolder
 from protocols.errors import UsageError
 from tests.support.transfers import QUICK, Processes, contents, new_group, until
@@ -84,6 +85,23 @@ def test_a_command_that_was_cut_off_or_failed_is_run_again_without_sending_again
     assert json.loads(again.communicate(timeout=20)[0].splitlines()[-1])["ok"] is True
 
 
+def test_the_command_follows_what_is_confirmed_and_nothing_else(tmp_path: Path, live: Processes) -> None:
+    folder, log = tmp_path / "in", tmp_path / "log"
+    folder.mkdir()
+    (folder / "file").write_bytes(b"x")
+    sender = watch(live, folder, "--then", f'echo "$1" >> {log}', "--acker", "7")
+    failed = told(sender, "file_failed")
+    assert (failed["problem"], failed["then"]) == ("not confirmed by node 7", None)
+    sender.terminate()
+    sender.communicate(timeout=20)
+    assert not log.exists()
+    live.receiver("--dir", tmp_path / "got", "--node", "7")
+    again = watch(live, folder, "--then", f'echo "$1" >> {log}', "--acker", "7")
+    sent = told(again, "file_sent")
+    assert (sent["confirmed"], sent["then"]) == ([7], 0)
+    assert log.read_text() == f"{folder / 'file'}\n"
+
+
 def test_a_file_with_new_content_is_sent_again(tmp_path: Path, live: Processes) -> None:
     (tmp_path / "file").write_bytes(b"old")
     sender = watch(live, tmp_path)
@@ -137,10 +155,10 @@ def test_a_folder_that_goes_away_ends_the_sender_with_the_reason(tmp_path: Path,
         (["/etc/hostname", "--then", "true"], "--then: is not allowed; only with --watch"),
     ],
 )
-def test_wrong_options_are_one_line(options: list[str], message: str, live: Processes) -> None:
-    sender = live.start("send", *options)
-    out, err = sender.communicate(timeout=20)
-    assert (sender.returncode, out) == (2, "")
+def test_wrong_options_are_one_line(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["send", *options, "--group", new_group(), "--iface", "127.0.0.1"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
     assert message in err
     assert err.count("\n") == 1
 

@@ -55,7 +55,7 @@ def theory(plan: SweepPlan, point: Point, name: str) -> float:
 
 
 def test_there_is_a_ready_sweep_for_each_question() -> None:
-    assert SWEEPS == ["baselines", "fec", "nack-atlas", "router", "storm", "twin"]
+    assert SWEEPS == ["baselines", "congestion", "fec", "nack-atlas", "router", "storm", "twin"]
 
 
 @pytest.mark.parametrize("name", SWEEPS)

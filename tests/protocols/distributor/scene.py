@@ -24,11 +24,17 @@ class Scene:
     """Publishers p, q, ... and subscribers r1, r2, ... of one group, with the events of each; packets take 1 ms."""
 
     def __init__(
-        self, subscribers: int = 1, publishers: str = "p", drop: Drop = nothing, to: str = "/...", **settings: Any
+        self,
+        subscribers: int = 1,
+        publishers: str = "p",
+        drop: Drop = nothing,
+        to: str = "/...",
+        late: float = 0.0,
+        **settings: Any,
     ) -> None:
         names = [f"r{n}" for n in range(1, subscribers + 1)]
         self.config = DistributorConfig(**settings)
-        self.bench = Bench((*publishers, *names), delay=0.001, drop=drop, codec=DistributorCodec(), seed=1)
+        self.bench = Bench((*publishers, *names), delay=0.001, drop=drop, codec=DistributorCodec(), seed=1, late=late)
         self.events: dict[str, list[Event]] = {name: [] for name in self.bench.hosts}
         self.subscribers: dict[str, DistributorSubscriber] = {}
         self.publishers: dict[str, DistributorPublisher] = {}

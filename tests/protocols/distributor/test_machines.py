@@ -4,7 +4,7 @@ from itertools import pairwise
 from math import inf
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from experiments.contract.losses import Crossing, any_of, everything_to, numbered, randomly
@@ -16,7 +16,17 @@ from protocols.distributor.events import (
     SegmentsLost,
     UpdatesSent,
 )
-from protocols.distributor.messages import Batch, Nak, Request, Segment, Source, SubjectUpdates
+from protocols.distributor.messages import (
+    Batch,
+    Configuration,
+    Fragment,
+    Heartbeat,
+    Nak,
+    Request,
+    Segment,
+    Source,
+    SubjectUpdates,
+)
 from protocols.errors import UsageError
 from protocols.messaging import PublisherIdle, PublisherUnblocked, Subscribed, Subscription, SubscriptionEnded
 from tests.protocols.distributor.scene import GROUP, Scene
@@ -38,7 +48,8 @@ def test_updates_come_in_order_and_nobody_sends_requests_without_loss() -> None:
     assert scene.bench["r1"].packets == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
+@example(loss=0.4, seed=103, sizes=[0], holdback=0.0)
 @given(
     loss=st.sampled_from([0.0, 0.05, 0.2, 0.4]),
     seed=st.integers(0, 1000),
@@ -64,7 +75,7 @@ def test_whatever_is_lost_every_update_is_delivered_once_in_order(
         for by in "pq":
             scene.publish(contents[by][n], by=by)
         scene.run(0.003)
-    scene.run(20.0)
+    scene.run(8.0)
     for name in ("r1", "r2"):
         assert not scene.kinds(name, SegmentsLost)
         assert scene.received(name, by=1) == contents["p"]
@@ -422,3 +433,74 @@ def test_wrong_use_is_a_usage_error_that_names_what_is_wrong() -> None:
         scene.publish(b"", to="/a/*")
     with pytest.raises(UsageError, match="has 9001 bytes"):
         scene.publish(b"", to="/" + "a" * 9000)
+
+
+# The contract, beside the rules of tests/contract/test_messages.py
+
+
+def test_late_and_early_wake_ups_do_no_harm() -> None:
+    scene = Scene(2, "pq", randomly(0.1), late=0.02, holdback=0.005, holdback_threshold=0.0, timeout=0.05, heartbeat=0.1)
+    for n, text in enumerate(texts(60)):
+        scene.publish(text, by="pq"[n % 2])
+        for host in scene.bench.hosts.values():
+            machine = scene.publishers.get(host.name) or scene.subscribers[host.name]
+            host.call(machine.wake)
+        scene.run(0.003)
+    scene.run(10.0)
+    for name in ("r1", "r2"):
+        assert (scene.received(name, by=1), scene.received(name, by=2)) == (texts(60)[::2], texts(60)[1::2])
+
+
+def test_a_session_repeats_itself() -> None:
+    found = []
+    for _ in range(2):
+        scene = Scene(3, drop=randomly(0.2), holdback=0.005, timeout=0.05)
+        scene.each(texts(100), gap=0.002)
+        scene.run(10.0)
+        found.append([(name, list(map(repr, events))) for name, events in scene.events.items()])
+    assert found[0] == found[1]
+
+
+STRANGE = Source(77, 78, 79, 80)
+NOISE = [
+    Heartbeat(STRANGE, 0, 0, 0, (1 << 31) - 1),
+    Configuration(STRANGE, 0, 0, 0, -1, -1, "x" * 1000),
+    Batch(STRANGE, 5, [SubjectUpdates("no slash", [b""]), SubjectUpdates("/t", [b"no message"])], 2, 60),
+    Fragment(STRANGE, -6, 1, b"abc", "/t", 1 << 24),
+    Fragment(STRANGE, 7, 4, b""),
+    Request(STRANGE, 0, 1, 0, -(1 << 31), (1 << 31) - 1, "", ""),
+    Request(STRANGE, 0, 2, 0, 5, 1, "", ""),
+    Nak(STRANGE, 0, 0, (1, 2, 3, -4)),
+    Nak(Source(1, 1, 0), 0, 0, ()),
+]
+
+
+def test_messages_of_strangers_stop_nobody_and_fill_no_memory() -> None:
+    scene = Scene(2, drop=randomly(0.1), timeout=0.05, heartbeat=0.1, retries=40)
+    for n, text in enumerate(texts(150)):
+        scene.publish(text)
+        for host in scene.bench.hosts.values():
+            host.deliver(NOISE[n % len(NOISE)], "stranger", GROUP, scene.bench.now)
+        scene.run(0.003)
+    for n in range(100, 6000):
+        scene.bench["r1"].deliver(Heartbeat(Source(n, n, n), 0, 0, 0, n), "stranger", GROUP, scene.bench.now)
+    scene.run(10.0)
+    for name in ("r1", "r2"):
+        assert scene.received(name, by=1) == texts(150)
+    for machine in (*scene.publishers.values(), *scene.subscribers.values()):
+        assert all(kept <= most for kept, most in machine.held().values())
+
+
+def test_a_flood_of_requests_causes_few_retransmissions_and_new_updates_go_on() -> None:
+    scene = Scene(rate=1_000_000.0, segment=1000, server_holdback=0.02, queue=1000)
+    scene.each([bytes(900)] * 50)
+    flood = Request(STRANGE, 0, 1, 0, 1, 50, "", "")
+    began = scene.bench.now
+    while scene.bench.now < began + 1.0:
+        for _ in range(20):
+            scene.bench["p"].deliver(flood, "stranger", GROUP, scene.bench.now)
+        scene.publish(bytes(900))
+        scene.run(0.01)
+    assert len(scene.received()) >= 140
+    # Half of the rate at the most; without merging 100,000 segments would have been requested.
+    assert scene.publishers["p"].counts()["repairs_sent"] < 1200

@@ -14,9 +14,6 @@ from protocols.norm.config import NormConfig
 from protocols.norm.messages import (
     FLAG_FILE,
     FLAG_INFO,
-    FORM_ITEMS,
-    FORM_RANGES,
-    LEVEL_SEGMENT,
     Ack,
     Data,
     Flush,
@@ -32,6 +29,11 @@ from protocols.norm.messages import (
 from protocols.norm.quantise import gsize_code, rtt_code, rtt_seconds
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_SEGMENT,
+)
 from protocols.norm.sender import NormSender
 from protocols.norm.wire.sizes import size_of
 

@@ -11,7 +11,15 @@ from protocols.errors import ConfigError, UsageError
 from protocols.events import ObjectReceived
 from protocols.machine import Content
 from protocols.norm import NormCodec, NormReceiver, NormSender
-from protocols.norm.messages import FLAG_INFO, LEVEL_INFO, Data, Info, Nack
+from protocols.norm.messages import (
+    FLAG_INFO,
+    Data,
+    Info,
+    Nack,
+)
+from protocols.norm.request_names import (
+    LEVEL_INFO,
+)
 from protocols.stream import StreamSettings
 from tests.protocols.norm.scenes import GROUP, SenderHarness, quick
 

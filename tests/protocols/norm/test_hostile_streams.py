@@ -9,8 +9,6 @@ import pytest
 from protocols.norm.messages import (
     FLAG_REPAIR,
     FLAG_STREAM,
-    FORM_ITEMS,
-    FORM_RANGES,
     Data,
     Flush,
     Fti,
@@ -19,6 +17,10 @@ from protocols.norm.messages import (
     Nack,
     Request,
     Squelch,
+)
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    FORM_RANGES,
 )
 from protocols.norm.stream_coding import HEADER
 from protocols.stream import StreamSettings

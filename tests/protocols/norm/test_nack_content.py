@@ -11,12 +11,6 @@ from experiments.running.content import Extent
 from protocols.machine import Content
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
-    FORM_ITEMS,
-    FORM_RANGES,
-    LEVEL_BLOCK,
-    LEVEL_INFO,
-    LEVEL_OBJECT,
-    LEVEL_SEGMENT,
     Fti,
     Nack,
     Request,
@@ -24,6 +18,14 @@ from protocols.norm.messages import (
 from protocols.norm.nack_process import MissingRange, contents_for, is_covered, missing_before
 from protocols.norm.position import Point
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_BLOCK,
+    LEVEL_INFO,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
+)
 from protocols.norm.rx_object import RxObject
 from protocols.norm.tx_object import TxObject
 from protocols.norm.wire.sizes import size_of

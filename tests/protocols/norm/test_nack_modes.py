@@ -7,7 +7,14 @@ import pytest
 from experiments.contract.content import pattern
 from protocols.errors import UsageError
 from protocols.events import ObjectsAborted
-from protocols.norm.messages import FLAG_REPAIR, LEVEL_INFO, LEVEL_OBJECT, LEVEL_SEGMENT
+from protocols.norm.messages import (
+    FLAG_REPAIR,
+)
+from protocols.norm.request_names import (
+    LEVEL_INFO,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
+)
 from tests.protocols.norm.scenes import MessageBuilder, ReceiverHarness, symbols
 
 CONTENT = pattern(1600)

@@ -9,8 +9,17 @@ from protocols.errors import ConfigError, UsageError
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectReceived, ObjectSent
 from protocols.machine import Content
 from protocols.norm import NormCodec, NormReceiver, NormSender
-from protocols.norm.messages import FLAG_REPAIR, LEVEL_OBJECT, Data, Flush, Info, Squelch
+from protocols.norm.messages import (
+    FLAG_REPAIR,
+    Data,
+    Flush,
+    Info,
+    Squelch,
+)
 from protocols.norm.quantise import gsize_code
+from protocols.norm.request_names import (
+    LEVEL_OBJECT,
+)
 from protocols.stream import StreamSettings
 from tests.protocols.norm.scenes import GROUP, SenderHarness, items, quick
 

@@ -3,6 +3,12 @@
 import pytest
 
 from protocols.norm.messages import (
+    Item,
+    Nack,
+    Request,
+)
+from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.request_names import (
     FORM_ERASURES,
     FORM_ITEMS,
     FORM_RANGES,
@@ -10,11 +16,7 @@ from protocols.norm.messages import (
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
-    Item,
-    Nack,
-    Request,
 )
-from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from tests.protocols.norm.scenes import items, ranges, symbols
 
 

@@ -6,7 +6,16 @@ import pytest
 
 from experiments.contract.content import pattern
 from protocols.machine import Message
-from protocols.norm.messages import FLAG_REPAIR, LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT, Nack, Request
+from protocols.norm.messages import (
+    FLAG_REPAIR,
+    Nack,
+    Request,
+)
+from protocols.norm.request_names import (
+    LEVEL_BLOCK,
+    LEVEL_INFO,
+    LEVEL_OBJECT,
+)
 from tests.protocols.norm.scenes import MessageBuilder, ReceiverHarness, SenderHarness, items, ranges
 
 

@@ -6,9 +6,18 @@ from hypothesis import strategies as st
 from experiments.running.content import Accounted
 from protocols.norm.fast.nack_log import FastNackProcess, NackLog
 from protocols.norm.maps import SmallDict
-from protocols.norm.messages import FORM_ITEMS, LEVEL_BLOCK, LEVEL_SEGMENT, Fti, Item, Request
+from protocols.norm.messages import (
+    Fti,
+    Item,
+    Request,
+)
 from protocols.norm.nack_process import Decision, NackProcess
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    LEVEL_BLOCK,
+    LEVEL_SEGMENT,
+)
 from protocols.norm.rx_object import RxObject
 from protocols.norm.sender_profile import unknown_sender
 from protocols.rng import Rng

@@ -9,10 +9,6 @@ import pytest
 from protocols.machine import Message
 from protocols.norm.identity import info_identity, symbol_identity
 from protocols.norm.messages import (
-    FORM_ITEMS,
-    FORM_RANGES,
-    LEVEL_OBJECT,
-    LEVEL_SEGMENT,
     Ack,
     CcFeedback,
     CcNode,
@@ -24,6 +20,12 @@ from protocols.norm.messages import (
     Item,
     Origin,
     Request,
+)
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
 )
 from protocols.norm.wire.codec import NormCodec
 from protocols.norm.wire.sizes import size_of

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from protocols.errors import UsageError
 from protocols.norm.messages import (
-    FORM_ITEMS,
-    LEVEL_SEGMENT,
     Application,
     Data,
     Extension,
@@ -21,6 +19,10 @@ from protocols.norm.messages import (
     NormMessage,
     Origin,
     Request,
+)
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    LEVEL_SEGMENT,
 )
 from protocols.norm.wire.codec import NormCodec
 from protocols.norm.wire.sizes import size_of

@@ -9,10 +9,6 @@ import pytest
 from protocols.norm.messages import (
     FLAG_FILE,
     FLAG_INFO,
-    FORM_ITEMS,
-    FORM_RANGES,
-    LEVEL_INFO,
-    LEVEL_SEGMENT,
     Ack,
     CcFeedback,
     Data,
@@ -28,6 +24,12 @@ from protocols.norm.messages import (
     Squelch,
 )
 from protocols.norm.quantise import gsize_value, rate_code, rate_value, rtt_code, rtt_seconds
+from protocols.norm.request_names import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_INFO,
+    LEVEL_SEGMENT,
+)
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec
 

@@ -21,7 +21,7 @@ from protocols.distributor.wire import size_of
 from protocols.rng import Rng
 from protocols.snapshot import Snapshot
 
-__all__ = ["Budget", "Reception"]
+__all__ = ["Budget", "PublisherState"]
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.01, 3600.0
 """Seconds; intervals that a publisher announces are taken as at least and at most so long."""
@@ -37,7 +37,7 @@ class Budget:
         self.kept = 0
 
 
-class Reception:
+class PublisherState:
     """The segments of one publisher.
 
     It delivers updates by `deliver(source, updates)`, in the order of their segments, and tells by `lose(source, first, count,
@@ -123,6 +123,11 @@ class Reception:
         self.expected = following
         self.highest = following - 1
         return True
+
+    def go_on_at(self, number: int) -> None:
+        """Go on with this segment: all before it were delivered or given up."""
+        self.expected = number
+        self.highest = number - 1
 
     def hear_last(self, message: Heartbeat, now: float) -> None:
         """Take the last number that was sent."""

@@ -1,0 +1,176 @@
+"""The management messages: announcements by multicast, questions and answers on connections.
+
+Times are texts as the Java program writes them, numbers hold what the wire holds. A text or a list that is absent is None.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from protocols.machine import Message
+
+__all__ = [
+    "Announcement",
+    "ConnectionAnswer",
+    "ConnectionQuery",
+    "ConnectionSummary",
+    "ConnectionView",
+    "ProcessAnswer",
+    "ProcessQuery",
+    "ProcessView",
+    "QueueView",
+    "RateView",
+    "RetransmissionView",
+    "TrafficView",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement(Message):
+    """A process says that it runs, where it answers (a TCP port), and how much it has; sent every 10 s."""
+
+    kind: ClassVar[str] = "announcement"
+    application: str | None
+    process_id: int
+    started_at: str | None
+    address: str | None
+    host_name: str | None
+    port: int
+    publishers: int
+    subscribers: int
+    connections: int
+    requests_received: int
+    requests_sent: int
+    subscriptions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSummary(Message):
+    """A connection in the view of its process."""
+
+    kind: ClassVar[str] = "connection summary"
+    connection_id: int
+    group: str | None
+    port: int
+    subscribers: int
+    publishers: int
+    subscriptions: int
+    updates_received: int
+    updates_sent: int
+    requests_received: int
+    requests_sent: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessView(Message):
+    """A process; memory is in MB."""
+
+    kind: ClassVar[str] = "process"
+    application: str | None
+    process_id: int
+    started_at: str | None
+    address: str | None
+    host_name: str | None
+    port: int
+    memory_most: float
+    memory_used: float
+    memory_free: float
+    connections: tuple[ConnectionSummary, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessQuery(Message):
+    """Asks for the process."""
+
+    kind: ClassVar[str] = "process query"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessAnswer(Message):
+    """Tells of the process."""
+
+    kind: ClassVar[str] = "process answer"
+    view: ProcessView
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionQuery(Message):
+    """Asks for a connection of the process."""
+
+    kind: ClassVar[str] = "connection query"
+    connection_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RateView(Message):
+    """A counter, its rate per second, and the highest rate with its time."""
+
+    kind: ClassVar[str] = "rate"
+    name: str | None
+    total: int
+    current: int
+    peak: int
+    peak_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView(Message):
+    """The updates that wait for the application, and the most that waited, with the time."""
+
+    kind: ClassVar[str] = "queue"
+    name: str | None
+    size: int
+    peak: int
+    peak_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficView(Message):
+    """What was sent and received: totals, and rates over about a second, one minute and five minutes."""
+
+    kind: ClassVar[str] = "traffic"
+    sent_bytes: int
+    sent_segments: int
+    sent_updates: int
+    sent: tuple[RateView, ...]
+    """Bytes, segments and updates at present, over 1 minute, and over 5 minutes: 9 rates."""
+    received_bytes: int
+    received_segments: int
+    received_updates: int
+    received: tuple[RateView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RetransmissionView(Message):
+    """Requests that were received, sent, and seen of others, and the hosts concerned."""
+
+    kind: ClassVar[str] = "retransmissions"
+    received: int
+    sent: int
+    seen: int
+    received_from: tuple[str | None, ...] | None
+    sent_to: tuple[str | None, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionView(Message):
+    """A connection in full."""
+
+    kind: ClassVar[str] = "connection"
+    group: str | None
+    port: int
+    connection_id: int
+    publishers: int
+    subscribers: int
+    subscriptions: int
+    queue: QueueView
+    traffic: TrafficView
+    retransmissions: RetransmissionView
+    topics: tuple[str | None, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionAnswer(Message):
+    """Tells of a connection."""
+
+    kind: ClassVar[str] = "connection answer"
+    view: ConnectionView

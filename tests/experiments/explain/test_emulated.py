@@ -1,0 +1,40 @@
+"""A run in Mininet with keyed losses is explained by its captures as the simulator's run is by its trace."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.cli import invoke
+from experiments.explain.analysis import explain
+from experiments.explain.explanation import Explanation
+from experiments.explain.history import read_history
+from experiments.report.run_report_folder import open_run
+
+SCENARIO = """
+name: keyed
+seed: 5
+topology: {kind: star, receivers: 3, trunk: {rate: 100Mbit}, link: {rate: 100Mbit, delay: 2ms, down: {loss: 3%}}}
+protocol: {name: norm, rate: 5Mbit, grtt: 20ms}
+workload: {kind: file, from: sender, size: 200kB}
+duration: 20s
+emu: {losses: keyed}
+"""
+
+
+def _lost(found: Explanation) -> list[tuple[str, str]]:
+    """Return which packets of content were lost on which link, by the chain."""
+    return [(step.node, step.text.split(":")[0]) for step in found.chain if step.what == "lost"]
+
+
+@pytest.mark.emu
+def test_mininet_is_explained_by_the_losses_of_the_simulator(tmp_path: Path) -> None:
+    (tmp_path / "keyed.yaml").write_text(SCENARIO)
+    run = ["run", str(tmp_path / "keyed.yaml"), "--brief", "--out"]
+    assert invoke([*run, str(tmp_path / "emu"), "--on", "emu", "--capture", "hosts"]) == 0
+    assert invoke([*run, str(tmp_path / "sim"), "--set", "trace=true"]) == 0
+    for receiver in ("r1", "r2", "r3"):
+        emulated, simulated = (explain(read_history(open_run(tmp_path / world), 0, receiver, None)) for world in ("emu", "sim"))
+        assert emulated.cause.name == simulated.cause.name == "drop"
+        assert _lost(emulated) == _lost(simulated)
+        assert emulated.unknown
+        assert not simulated.unknown

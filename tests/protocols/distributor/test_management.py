@@ -1,0 +1,245 @@
+"""Management messages against recorded traffic of the Java program, and the agent on fake hosts."""
+
+from collections.abc import Iterator
+from struct import unpack_from
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.contract.bench import Bench
+from protocols.connection import Connection
+from protocols.distributor.management import GROUP, ManagementAgent, ManagementCodec, ManagementFraming
+from protocols.distributor.management.messages import (
+    Announcement,
+    ConnectionAnswer,
+    ConnectionQuery,
+    ConnectionSummary,
+    ConnectionView,
+    ProcessAnswer,
+    ProcessQuery,
+    ProcessView,
+    QueueView,
+    RateView,
+    RetransmissionView,
+    TrafficView,
+)
+from protocols.distributor.management.wire import size_of
+from protocols.errors import UsageError, WireError
+from protocols.machine import Group, Machine, Message, Packet, Ports
+from tests.support.distributor import VECTORS, vectors
+
+CODEC = ManagementCodec()
+
+
+def recorded() -> Iterator[bytes]:
+    """Yield the announcements of the recording, and the messages of its connections, in order."""
+    data = (VECTORS / "mgmt.pcap").read_bytes()
+    at = 24
+    streams: dict[tuple[int, int], ManagementFraming] = {}
+    while at < len(data):
+        (captured,) = unpack_from("<I", data, at + 8)
+        frame = data[at + 16 : at + 16 + captured]
+        at += 16 + captured
+        packet = frame[14 : 14 + unpack_from("!H", frame, 16)[0]]
+        begin = (packet[0] & 15) * 4
+        source, target = unpack_from("!HH", packet, begin)
+        if packet[9] == 17 and target == 4242:
+            yield packet[begin + 8 :]
+        elif packet[9] == 6:
+            found: list[bytes] = []
+            octets = packet[begin + (packet[begin + 12] >> 4) * 4 :]
+            streams.setdefault((source, target), ManagementFraming()).unwrap(octets, found)
+            yield from found
+
+
+def words_of(message: Any) -> dict[str, Any]:
+    """Return a message in the words of the vectors."""
+    if isinstance(message, Announcement):
+        counts = {"publishers": message.publishers, "subscribers": message.subscribers, "connections": message.connections}
+        counts |= {"retrans_in": message.requests_received, "retrans_out": message.requests_sent}
+        counts |= {"subscriptions": message.subscriptions, "distributor_id": message.process_id}
+        return {
+            "id": 65537,
+            "ip": message.address,
+            "host": message.host_name,
+            "mgmt_port": message.port,
+            **names_of(message),
+            **counts,
+        }
+    if isinstance(message, ProcessQuery):
+        return {"id": 65538}
+    if isinstance(message, ProcessAnswer):
+        view = message.view
+        memory = {"mem_max": view.memory_most, "mem_used": view.memory_used, "mem_free": view.memory_free}
+        place = {"ip": view.address, "host": view.host_name, "mgmt_port": view.port, "distributor_id": view.process_id}
+        connections = [summary_of(connection) for connection in view.connections or ()]
+        return {"id": 65539, "view": {**names_of(view), **place, **memory, "connections": connections}}
+    if isinstance(message, ConnectionQuery):
+        return {"id": 65542, "connection_id": message.connection_id}
+    assert isinstance(message, ConnectionAnswer)
+    return {"id": 65543, "view": connection_of(message.view)}
+
+
+def names_of(message: Any) -> dict[str, Any]:
+    return {"application": message.application, "start_time": message.started_at}
+
+
+def summary_of(connection: ConnectionSummary) -> dict[str, Any]:
+    requests = {"in_retransmissions": connection.requests_received, "out_retransmissions": connection.requests_sent}
+    updates = {"update_in": connection.updates_received, "update_out": connection.updates_sent}
+    counts = {
+        name: getattr(connection, name) for name in ("connection_id", "port", "subscribers", "publishers", "subscriptions")
+    }
+    return {"mca": connection.group, **counts, **updates, **requests}
+
+
+def connection_of(view: ConnectionView) -> dict[str, Any]:
+    queue, traffic, requests = view.queue, view.traffic, view.retransmissions
+    told: dict[str, Any] = {"xta_total_bytes": traffic.sent_bytes, "xta_total_segments": traffic.sent_segments}
+    told |= {"xta_total_updates": traffic.sent_updates, "rcv_total_bytes": traffic.received_bytes}
+    told |= {"rcv_total_segments": traffic.received_segments, "rcv_total_updates": traffic.received_updates}
+    for prefix, rates in (("xta", traffic.sent), ("rcv", traffic.received)):
+        for place, rate in enumerate(rates):
+            name = f"{prefix}_{('bytes', 'segments', 'updates')[place % 3]}{('', '_1min', '_5min')[place // 3]}"
+            told[name] = {"attribute": rate.name, "total": rate.total, "current": rate.current}
+            told[name] |= {"peak": rate.peak, "peak_time": rate.peak_at}
+    lists = {"in_hosts": requests.received_from, "out_hosts": requests.sent_to}
+    counts = {name: getattr(view, name) for name in ("connection_id", "port", "publishers", "subscribers", "subscriptions")}
+    return {
+        "mca": view.group,
+        **counts,
+        "queue": {"attribute": queue.name, "size": queue.size, "peak": queue.peak, "peak_time": queue.peak_at},
+        "traffic": told,
+        "retransmissions": {"total_in": requests.received, "total_out": requests.sent, "total_seen": requests.seen, **lists},
+        "topics": list(view.topics or ()),
+    }
+
+
+def test_every_recorded_message_decodes_to_its_fields_and_encodes_to_its_bytes() -> None:
+    found, wanted = list(recorded()), vectors("mgmt")["management"]
+    assert len(found) == len(wanted) == 8
+    for data, fields in zip(found, wanted, strict=True):
+        message = CODEC.decode(data)
+        ours = words_of(message)
+        assert ours == {key: fields[key] for key in ours}
+        assert CODEC.encode(message) == data
+        assert size_of(message) == len(data)
+
+
+def test_cut_and_changed_messages_are_wire_errors_or_messages() -> None:
+    for data in recorded():
+        for cut in range(len(data)):
+            with pytest.raises(WireError):
+                CODEC.decode(data[:cut])
+        for place in range(0, len(data), 3):
+            try:
+                CODEC.encode(CODEC.decode(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :]))
+            except (WireError, UsageError):
+                continue
+
+
+@given(st.binary(max_size=60), st.integers(0, 13))
+def test_any_bytes_are_a_message_or_a_wire_error(rest: bytes, number: int) -> None:
+    for data in (rest, (0x00010000 + number).to_bytes(4, "big") + rest):
+        try:
+            CODEC.decode(data)
+        except WireError:
+            continue
+
+
+@given(st.lists(st.binary(max_size=30), max_size=6), st.integers(1, 9))
+def test_frames_are_found_however_the_stream_is_cut(messages: list[bytes], piece: int) -> None:
+    framing, found = ManagementFraming(), list[bytes]()
+    stream = b"".join(map(framing.wrap, messages))
+    for start in range(0, len(stream), piece):
+        framing.unwrap(stream[start : start + piece], found)
+    assert found == messages
+    assert framing.waiting == 0
+    with pytest.raises(WireError):
+        framing.unwrap(b"GET / HTTP/1.1", found)
+
+
+# The agent
+
+RATES = tuple(RateView(f"rate{n}", n, n, n, "00:00:00.000") for n in range(9))
+CONNECTION = ConnectionView(
+    *("239.0.0.1", 5656, 77, 1, 1, 2),
+    QueueView(None, 0, 3, "00:00:00.000"),
+    TrafficView(1, 2, 3, RATES, 4, 5, 6, RATES),
+    RetransmissionView(1, 2, 3, ("h",), None),
+    ("/a",),
+)
+
+
+class Process:
+    """What an agent of a test tells of."""
+
+    def __init__(self, process_id: int) -> None:
+        self.process_id = process_id
+
+    def announcement(self) -> Announcement:
+        return Announcement("test", self.process_id, "10:00:00.000", "10.0.0.1", "h", 1234, 1, 1, 1, 0, 0, 2)
+
+    def process(self) -> ProcessView:
+        summary = ConnectionSummary(77, "239.0.0.1", 5656, 1, 1, 2, 3, 4, 0, 0)
+        return ProcessView("test", self.process_id, "10:00:00.000", "10.0.0.1", "h", 1234, 1.0, 0.5, 0.5, (summary,))
+
+    def connection(self, connection_id: int) -> ConnectionView | None:
+        return CONNECTION if connection_id == 77 else None
+
+
+class Asker(Machine):
+    """Asks the agent at a peer, and keeps what it answers."""
+
+    def __init__(self, ports: Ports, questions: list[Message]) -> None:
+        super().__init__(ports)
+        self.questions = questions
+        self.answers: list[Message] = []
+        self.is_closed = False
+
+    def start(self, now: float) -> None:
+        self.ports.connect("p")
+
+    def opened(self, connection: Connection, now: float) -> None:
+        for question in self.questions:
+            self.ports.send(Packet(question, size_of(question), connection))
+
+    def receive(self, message: Message, source: object, to: object, now: float) -> None:
+        self.answers.append(message)
+
+    def closed(self, connection: Connection, reason: object, now: float) -> None:
+        self.is_closed = True
+
+    def wake(self, now: float) -> None:
+        """Do nothing."""
+
+    def counts(self) -> dict[str, int]:
+        return {}
+
+
+def test_processes_hear_of_each_other_and_forget_who_is_gone() -> None:
+    bench = Bench(("p", "q"), delay=0.001, codec=CODEC)
+    agents = {name: ManagementAgent(bench[name], Group(GROUP), Process(number)) for number, name in enumerate("pq", 1)}
+    for name, agent in agents.items():
+        bench[name].run(agent)
+    bench.run(25.0)
+    assert [process.process_id for process in agents["p"].processes(bench.now)] == [2]
+    assert [process.process_id for process in agents["q"].processes(bench.now)] == [1]
+    assert bench.kinds()["announcement"] == 6
+    bench.crash("q")
+    bench.run(70.0)
+    assert agents["p"].processes(bench.now) == []
+
+
+def test_questions_are_answered_on_their_connection_and_wrong_ones_end_it() -> None:
+    bench = Bench(("p", "a", "b"), delay=0.001, codec=CODEC)
+    bench["p"].run(ManagementAgent(bench["p"], Group(GROUP), Process(9)))
+    asker = Asker(bench["a"], [ProcessQuery(), ConnectionQuery(77)])
+    wrong = Asker(bench["b"], [ConnectionQuery(78)])
+    bench["a"].run(asker)
+    bench["b"].run(wrong)
+    bench.run(1.0)
+    assert asker.answers == [ProcessAnswer(Process(9).process()), ConnectionAnswer(CONNECTION)]
+    assert (wrong.answers, wrong.is_closed, asker.is_closed) == ([], True, False)
