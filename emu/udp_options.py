@@ -26,7 +26,7 @@ class UdpOptions:
 
     `ttl` is the hop limit of multicasts, `unicast_ttl` that of unicasts, None the system's; `tos` the 8 bits of the traffic
     class. With `df` no packet may be fragmented, without it any; None leaves it to the system (on Linux a sender fragments
-    what is longer than the path takes, and nobody else). `loopback`: whether other programs of this machine receive the
+    what is longer than the path takes). `loopback`: whether other programs of this machine receive the
     multicasts. `sources`: join groups for packets of these addresses only (source-specific multicast, RFC 4607). `tx_port` is
     the UDP port that packets of port 0 leave from, 0 one that the system chooses. Without `reuse` no other program of this
     machine can receive at the same address and port. With `tx_only` groups are not joined.

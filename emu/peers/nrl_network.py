@@ -13,7 +13,6 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "NormSetTOS": (c_bool, [c_void_p, c_uint8]),
     "NormSetFragmentation": (c_bool, [c_void_p, c_bool]),
     "NormSetSSM": (c_bool, [c_void_p, c_char_p]),
-    "NormSetDefaultUnicastNack": (None, [c_void_p, c_bool]),
     "NormSetTxPort": (c_bool, [c_void_p, c_uint16, c_bool, c_char_p]),
 }
 
@@ -24,7 +23,6 @@ def add_options(add: Any) -> None:
     add("--fragment", action="store_true", help="let routers fragment packets")
     add("--ssm", metavar="ADDR", help="receive multicasts of this address only")
     add("--tx-port", type=int, default=0)
-    add("--unicast-nack", action="store_true", help="send feedback to the sender and not to the group")
 
 
 def apply_options(library: ctypes.CDLL, session: int, options: argparse.Namespace) -> None:
@@ -32,7 +30,6 @@ def apply_options(library: ctypes.CDLL, session: int, options: argparse.Namespac
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
-    library.NormSetDefaultUnicastNack(session, options.unicast_nack)
     done = [not options.tos or library.NormSetTOS(session, options.tos)]
     done.append(not options.fragment or library.NormSetFragmentation(session, True))
     done.append(not options.ssm or library.NormSetSSM(session, options.ssm.encode()))

@@ -63,7 +63,7 @@ def send(
     rate: Annotated[str, typer.Option(help="Transmission rate of UDP payload.", metavar="RATE")] = "10Mbit",
     congestion: Congestion = "none",
     fair_to: FairTo = "reno",
-    rate_min: Annotated[str, typer.Option(help="Lowest rate with --congestion.", metavar="RATE")] = "0",
+    rate_min: Annotated[str, typer.Option(help="Lowest rate with --congestion.", metavar="RATE")] = "0bit",
     rate_max: Annotated[
         str, typer.Option(help="Highest rate with --congestion, in place of --rate.", metavar="RATE")
     ] = "1Tbit",

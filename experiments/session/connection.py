@@ -11,7 +11,7 @@ from ipaddress import IPv4Address
 from types import TracebackType
 from typing import Any, cast
 
-from emu.addresses import ip_of, socket_address_of
+from emu.addresses import family_of, is_multicast, socket_address_of
 from emu.host import UdpHost
 from experiments.session.deliveries import Update, UpdateStream
 from experiments.session.guarded_loop import GuardedLoop
@@ -66,6 +66,11 @@ class DistributorConnection:
     def __init__(
         self, place: Membership, application: str, most: int = MOST_WAITING, management: str | None = MANAGEMENT
     ) -> None:
+        """UsageError for a group that is none of IPv4, whose addresses are in the datagrams."""
+        address = socket_address_of(place.group)[0]
+        if family_of(address) != socket.AF_INET or not is_multicast(address):
+            allowed = "a multicast address (224.0.0.0 to 239.255.255.255) and a port"
+            raise UsageError(f"group: value {place.group!r} is not allowed; {allowed}")
         self._place = place
         self._management = management
         self._managed: ManagedProcess | None = None
@@ -96,9 +101,6 @@ class DistributorConnection:
         rng = Rng(secrets.randbits(64))
         codec = place.protocol.codec()
         where = place.place(receives=True)
-        if where.is_unicast or ip_of(where.address).version != 4:
-            allowed = "a multicast address (224.0.0.0 to 239.255.255.255) and a port"
-            raise UsageError(f"group: value {place.group!r} is not allowed; {allowed}")
         self.host = UdpHost(self._loop, codec, interface=where.address, port=where.port, options=where.options, rng=rng)
         try:
             self._lock = _take_id(self.host.address)

@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -56,6 +56,12 @@ class Membership:
     def place(self, *, receives: bool) -> Place:
         """Return where the session takes place for a node that receives, or only sends. Raises UsageError."""
         return place_of(self.group, self.iface, self.network, receives=receives)
+
+    def config_at(self, where: Place) -> Any:
+        """Return the parameters for a session there: feedback goes to the sender where receivers can't reach each other."""
+        if where.has_unicast_feedback and getattr(self.config, "feedback", "unicast") == "multicast":
+            return replace(self.config, feedback="unicast")
+        return self.config
 
     def node_on(self, address: str) -> int:
         """Return the node id of a host with this address."""

@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from emu.host import UdpHost
 from experiments.running.authentication import node_codec
@@ -93,7 +94,7 @@ class Session:
         where = place.place(receives=self._receives)
         self.host = UdpHost(self._loop, codec, interface=where.address, port=where.port, options=where.options, rng=rng)
         try:
-            self._start()
+            self._start(place.config_at(where))
         except BaseException:
             self._close()
             raise
@@ -116,17 +117,17 @@ class Session:
             self._outbox.end_streams(graceful=True)
             await self._outbox.all_delivered()
 
-    def _start(self) -> None:
+    def _start(self, config: Any) -> None:
         """Make the machines and run them."""
         place, host = self.membership, self.host
         self.node, group = place.node_on(host.address), Group(place.group)
         make_sender, make_receiver = place.protocol.makers()
 
         def sender(ports: Ports) -> Sender:
-            return make_sender(ports, place.config, self.node, group, place.instance())
+            return make_sender(ports, config, self.node, group, place.instance())
 
         def receiver(ports: Ports) -> Machine:
-            return make_receiver(ports, place.config, self.node, group)
+            return make_receiver(ports, config, self.node, group)
 
         machine: Machine
         if self._sends and self._receives:

@@ -8,8 +8,7 @@ from typing import Final
 from protocols.acknowledgement import AckRequest
 from protocols.errors import UsageError
 from protocols.events import AcksCompleted, Event, NodeAcknowledged, NodeUnacknowledged
-from protocols.norm.ack_codes import ACK_FLUSH, ANY_NODE
-from protocols.norm.messages import Ack, Nack
+from protocols.norm.messages import ACK_FLUSH, ANY_NODE, Ack, Nack
 from protocols.norm.sender_requests import content_of
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream
@@ -78,12 +77,12 @@ class AckCollector:
     something before the watermark is repaired; while it is, no FLUSH is sent.
     """
 
-    __slots__ = ("_heard", "_notify", "_room", "_watermarks", "_window", "due", "is_asking", "replaced_flush", "robust")
+    __slots__ = ("_heard", "_notify", "_robust", "_room", "_watermarks", "_window", "due", "is_asking", "replaced_flush")
 
     def __init__(self, window: Window, notify: Callable[[Event], None], robust: int, room: int) -> None:
         self._window = window
         self._notify = notify
-        self.robust = robust
+        self._robust = robust
         # Most nodes in one FLUSH.
         self._room = room
         self._watermarks: deque[Watermark] = deque()
@@ -173,14 +172,14 @@ class AckCollector:
         """
         watermark = self._watermarks[0]
         asked = watermark.asked
-        open_ones = sorted([node for node, times in asked.items() if times < self.robust], key=lambda node: asked[node])
+        open_ones = sorted([node for node, times in asked.items() if times < self._robust], key=lambda node: asked[node])
         if not open_ones:
             self._conclude(watermark, now)
             return None
         listed = open_ones[: self._room]
         for node in listed:
             asked[node] += 1
-        is_last = all(times >= self.robust for times in asked.values())
+        is_last = all(times >= self._robust for times in asked.values())
         self.due = now + (last_wait if is_last else interval)
         return watermark, tuple(sorted(listed))
 

@@ -17,6 +17,9 @@ from protocols.norm.request_names import names_of
 from protocols.run import Run
 
 __all__ = [
+    "ACK_CC",
+    "ACK_FLUSH",
+    "ANY_NODE",
     "EMPTY_OBJECT",
     "FLAG_EXPLICIT",
     "FLAG_FILE",
@@ -55,6 +58,11 @@ FLAG_INFO: Final = 4
 FLAG_UNRELIABLE: Final = 8
 FLAG_FILE: Final = 16
 FLAG_STREAM: Final = 32
+ACK_CC: Final = 1
+ACK_FLUSH: Final = 2
+"""Values of `Ack.ack_type`; from 16 on they are the application's."""
+ANY_NODE: Final = 0xFFFFFFFF
+"""NORM_NODE_ANY (RFC 5740 2): in the list of a FLUSH it asks every receiver for an ACK."""
 _BRIEF: Final = 2
 EMPTY_OBJECT: Final = {
     (0, 8): (0xFFFF, 0xFFFF),

@@ -34,12 +34,15 @@ class NackModes:
         self.joined_at: int | None = None
 
     def set(self, mode: str, object_id: int | None, objects: SmallDict[RxObject | None], last: int) -> None:
-        """Set the mode of an object, or of all without one of their own. `last` is the object that was begun last."""
+        """Set the mode of an object, or of all without one of their own; those of objects that have ended are forgotten.
+
+        `objects` are the incomplete ones, `last` is the last that has begun.
+        """
         if object_id is None:
             self.mode = mode
-        else:
-            self.of = {key: each for key, each in self.of.items() if key in objects or ahead(key, last) > 0}
-            self.of[object_id] = mode
+            return
+        self.of = {key: each for key, each in self.of.items() if key in objects or ahead(key, last) > 0}
+        self.of[object_id] = mode
 
     def forget_objects(self) -> None:
         """Forget the objects of an earlier instance of the sender."""

@@ -8,7 +8,7 @@ from protocols.machine import Address, Group, Machine, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.limits import CLASHES, host_of
 from protocols.norm.maps import DeadlineMap
-from protocols.norm.nack_modes import BOUNDARIES, MODES
+from protocols.norm.nack_modes import BOUNDARIES, MODES, NackModes
 from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
 
@@ -45,8 +45,8 @@ class ReceiverControl(Machine):
             self.session.nacking = mode
             return
         state = self._heard(sender)
-        state.set_mode(mode, object_id, now)
-        self.settle(state)
+        _modes_of(state).set(mode, object_id, state.objects, state.position.object_id)
+        self._check(state, now)
 
     def set_repair_boundary(self, boundary: str, sender: int | None, now: float) -> None:
         """Look for a sender's losses behind each "block" or each "object"; without `sender` for those heard from now on."""
@@ -55,8 +55,8 @@ class ReceiverControl(Machine):
             self.session.boundary = boundary
             return
         state = self._heard(sender)
-        state.set_boundary(boundary, now)
-        self.settle(state)
+        _modes_of(state).boundary = boundary
+        self._check(state, now)
 
     def forget_sender(self, node: int, now: float) -> bool:
         """Give up a sender's objects and forget it; return False if it was not heard. It is new with its next message."""
@@ -68,6 +68,11 @@ class ReceiverControl(Machine):
         state.forget()
         self._due(self._senders.deadline())
         return True
+
+    def _check(self, state: StreamSenderState, now: float) -> None:
+        """Look for what is to be requested now, which was not before."""
+        state.check(state.position.tx_point, now)
+        self.settle(state)
 
     def _heard(self, node: int) -> StreamSenderState:
         """Return the state of the sender `node`. Raises UsageError if no message of it was received."""
@@ -85,6 +90,13 @@ class ReceiverControl(Machine):
             self._clashes = (*self._clashes, host)
             self.ports.notify(NodeClash(self.session.node, str(host)))
         return True
+
+
+def _modes_of(state: StreamSenderState) -> NackModes:
+    """Return the modes of a sender, which has some from now on."""
+    if state.modes is None:
+        state.modes = NackModes("normal", "block")
+    return state.modes
 
 
 def _check_mode(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -41,7 +41,7 @@ LATEST_CLOCK: Final = 1 << 50
 class NormSender(ObjectControl):
     """Sends objects to a group. `node` is its 32-bit id, `instance` changes with every restart.
 
-    The methods `_catch_up`, `_invalidate` and `_settle_feedback` are hooks for subclasses, and those of its base classes.
+    The methods `_catch_up` and `_settle_feedback` are hooks for subclasses, and those of its base classes.
     """
 
     __slots__ = (
@@ -213,9 +213,6 @@ class NormSender(ObjectControl):
 
         Here it always is; a subclass may have sent ahead of its state.
         """
-
-    def _invalidate(self) -> None:
-        """Prepare for a change of what is sent next that is not due to time. Here there is nothing to prepare."""
 
     def _clock(self, now: float) -> int:
         """Return the clock of probes in microseconds."""

@@ -29,7 +29,7 @@ __all__ = ["SenderContent"]
 class SenderContent(Sender):
     """What a sender has to send: `_unsent` objects and `_repairs`, those in the window or waiting for room in it.
 
-    The methods `_make_factory` and `_make_object` are hooks for subclasses.
+    The methods `_make_factory`, `_make_object` and `_invalidate` are hooks for subclasses.
     """
 
     __slots__ = (
@@ -72,9 +72,8 @@ class SenderContent(Sender):
     def _schedule(self) -> None:
         """Set the deadline after a change of what there is to send."""
 
-    @abstractmethod
     def _invalidate(self) -> None:
-        """Prepare for a change of what is sent next that is not due to time."""
+        """Prepare for a change of what is sent next that is not due to time. Here there is nothing to prepare."""
 
     def submit(self, content: Content, now: float) -> int:
         """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""

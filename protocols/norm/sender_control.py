@@ -5,12 +5,11 @@ from collections.abc import Callable
 from math import inf
 
 from protocols.events import CommandSent, Event
-from protocols.norm.ack_codes import ACK_CC
 from protocols.norm.ack_collector import AckCollector
 from protocols.norm.config import NormConfig
 from protocols.norm.congestion.states import FLAG_CLR
 from protocols.norm.message_factory import MessageFactory
-from protocols.norm.messages import Ack, CcFeedback, Nack, NormMessage
+from protocols.norm.messages import ACK_CC, Ack, CcFeedback, Nack, NormMessage
 from protocols.norm.repair_advertisement import pending_requests
 from protocols.norm.sender_requests import app_ack
 from protocols.norm.window import Window
@@ -58,11 +57,6 @@ class SenderControl:
         self._is_advertising = False
         self._feedback: CcFeedback | None = None
         self.due = inf
-
-    def configure(self, config: NormConfig) -> None:
-        """Use other parameters from now on."""
-        self._config = config
-        self.acks.robust = config.robust
 
     def update(self) -> None:
         """Set `due` after a change."""

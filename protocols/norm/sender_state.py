@@ -8,14 +8,15 @@ probes, the activity check. What becomes of the objects is in the base class.
 from math import inf
 from typing import ClassVar, Final, TypeAlias
 
-from protocols.events import InfoReceived, SenderActive, SenderReset, SenderSilent
+from protocols.events import CommandReceived, InfoReceived, SenderActive, SenderReset, SenderSilent
 from protocols.machine import Address
-from protocols.norm.ack_codes import ACK_CC, ACK_FLUSH
 from protocols.norm.backoff import NEVER
 from protocols.norm.congestion.receiver import congestion_of
 from protocols.norm.congestion.states import FeedbackState
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
+    ACK_CC,
+    ACK_FLUSH,
     FLAG_INFO,
     FLAG_REPAIR,
     FLAG_STREAM,
@@ -49,7 +50,7 @@ from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject, fits
-from protocols.norm.sender_requests import SenderRequests, app_ack
+from protocols.norm.sender_requests import SenderRequests, answer_to, app_ack, is_asked
 from protocols.norm.session import Session, later
 from protocols.norm.wire.sizes import size_of
 from protocols.serial import ahead
@@ -369,6 +370,37 @@ class SenderState(PendingObjects):
             return
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
 
+    def _on_acking_flush(self, message: Flush, sequence: int, now: float) -> bool:
+        """CMD(FLUSH) with a list of nodes: acknowledge it if this node is listed and has everything (RFC 5740 5.5.3).
+
+        A receiver that is listed and has not joined joins at the object.
+        """
+        node = self.session.node
+        if not self.is_joined and node in message.acking:
+            self._join(message.object_id, message.fec_id)
+        has_moved = self._on_flush(message, sequence, now)
+        if is_asked(message, node) and self.is_joined and self.has_all(message):
+            self._confirm(message, now)
+        return has_moved
+
+    def has_all(self, flush: Flush) -> bool:
+        """Return whether everything through the point that a FLUSH names is complete."""
+        end = (0, 1) if flush.is_of_empty_object else (flush.block + 1, 0)
+        return not is_missing_before(self.objects, (flush.object_id, *end))
+
+    def _confirm(self, message: Flush, now: float) -> None:
+        """Plan the ACK of a FLUSH: at a random time within a GRTT, at once if the sender has receivers wait for nothing."""
+        requests, session, profile = self._requests_of_sender(), self.session, self._profile
+        if session.is_silent or not requests.may_confirm(message, session.node):
+            return
+        content = answer_to(message, session.ack_answerer)
+        if content is None:
+            return
+        spread = profile.grtt * (1 if session.node in message.acking else profile.backoff)
+        requests.confirm(message, content, now + session.ports.rng.uniform() * spread if profile.backoff else now)
+        if requests.due <= now:
+            self._send_flush_ack(requests, now)
+
     def _on_repair_adv(self, message: RepairAdv, now: float) -> None:
         """CMD(REPAIR_ADV): feedback that went to the sender alone suppresses this receiver's (RFC 5740 4.2.3.6)."""
         if self.probe_response is not None:
@@ -377,16 +409,15 @@ class SenderState(PendingObjects):
             self.congestion.overhear(message.cc, self._profile, now)
         self._is_suppressed_by(message, now)
 
+    def _on_command(self, message: Application, now: float) -> None:
+        """CMD(APPLICATION): tell the application, once for all copies."""
+        patience = 2 * self.session.config.robust * self._profile.grtt
+        if self._requests_of_sender().is_new_command(message.content, now, patience):
+            self.session.ports.notify(CommandReceived(message.origin.source_id, message.content))
+
     def _on_stream(self, message: Data, sequence: int, now: float) -> bool:
         """NORM_DATA of a stream: a subclass receives them."""
         return False
-
-    def _on_acking_flush(self, message: Flush, sequence: int, now: float) -> bool:
-        """CMD(FLUSH) with a list of nodes: a subclass answers."""
-        return self._on_flush(message, sequence, now)
-
-    def _on_command(self, message: Application, now: float) -> None:
-        """CMD(APPLICATION): a subclass tells the application."""
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
@@ -487,18 +518,6 @@ class SenderState(PendingObjects):
         item = self.objects.get(point[0])
         is_over = item is None or item.is_stream or self.position.block >= item.fti.partition.blocks
         return point if is_over else (point[0], 0, 0)
-
-    def set_mode(self, mode: str, object_id: int | None, now: float) -> None:
-        """Request this of an object, or of all objects without a mode of their own (see `NackModes`)."""
-        modes = self.modes = self.modes or NackModes("normal", "block")
-        modes.set(mode, object_id, self.objects, self.position.object_id)
-        self.check(self.position.tx_point, now)
-
-    def set_boundary(self, boundary: str, now: float) -> None:
-        """Look for losses behind each block, or behind each object."""
-        self.modes = self.modes or NackModes("normal", "block")
-        self.modes.boundary = boundary
-        self.check(self.position.tx_point, now)
 
     def check(self, point: Point, now: float) -> bool:
         """Begin or resume a NACK process if anything is missing before `point`; return whether that changes the deadline."""

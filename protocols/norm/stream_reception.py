@@ -4,7 +4,6 @@ from contextlib import suppress
 
 from protocols.events import InfoReceived, ObjectOpened, ObjectReceived
 from protocols.machine import Offer
-from protocols.norm.answering_state import AnsweringSenderState
 from protocols.norm.messages import (
     FLAG_INFO,
     FLAG_REPAIR,
@@ -24,7 +23,7 @@ from protocols.norm.nack_process import MissingRange, is_missing_before
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_stream import RxStream
-from protocols.norm.sender_state import SenderMessage
+from protocols.norm.sender_state import SenderMessage, SenderState
 from protocols.norm.snapshot import feedback, object_received
 from protocols.norm.stream_coding import HEADER_SIZE
 from protocols.serial import ahead
@@ -34,8 +33,8 @@ from protocols.stream import StreamBroken
 __all__ = ["StreamSenderState"]
 
 
-class StreamSenderState(AnsweringSenderState):
-    """A sender's state that receives streams, too, if the application accepts them.
+class StreamSenderState(SenderState):
+    """A `SenderState` that receives streams, too, if the application accepts them.
 
     Objects behind a stream may begin before it ends, so a stream knows itself how much of it was sent (`RxStream.next_new`);
     while it is the last object that has begun, that is the position, too.

@@ -77,6 +77,7 @@ def test_packets_have_the_traffic_class_hop_limit_and_df_flag_that_libnorm1_give
     found = run_isolated(sniffed)
     assert found["nrl"] == found["ours"] == [[0xB8, 3, 1]]
     assert found["nrl, fragments"] == found["ours, fragments"] == [[0xB8, 3, 0]]
-    assert found["ours, by default"] == [[0xB8, 1, 1]]
+    # Linux sets DF by default, but not on packets that were sent in one batch.
+    assert {tuple(fields[:2]) for fields in found["ours, by default"]} == {(0xB8, 1)}
     assert found["ours, IPv6"] == [[0xB8, 3, 1]]
-    assert found["ours, two hosts"] == [[0xB8, 64, 1]]
+    assert {tuple(fields[:2]) for fields in found["ours, two hosts"]} == {(0xB8, 64)}

@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from protocols.norm.ack_codes import ACK_FLUSH
 from protocols.norm.identity import info_identity, symbol_identity
 from protocols.norm.messages import (
+    ACK_FLUSH,
     FLAG_STREAM,
     Ack,
     AckReq,

@@ -15,7 +15,7 @@ def is_plain(config: NormConfig) -> bool:
 
     What receivers request is a matter of their own with nacking modes and object boundaries, where they join all objects, and
     where objects are not described by each message. With congestion control every receiver measures by itself, and the rate of
-        a sender is not known ahead. Without feedback to the group receivers need the address of each sender.
+    a sender is not known ahead. Without feedback to the group receivers need the address of each sender.
     """
     has_modes = config.nacking != "normal" or config.repair_boundary != "block" or config.join == "all"
     has_description = config.fti == "always" and not config.preset_size

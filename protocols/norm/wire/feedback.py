@@ -4,8 +4,7 @@ from struct import Struct
 from typing import Any
 
 from protocols.machine import Message
-from protocols.norm.ack_codes import ACK_FLUSH
-from protocols.norm.messages import Ack, Nack, Report
+from protocols.norm.messages import ACK_FLUSH, Ack, Nack, Report
 from protocols.norm.wire.extensions import (
     pack_cc,
     pack_extensions,

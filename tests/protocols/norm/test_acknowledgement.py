@@ -10,8 +10,7 @@ from experiments.contract.losses import Crossing, any_of, everything_to, numbere
 from protocols.acknowledgement import AckReceiver, AckRequest, AckSender
 from protocols.errors import UsageError
 from protocols.events import AcksCompleted, FlushCompleted, NodeAcknowledged, NodeUnacknowledged
-from protocols.norm.ack_codes import ACK_FLUSH, ANY_NODE
-from protocols.norm.messages import Ack, Data
+from protocols.norm.messages import ACK_FLUSH, ANY_NODE, Ack, Data
 from protocols.stream import StreamSettings
 from tests.protocols.norm.group_scenes import GroupScene
 from tests.protocols.norm.scenes import GRTT

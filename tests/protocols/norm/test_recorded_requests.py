@@ -3,8 +3,7 @@
 import pytest
 
 from protocols.events import CommandReceived
-from protocols.norm.ack_codes import ACK_FLUSH
-from protocols.norm.messages import Ack, Application, Data, Flush, RepairAdv
+from protocols.norm.messages import ACK_FLUSH, Ack, Application, Data, Flush, RepairAdv
 from protocols.norm.sender_requests import content_of
 from protocols.norm.stream_receiver import NormStreamReceiver
 from tests.protocols.norm.scenes import ReceiverHarness
