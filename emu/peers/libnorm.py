@@ -89,6 +89,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "NormNodeSendAckEx": (c_bool, [c_void_p, c_char_p, c_uint]),
     "NormSendCommand": (c_bool, [c_void_p, c_char_p, c_uint, c_bool]),
     "NormNodeGetCommand": (c_bool, [c_void_p, c_char_p, POINTER(c_uint)]),
+    "NormSetDefaultUnicastNack": (None, [c_void_p, c_bool]),
     "NormSetSilentReceiver": (None, [c_void_p, c_bool, c_int]),
 }
 

@@ -5,7 +5,7 @@ import time
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -63,10 +63,15 @@ def send(
     rate: Annotated[str, typer.Option(help="Transmission rate of UDP payload.", metavar="RATE")] = "10Mbit",
     congestion: Congestion = "none",
     fair_to: FairTo = "reno",
-    rate_min: Annotated[str, typer.Option(help="Lowest rate with --congestion.", metavar="RATE")] = "0bit",
+    rate_min: Annotated[
+        str | None,
+        typer.Option(
+            help="Lowest rate with --congestion.  (default: a segment per second)", metavar="RATE", show_default=False
+        ),
+    ] = None,
     rate_max: Annotated[
-        str, typer.Option(help="Highest rate with --congestion, in place of --rate.", metavar="RATE")
-    ] = "1Tbit",
+        str | None, typer.Option(help="Highest rate with --congestion, not --rate.", metavar="RATE", show_default=False)
+    ] = None,
     segment: Annotated[str, typer.Option(help="Content bytes in a packet.", metavar="SIZE")] = "1400",
     block: Annotated[int, typer.Option(help="Source segments per FEC block.", metavar="N")] = 64,
     parity: Annotated[
@@ -116,22 +121,10 @@ def send(
     Exit code 0: all files were sent and flushed; 1: a file could not be sent or was changed meanwhile, no packet went out,
     --timeout expired, or who has to confirm did not (--ack: everybody that was heard, and at least one); 2: bad input.
     """
+    given = locals()
     config = norm_config(
-        rate=rate,
-        congestion=congestion,
-        fair_to=fair_to,
-        rate_min=rate_min,
-        rate_max=rate_max,
-        segment=segment,
-        block=block,
+        **{name: given[name] for name in SETTINGS if given[name] is not None},
         parity=parity if parity is not None else 0 if fec == 0 else 16,
-        auto_parity=auto_parity,
-        fec=fec,
-        fec_m=fec_m,
-        grtt=grtt,
-        backoff=backoff,
-        gsize=gsize,
-        robust=robust,
         repair_share=REPAIR_SHARE,
         key_file=str(key_file or ""),
     )
@@ -140,32 +133,23 @@ def send(
     place = membership(config, group, iface, node, receives=False, network=network, derive=int)
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
-    acks = _acks(acker or [], expect or 0, ack=ack)
-    _check_choice(files or [], watch, [("--then", then), ("--state", state)])
+    for each in acker or ():
+        check_node(each, "--acker")
+    acks = None
+    if ack or expect or acker:
+        acks = AckRequest(tuple(acker or ()), bool(ack or expect), expect or 0, replaces_flush=True)
     if watch is not None:
+        if files:
+            raise UsageError(f"FILE: value {str(files[0])!r} is not allowed; none with --watch")
         return send_folder(place, watch, state, then, acks, wanted, longest, brief=brief, as_json=as_json)
+    if not files:
+        raise UsageError("FILE: is missing; at least one, or --watch DIR")
+    if then or state:
+        raise UsageError(f"{'--then' if then else '--state'}: is not allowed; only with --watch")
     opened = OpenFiles()
-    sources = [FileSource(path, opened) for path in files or ()]
+    sources = [FileSource(path, opened) for path in files]
     with live() as runner:
         return _Sending(runner, place, sources, acks, wanted, brief=brief, as_json=as_json).run(longest)
-
-
-def _check_choice(files: list[Path], watch: Path | None, only_watching: list[tuple[str, object]]) -> None:
-    """Raise UsageError for arguments that do not go together: files are sent, or a folder is watched."""
-    if watch is not None and files:
-        raise UsageError(f"FILE: value {str(files[0])!r} is not allowed; none with --watch")
-    if watch is None and not files:
-        raise UsageError("FILE: is missing; at least one, or --watch DIR")
-    for option, value in only_watching if watch is None else ():
-        if value:
-            raise UsageError(f"{option}: is not allowed; only with --watch")
-
-
-def _acks(acker: list[int], expect: int, *, ack: bool) -> AckRequest | None:
-    """Return who is to confirm; None: nobody. UsageError for a node id out of range."""
-    for each in acker:
-        check_node(each, "--acker")
-    return AckRequest(tuple(acker), ack or expect > 0, expect, replaces_flush=True) if ack or expect or acker else None
 
 
 class _Sending:
@@ -315,7 +299,16 @@ class _Sending:
             self.says.line(f"not confirmed by node {node}")
         result = self._result(ok) if word == FINISHED else word
         what = f"{last['objects']} files, {format_size(last['bytes'])}"
-        how = f"{format_duration(round(seconds, 3))} at {format_rate(self.config.rate)}"
+        controlled = self.config.congestion != "none"
+        pace = "with congestion control" if controlled else f"at {format_rate(self.config.rate)}"
+        how = f"{format_duration(round(seconds, 3))} {pace}"
         heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs{'' if feedback else '; no receiver answered'}"
         refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
         self.says.line(f"{result}: {what} in {how}; {heard}{refused}")
+
+
+SETTINGS: Final = (
+    *("rate", "congestion", "fair_to", "rate_min", "rate_max", "segment", "block", "auto_parity", "fec", "fec_m"),
+    *("grtt", "backoff", "gsize", "robust"),
+)
+"""The options that are parameters of NORM of the same name."""
