@@ -19,6 +19,7 @@ __all__ = [
     "Json",
     "Congestion",
     "FairTo",
+    "Feedback",
     "KeyFile",
     "Master",
     "Metrics",
@@ -53,6 +54,9 @@ Congestion: TypeAlias = Annotated[
 ]
 FairTo: TypeAlias = Annotated[
     str, typer.Option("--fair-to", help="The TCP that --congestion is fair to.", metavar="reno|cubic")
+]
+Feedback: TypeAlias = Annotated[
+    str, typer.Option(help="NACKs and ACKs: to the group, to the sender alone, or none.", metavar="multicast|unicast|none")
 ]
 ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)

@@ -13,6 +13,7 @@ from experiments.commands.options import (
     Brief,
     Congestion,
     FairTo,
+    Feedback,
     Json,
     KeyFile,
     Metrics,
@@ -58,6 +59,7 @@ def recv(
     key_file: KeyFile = None,
     congestion: Congestion = "none",
     fair_to: FairTo = "reno",
+    feedback: Feedback = "multicast",
     count: Annotated[int | None, typer.Option(help="End after this number of files.", min=1, metavar="N")] = None,
     timeout: Annotated[
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
@@ -80,7 +82,7 @@ def recv(
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
     network = receiving(source, ttl=ttl, tos=tos, reuse=reuse)
-    config = norm_config(key_file=str(key_file or ""), congestion=congestion, fair_to=fair_to)
+    config = norm_config(key_file=str(key_file or ""), congestion=congestion, fair_to=fair_to, feedback=feedback)
     place = membership(config, group, iface, node, receives=True, network=network)
     stored: list[Stored] = []
     folder = Folder(directory, force=force, on_stored=stored.append, option="--dir")

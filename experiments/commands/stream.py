@@ -20,7 +20,7 @@ from experiments.commands.network_options import (
     transmitting,
 )
 from experiments.commands.network_options import Group as GroupOption
-from experiments.commands.options import Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
+from experiments.commands.options import Feedback, Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader, PipeWriter
@@ -136,6 +136,7 @@ def recv(
     source: Sources = None,
     node: NodeId = None,
     key_file: KeyFile = None,
+    feedback: Feedback = "multicast",
     by: By = "line",
     count: Annotated[int | None, typer.Option(help="End after this number of streams.", min=1, metavar="N")] = None,
     timeout: Timeout = None,
@@ -151,7 +152,7 @@ def recv(
     By line and by message, output begins with a whole one, and goes on with one where bytes were lost for good. Exit code 0:
     the wanted streams ended and nothing of them was lost; 1: not; 2: bad input; 130: interrupted.
     """
-    config = norm_config(key_file=str(key_file or ""))
+    config = norm_config(key_file=str(key_file or ""), feedback=feedback)
     longest = seconds("--timeout", timeout)
     network = receiving(source, ttl=ttl, tos=tos, reuse=reuse)
     place = membership(config, group, iface, node, receives=True, network=network)

@@ -37,6 +37,16 @@ def test_everybody_confirms_and_receivers_stay_until_they_have(tmp_path: Path, f
     assert contents(tmp_path / "21") == contents(tmp_path / "22") == {"f": file.read_bytes()}
 
 
+@pytest.mark.parametrize(("feedback", "code"), [("unicast", 0), ("none", 1)])
+def test_receivers_confirm_by_unicast_and_silent_ones_do_not(
+    tmp_path: Path, file: Path, live: Processes, feedback: str, code: int
+) -> None:
+    receiver = live.receiver("--dir", tmp_path / "got", "--count", "1", "--timeout", "30", "--feedback", feedback)
+    assert last_of(live, file, "--expect", "1")[0] == code
+    assert receiver.wait(timeout=20) == 0
+    assert contents(tmp_path / "got") == {"f": file.read_bytes()}
+
+
 def test_a_named_receiver_that_is_not_there_is_told_and_fails_the_transfer(tmp_path: Path, file: Path, live: Processes) -> None:
     receiver = live.receiver("--dir", tmp_path / "got", "--count", "1", "--timeout", "30", "--node", "21")
     sender = live.start("send", file, *QUICK, "--acker", "21", "--acker", "22")
