@@ -170,7 +170,8 @@ def _submit(host: UdpHost, sender: Sender, contents: list[bytes], options: argpa
     """Submit all objects, and have the last one acknowledged."""
     last = 0
     for index, data in enumerate(contents):
-        last = host.call(sender.submit, Content(Memory(data), f"object-{index}".encode(), is_file=options.kind == "file"))
+        info = b"" if options.no_info else f"object-{index}".encode()
+        last = host.call(sender.submit, Content(Memory(data), info, is_file=options.kind == "file"))
     if options.acker:
         _require_acks(host, sender, last, options)
 
@@ -364,6 +365,7 @@ def _sender_options(add: Any) -> None:
     add("--robust", type=int, default=20)
     add("--auto-parity", type=int, default=0)
     add("--acker", type=int, action="append", default=[], help="node that has to acknowledge the last object; repeatable")
+    add("--no-info", action="store_true", help="send objects without information")
     add("--ack-content", default="", help="application data of the request for ACKs")
     add("--command", default="", help="text sent as a robust command")
 

@@ -145,7 +145,7 @@ class _ObjectQueue:
             path.write_bytes(data)
             return lib.NormFileEnqueue(session, str(path).encode(), name, len(name)) or 0
         self._kept.append(data)
-        return lib.NormDataEnqueue(session, data, size, name, len(name)) or 0
+        return lib.NormDataEnqueue(session, data, size, name, 0 if self._options.no_info else len(name)) or 0
 
 
 class _StreamQueue:
@@ -459,6 +459,7 @@ def _sender_options(add: Any) -> None:
     add("--start-delay", type=float, default=0.0)
     nrl_modes.sender_options(add)
     add("--acker", type=int, action="append", default=[], help="node that has to acknowledge the last object; repeatable")
+    add("--no-info", action="store_true", help="send data objects without information")
     add("--ack-content", default="", help="application data of the request for ACKs")
     add("--command", default="", help="text sent as a robust command")
 

@@ -73,7 +73,7 @@ FEATURES = {
         answer="pong",
         told=("RX_ACK_REQUEST", "ping"),
     ),
-    "silent receivers": Feature("--parity 100 --auto-parity 100", "--feedback none", "--silent"),
+    "silent receivers": Feature("--parity 100 --auto-parity 100 --no-info", "--feedback none", "--silent"),
     "command": Feature("--command stop", _STAY, _STAY, told=("RX_CMD_NEW", "stop")),
 }
 """Parts of the protocol beside the transfer of content. The receivers are node 2, this project's, and node 3."""
