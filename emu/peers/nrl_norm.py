@@ -378,6 +378,7 @@ def _receive(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         peer.lib.NormSetCacheDirectory(peer.instance, f"{folder}/".encode())
         nrl_modes.apply_receiver_modes(peer.lib, peer.session, options)
+        peer.lib.NormSetDefaultUnicastNack(peer.session, options.unicast_nack)
         if options.silent:
             peer.lib.NormSetSilentReceiver(peer.session, True, -1)
         if not peer.lib.NormStartReceiver(peer.session, options.buffer):
@@ -469,6 +470,7 @@ def _receiver_options(add: Any) -> None:
     add("--linger", type=float, default=0.5, help="seconds to stay after the last object")
     add("--no-hash", action="store_true")
     nrl_modes.receiver_options(add)
+    add("--unicast-nack", action="store_true", help="send feedback to the sender alone")
     add("--silent", action="store_true", help="send no feedback")
     add("--ack-reply", default="", help="application data of ACKs")
     add("--tail", type=_number, default=0, help="bytes at the end of a stream whose hash is printed, too")
