@@ -51,7 +51,8 @@ UNITS = {
     **dict.fromkeys(("nacks_sent", "nacks_suppressed", "nacks_received"), "count"),
     **dict.fromkeys(("data_sent", "repairs_sent", "packets", "feedback", "losses", "duplicates"), "packets"),
     **dict.fromkeys(("sender_handled", "receiver_handled", "link_offered", "link_dropped", "link_lost"), "packets"),
-    "goodput_mbit_s": "Mbit/s",
+    **dict.fromkeys(("goodput_mbit_s", "cross_goodput"), "Mbit/s"),
+    "share": "of a flow of cross traffic",
     "packets_per_s": "packets/s",
     "overhead": "B per B of content",
     "transmissions": "per source packet",
@@ -71,7 +72,7 @@ SERIES_UNITS = {
 """Unit of each measure of a time series."""
 BASE_UNITS = {"rate": "bit/s", "loss": "fraction", "size": "B", "segment": "B", "delay": "s", "grtt": "s"}
 """Units of axes whose values are written as plain numbers, by the last part of the axis' name."""
-NAMES = {"goodput_mbit_s": "goodput", "packets_per_s": "data packets per time"}
+NAMES = {"goodput_mbit_s": "goodput", "cross_goodput": "goodput of cross traffic", "packets_per_s": "data packets per time"}
 HIGHER_IS_BETTER = frozenset({"goodput_mbit_s", "packets_per_s", "completed", "receivers_complete"})
 """Metrics to maximise; all others are to be minimised."""
 
