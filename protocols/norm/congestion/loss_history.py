@@ -10,7 +10,7 @@ from typing import Final
 
 __all__ = ["INTERVALS", "LossHistory", "mean_interval"]
 
-WEIGHTS: Final = (1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2)
+WEIGHTS: Final[Sequence[float]] = (1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2)
 INTERVALS: Final = len(WEIGHTS)
 LEAST_DISCOUNT: Final = 0.5
 """The factor by which older intervals count less, at the least."""

@@ -23,6 +23,9 @@ class Host:
     def run(self, machine: object, on_event: object, accept: object = None) -> None:
         """Do nothing."""
 
+    def notify(self, event: object) -> None:
+        """Do nothing."""
+
     def call(self, verb: object, *args: object) -> int:
         """Number an object."""
         self.submitted += 1
