@@ -71,10 +71,10 @@ def _exact(value: object, units: dict[str, Exact], noun: str, like: str) -> Exac
     return Exact(match[1]) * (units[match[2]] if match[2] else 1)
 
 
-def parse_rate(value: object) -> float:
+def parse_rate(value: object, *, may_be_zero: bool = False) -> float:
     """Return the bytes per second of a rate like "10Mbit" or "1.5Gbit", or of a number of bit/s. Must be positive."""
     rate = float(_exact(value, _RATES, "rate", "10Mbit or 64kbit") / 8)
-    if rate == 0:
+    if rate == 0 and not may_be_zero:
         raise ConfigError(f"{value!r} is not a rate; more than 0, like 10Mbit or 64kbit")
     return rate
 

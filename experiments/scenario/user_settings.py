@@ -46,7 +46,7 @@ def _read(where: str, value: Any, known: Setting) -> Any:
     if known.unit == "rate":
         allowed = f"a rate from {format_rate(known.low)} to {format_rate(known.high)}"
     try:
-        number = reader(value)
+        number = parse_rate(value, may_be_zero=True) if known.unit == "rate" and not known.low else reader(value)
     except ConfigError as error:
         example = EXAMPLES[known.unit]
         raise ConfigError(f"{where}: value {value!r} is not allowed; {allowed}, {example}") from error

@@ -51,7 +51,7 @@ BAD = [
     ("topology.link.delay=-5ms", "FILE: topology.link.delay: value '-5ms' is not allowed; it is not a duration; like 5ms"),
     (
         "protocol=norm",
-        "FILE: protocol: value 'norm' is not allowed; it names a protocol: a, datagram, n1, n2, norm, relay",
+        "FILE: protocol: value 'norm' is not allowed; it names a protocol: a, datagram, distributor, n1, n2, norm, relay",
     ),
     ("protocol.name=tcp", "FILE: protocol.name: value 'tcp' is not allowed; one of "),
     ("protocol.rate=10 apples", "FILE: protocol.rate: value '10 apples' is not allowed; a rate from 8bit to 8Tbit, like"),
@@ -73,7 +73,7 @@ BAD = [
     ("receivers=[{hosts: [sender]}]", "FILE: receivers.0.hosts: value 'sender' is not allowed; it sends, and stays"),
     ("receivers=[{hosts: [r], join: 2s, leave: 1s}]", "FILE: receivers.0.leave: value 1.0 is not allowed; later than join"),
     ("traffic=[{kind: aimd, from: r1, to: r1}]", "FILE: traffic.0.to: value 'r1' is not allowed; another host than 'from'"),
-    ("traffic=[{kind: tcp, from: r1, to: r2}]", "FILE: traffic.0.kind: value 'tcp' is not allowed; one of 'constant'"),
+    ("traffic=[{kind: quic, from: r1, to: r2}]", "FILE: traffic.0.kind: value 'quic' is not allowed; one of 'constant'"),
     ("topology.nodes={r: {mac: single}}", "FILE: topology.nodes.r.mac: value 'single' is not allowed; only for a router"),
     ("topology.nodes={s9: {}}", "FILE: topology.nodes.s9: value 's9' is not allowed; no such node, nodes are sender, s1, r"),
     ("topology.multicast={tree: [[s1, r]]}", "FILE: topology: multicast.tree: 'sender' is not on it by one link"),
