@@ -135,28 +135,6 @@ class PendingObjects:
         self._profile = self._profile.with_coding(fti.fec_id, self._profile.segment, fti.usable)
         return item
 
-    def store(self, item: RxObject | None, message: Data, length: int, is_new: bool) -> None:
-        """Store a symbol of an object, or count it as a duplicate; `length` is the number of the block's source symbols."""
-        if item is None:
-            self.duplicates += not is_new
-            return
-        block, symbol = message.block, message.symbol
-        try:
-            if symbol >= length:
-                is_useful = item.fill_parity(block, symbol - length, message.payload, self.session.config.buffer)
-            elif is_new:
-                item.write(block, symbol, message.payload)
-                is_useful = True
-            else:
-                is_useful = item.fill(block, symbol, message.payload)
-        except OSError as error:
-            self._give_up([item.object_id], f"sink: {error}")
-            return
-        if not is_useful:
-            self.duplicates += 1
-        elif not is_new or self.position.block >= item.fti.partition.blocks:
-            self.finish(item)
-
     def finish(self, item: RxObject) -> None:
         """Hand an object over if nothing is missing and nothing is to come."""
         if not item.has_no_gaps:

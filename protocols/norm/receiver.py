@@ -37,15 +37,17 @@ class NormReceiver(ReceiverControl):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process a message of a sender, or the feedback of another receiver."""
         if isinstance(message, (Nack, Ack)):
-            self._is_own(message.source_id, source)
+            if message.source_id == self.session.node:
+                self._clash(source)
             self.overhear(message, now)
-        elif isinstance(message, (Data, Info, Command)) and not self._is_own(message.origin.source_id, source):
-            sender = self._sender(message.origin.source_id, source, now)
-            if sender is None:
+        elif isinstance(message, (Data, Info, Command)):
+            if message.origin.source_id == self.session.node:
+                self._clash(source)
+            elif (sender := self._sender(message.origin.source_id, source, now)) is None:
                 self.session.count("ignored")
-                return
-            sender.receive(message, now)
-            self.settle(sender)
+            else:
+                sender.receive(message, now)
+                self.settle(sender)
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""

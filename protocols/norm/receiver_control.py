@@ -81,15 +81,12 @@ class ReceiverControl(Machine):
             raise UsageError(f"sender {node} has not been heard")
         return state
 
-    def _is_own(self, node: int, source: Address) -> bool:
-        """Return whether another host uses this node's id, which is reported once for each."""
-        if node != self.session.node:
-            return False
+    def _clash(self, source: Address) -> None:
+        """Report a host that uses this node's id, once."""
         host = host_of(source)
         if len(self._clashes) < CLASHES and host not in self._clashes:
             self._clashes = (*self._clashes, host)
             self.ports.notify(NodeClash(self.session.node, str(host)))
-        return True
 
 
 def _modes_of(state: StreamSenderState) -> NackModes:

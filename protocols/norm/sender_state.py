@@ -290,6 +290,28 @@ class SenderState(PendingObjects):
         self.check((message.object_id, message.block, 0), now)
         return True
 
+    def store(self, item: RxObject | None, message: Data, length: int, is_new: bool) -> None:
+        """Store a symbol of an object, or count it as a duplicate; `length` is the number of the block's source symbols."""
+        if item is None:
+            self.duplicates += not is_new
+            return
+        block, symbol = message.block, message.symbol
+        try:
+            if symbol >= length:
+                is_useful = item.fill_parity(block, symbol - length, message.payload, self.session.config.buffer)
+            elif is_new:
+                item.write(block, symbol, message.payload)
+                is_useful = True
+            else:
+                is_useful = item.fill(block, symbol, message.payload)
+        except OSError as error:
+            self._give_up([item.object_id], f"sink: {error}")
+            return
+        if not is_useful:
+            self.duplicates += 1
+        elif not is_new or self.position.block >= item.fti.partition.blocks:
+            self.finish(item)
+
     def _on_info(self, message: Info, sequence: int, now: float) -> bool:
         """NORM_INFO: store the object's out-of-band information; the object has begun."""
         if not self._join_with(message):
