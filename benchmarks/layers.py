@@ -21,7 +21,7 @@ __all__ = ["main", "measure_layers"]
 
 CASES = ((10, 0.01), (100, 0.01), (1000, 0.01), (1000, 0.0), (10_000, 0.001))
 """Receivers and loss."""
-DELIVERIES = 400_000
+DELIVERIES = 200_000
 """Packets delivered in one run, about."""
 
 

@@ -33,10 +33,11 @@ def mean_interval(intervals: Sequence[float], discounts: Sequence[float] = (), p
 
 def _average(weighted: Sequence[tuple[float, float]]) -> float:
     """Return the average of (interval, discount), by `WEIGHTS` and discounts."""
-    weights = [weight * discount for weight, (_, discount) in zip(WEIGHTS, weighted, strict=False)]
-    if not weights:
-        return 0.0
-    return sum(weight * interval for weight, (interval, _) in zip(weights, weighted, strict=False)) / sum(weights)
+    total = weights = 0.0
+    for weight, (interval, discount) in zip(WEIGHTS, weighted, strict=False):
+        total += weight * discount * interval
+        weights += weight * discount
+    return total / weights if weights else 0.0
 
 
 class LossHistory:
