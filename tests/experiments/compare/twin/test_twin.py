@@ -91,7 +91,7 @@ def test_lost_packets_are_first_transmissions_lost_on_a_link() -> None:
 
 
 def test_ready_scenarios_are_valid_and_cover_the_documented_cases() -> None:
-    names = [load(path).name for path in sorted(READY.glob("*.yaml"))]
+    names = sorted(load(path).name for path in READY.glob("*.yaml"))
     assert names == sorted(path.stem for path in READY.glob("*.yaml"))
     assert len(names) >= 13
 
