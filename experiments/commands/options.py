@@ -19,7 +19,7 @@ __all__ = [
     "Json",
     "Congestion",
     "FairTo",
-    "Feedback",
+    "FeedbackMode",
     "KeyFile",
     "Master",
     "Metrics",
@@ -55,7 +55,7 @@ Congestion: TypeAlias = Annotated[
 FairTo: TypeAlias = Annotated[
     str, typer.Option("--fair-to", help="The TCP that --congestion is fair to.", metavar="reno|cubic")
 ]
-Feedback: TypeAlias = Annotated[
+FeedbackMode: TypeAlias = Annotated[
     str, typer.Option(help="NACKs and ACKs: to the group, to the sender alone, or none.", metavar="multicast|unicast|none")
 ]
 ScenarioFile: TypeAlias = Annotated[

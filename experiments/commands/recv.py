@@ -13,7 +13,7 @@ from experiments.commands.options import (
     Brief,
     Congestion,
     FairTo,
-    Feedback,
+    FeedbackMode,
     Json,
     KeyFile,
     Metrics,
@@ -59,7 +59,7 @@ def recv(
     key_file: KeyFile = None,
     congestion: Congestion = "none",
     fair_to: FairTo = "reno",
-    feedback: Feedback = "multicast",
+    feedback: FeedbackMode = "multicast",
     count: Annotated[int | None, typer.Option(help="End after this number of files.", min=1, metavar="N")] = None,
     timeout: Annotated[
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)

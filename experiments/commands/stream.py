@@ -20,7 +20,7 @@ from experiments.commands.network_options import (
     transmitting,
 )
 from experiments.commands.network_options import Group as GroupOption
-from experiments.commands.options import Feedback, Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
+from experiments.commands.options import FeedbackMode, Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader, PipeWriter
@@ -136,7 +136,7 @@ def recv(
     source: Sources = None,
     node: NodeId = None,
     key_file: KeyFile = None,
-    feedback: Feedback = "multicast",
+    feedback: FeedbackMode = "multicast",
     by: By = "line",
     count: Annotated[int | None, typer.Option(help="End after this number of streams.", min=1, metavar="N")] = None,
     timeout: Timeout = None,

@@ -173,7 +173,8 @@ def test_keyed_losses_of_segments_are_refused_by_name() -> None:
 @pytest.mark.emu
 def test_two_groups_run_side_by_side_in_mininet() -> None:
     lan = {"kind": "lan", "receivers": 3, "link": {"down": {"loss": "1%"}}}
-    found = result("emu", topology=lan, workload=TWO_GROUPS)
+    # On a busy machine a process may be late by a few round trips.
+    found = result("emu", topology=lan, workload=TWO_GROUPS, protocol={**PLAIN["protocol"], "robust": 20})
     assert found.completed
     assert {name: row.bytes for name, row in rows(found).items()} == {
         "r2": 100_000,
