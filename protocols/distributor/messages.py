@@ -3,6 +3,7 @@
 Numbers hold what the wire holds: those of the Java program's `int` and `long` are signed, times are in milliseconds.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeAlias
@@ -111,9 +112,9 @@ class Segment(Message):
         """The sequence number."""
         return str(self.seqno)
 
+    @abstractmethod
     def again(self) -> "Segment":
         """Return the retransmission of this segment."""
-        raise NotImplementedError
 
 
 @dataclass(slots=True)
