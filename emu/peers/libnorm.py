@@ -22,7 +22,7 @@ EVENTS = (
 DATA, STREAM = 1, 3
 """Object types (NORM_OBJECT_DATA, NORM_OBJECT_STREAM)."""
 ACK_SUCCESS = 3
-"""What NormGetNextAckingNode says of a node that has acknowledged (NORM_ACK_SUCCESS)."""
+"""NORM_ACK_SUCCESS: the status of a node that has acknowledged, as NormGetNextAckingNode returns it."""
 FLUSHES = {"none": 0, "passive": 1, "active": 2}
 """How a stream is flushed (NormFlushMode)."""
 

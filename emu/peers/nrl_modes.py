@@ -71,7 +71,7 @@ def _preset(library: ctypes.CDLL, session: int, sizes: list[int]) -> None:
 
 
 class Actions:
-    """What is to be done with objects of a sender, each "VERB:OBJECT:SECONDS"."""
+    """Cancels and repetitions of a sender's objects at given times, each "VERB:OBJECT:SECONDS"."""
 
     def __init__(self, library: ctypes.CDLL, session: int, options: argparse.Namespace) -> None:
         self._library, self._session = library, session
@@ -81,7 +81,7 @@ class Actions:
 
     @property
     def are_over(self) -> bool:
-        """Whether nothing is left to be done, and the sender need not stay."""
+        """Whether all of them were performed, and the sender has run for its least time."""
         return not self._due and time.monotonic() >= self._stay
 
     def perform(self, handles: dict[int, int]) -> bool:

@@ -232,7 +232,7 @@ class _Sending:
                     self._fail(number, item.reason)
 
     def _is_confirmed(self) -> bool:
-        """Whether all have confirmed that have to."""
+        """Whether every receiver whose confirmation is required has confirmed."""
         if self.acks is None:
             return True
         return not self.missing and len(self.acknowledged) >= max(1, self.acks.expected)
