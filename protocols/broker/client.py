@@ -4,21 +4,13 @@ from math import inf
 
 from protocols.broker.heartbeats import Heartbeats, in_milliseconds
 from protocols.broker.messages import Connect, Connected, Failure
-from protocols.broker.wire import LONGEST_TOPIC, size_of
+from protocols.broker.wire import size_of
 from protocols.central.client import Client
 from protocols.central.outbox import Outbox
 from protocols.connection import Connection, Reason
-from protocols.errors import UsageError
 from protocols.machine import Address, Message
 
-__all__ = ["BrokerClient", "Session", "check_topic"]
-
-
-def check_topic(destination: str) -> None:
-    """UsageError for a destination that is no topic."""
-    kind, _, name = destination.partition(":")
-    if kind != "topic" or not 0 < len(name.encode()) <= LONGEST_TOPIC:
-        raise UsageError(f"to: value {destination!r} is not allowed; topic:NAME, of at most {LONGEST_TOPIC} bytes")
+__all__ = ["BrokerClient", "Session"]
 
 
 class Session:

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import ClassVar
 
+from protocols.jms import JmsMessage
 from protocols.machine import Message
-from protocols.messaging import Publication
 
 __all__ = [
     "Beat",
@@ -40,7 +40,7 @@ class Content:
     """None: the body has a size only."""
     expires_at: float = inf
     """Seconds since 1970."""
-    publication: Publication | None = field(default=None, repr=False, compare=False)
+    publication: JmsMessage | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(slots=True)

@@ -1,10 +1,11 @@
 """The subscriber of a broker."""
 
-from protocols.broker.client import BrokerClient, Session, check_topic
+from protocols.broker.client import BrokerClient, Session
 from protocols.broker.content import publication_of
 from protocols.broker.messages import Delivery, Receipt, Subscribe, Unsubscribe
 from protocols.broker.selection import CONVERTING, selection
 from protocols.central.subscriber import ClientSubscriber
+from protocols.jms import topic_of
 from protocols.machine import Message, Ports
 from protocols.messaging import Subscription
 from protocols.roles import RoleContext
@@ -25,7 +26,7 @@ class BrokerSubscriber(BrokerClient, ClientSubscriber):
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Subscribe. UsageError for a destination that is no topic, ConfigError for a selector that is none."""
-        check_topic(subscription.destination)
+        topic_of(subscription.destination)
         selection(subscription.selector)
         super().subscribe(subscription, now)
 

@@ -7,7 +7,7 @@ acknowledgements of subscribers, stored messages) is decoded as `Refused`, so th
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from protocols.broker.content import OF_A_FRAME, expiry_of
+from protocols.broker.content import OF_A_FRAME, TOPIC_ON_WIRE, expiry_of
 from protocols.broker.framing import end_of_head
 from protocols.broker.headers import escaped, read_headers
 from protocols.broker.messages import (
@@ -25,14 +25,12 @@ from protocols.broker.messages import (
     Unsubscribe,
 )
 from protocols.errors import UsageError, WireError
+from protocols.jms import LONGEST_TOPIC, TOPIC
 from protocols.machine import Message
 
-__all__ = ["LONGEST_TOPIC", "VERSION", "StompCodec", "size_of"]
+__all__ = ["VERSION", "StompCodec", "size_of"]
 
 VERSION = "1.2"
-LONGEST_TOPIC: Final = 255
-"""Bytes of UTF-8."""
-_TOPIC, _ON_WIRE = "topic:", "/topic/"
 _MOST_MILLISECONDS: Final = 10**9
 Headers = Mapping[str, str]
 
@@ -104,7 +102,7 @@ def _optional(name: str, value: str) -> str:
 
 
 def _written(destination: str) -> str:
-    return _ON_WIRE + destination.removeprefix(_TOPIC)
+    return TOPIC_ON_WIRE + destination.removeprefix(TOPIC)
 
 
 def _connect(message: Connect) -> bytes:
@@ -159,14 +157,13 @@ _UNSUPPORTED: Final[Mapping[bytes, str]] = {
 def _topic(headers: Headers) -> str | None:
     """Return the destination of a frame as applications name it; None for one that is no topic."""
     name = headers.get("destination", "")
-    topic = name.removeprefix(_ON_WIRE)
-    return _TOPIC + topic if topic != name and 0 < len(topic.encode()) <= LONGEST_TOPIC else None
+    topic = name.removeprefix(TOPIC_ON_WIRE)
+    return TOPIC + topic if topic != name and 0 < len(topic.encode()) <= LONGEST_TOPIC else None
 
 
 def _no_topic(headers: Headers) -> Refused:
-    reason = (
-        f"destination: {headers.get('destination', '')[:80]!r} is not allowed; {_ON_WIRE}NAME, of at most {LONGEST_TOPIC} bytes"
-    )
+    name = headers.get("destination", "")[:80]
+    reason = f"destination: {name!r} is not allowed; {TOPIC_ON_WIRE}NAME, of at most {LONGEST_TOPIC} bytes"
     return Refused(reason, headers.get("receipt", ""))
 
 

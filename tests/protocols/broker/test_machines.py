@@ -123,7 +123,9 @@ def test_equal_selectors_are_evaluated_once_for_a_message(monkeypatch: pytest.Mo
 
 
 def test_header_fields_can_be_selected() -> None:
-    scene = Scene(("r1",), selector="JMSPriority > 4 AND JMSMessageID = '2.7' AND JMSDeliveryMode = 'NON_PERSISTENT'")
+    scene = Scene(
+        ("r1",), selector="JMSPriority > 4 AND JMSMessageID = 'ID:00000002.1.7' AND JMSDeliveryMode = 'NON_PERSISTENT'"
+    )
     for number, priority in ((6, 9), (7, 9), (8, 4)):
         message = Publication(2, number, "topic:t", 0, b"", {}, priority)
         scene.bench["p"].call(scene.publishers["p"].publish, message)
@@ -235,7 +237,7 @@ def test_an_idle_session_goes_on_by_heart_beats_and_a_silent_broker_is_given_up(
 
 def test_destinations_and_selectors_that_are_none_are_refused_before_they_are_sent() -> None:
     scene = Scene(("r1",))
-    with pytest.raises(UsageError, match="topic:NAME"):
+    with pytest.raises(UsageError, match="no queues"):
         scene.publish(1, to="queue:x")
     subscriber = scene.subscribers["r1"]
     with pytest.raises(UsageError, match="topic:NAME"):
