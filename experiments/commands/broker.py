@@ -101,9 +101,7 @@ def _host(runner: Live, where: SocketAddress) -> UdpHost:
     """Return a host at the address. UnsupportedError if the port is in use, UsageError if it is no address of this machine."""
     rng = Rng(secrets.randbits(64))
     try:
-        return UdpHost(
-            runner.loop, PROTOCOL.codec(), interface=where[0], port=where[1], rng=rng, framing=PROTOCOL.framing
-        )
+        return UdpHost(runner.loop, PROTOCOL.codec(), interface=where[0], port=where[1], rng=rng, framing=PROTOCOL.framing)
     except UsageError as error:
         raise UnsupportedError(f"--listen: {error}") from error
 
