@@ -7,8 +7,8 @@ import pytest
 
 from experiments.contract.message_checks import MESSAGE_RULES, MessageCase, messages_are_delivered, subscriptions_end
 from experiments.contract.worlds import WORLDS
-from protocols.connection import Connection
 from protocols.broker import PROTOCOL as BROKER
+from protocols.connection import Connection
 from protocols.datagram import PROTOCOL as DATAGRAM
 from protocols.datagram.messages import Part
 from protocols.datagram.subscriber import DatagramSubscriber

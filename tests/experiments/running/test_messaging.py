@@ -12,11 +12,11 @@ from experiments.scenario.cases import load_cases
 from experiments.scenario.scenario import parse
 from experiments.search.search import search
 from protocols import registry
+from protocols.central.outbox import Outbox
 from protocols.machine import Message
 from protocols.messaging import MessageReceived, Publication
 from protocols.relay import PROTOCOL
 from protocols.relay.messages import Delivery
-from protocols.central.outbox import Outbox
 from protocols.relay.relay import Relay
 from protocols.relay.subscriber import RelaySubscriber
 from protocols.relay.wire import size_of
