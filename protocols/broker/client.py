@@ -16,15 +16,13 @@ __all__ = ["BrokerClient", "Session"]
 class Session:
     """What a client knows of its session; `heartbeat` is its own time in seconds."""
 
-    __slots__ = ("beats", "failure", "heartbeat", "server")
+    __slots__ = ("beats", "failure", "heartbeat")
 
     def __init__(self, heartbeat: float) -> None:
         self.heartbeat = heartbeat
         self.beats: Heartbeats | None = None
         self.failure = ""
         """The reason of the last ERROR, after which the broker hangs up."""
-        self.server = ""
-        """How the broker names its program."""
 
     @property
     def deadline(self) -> float:
@@ -62,7 +60,6 @@ class BrokerClient(Client):
         elif self.outbox is not None:
             self.take(message, now)
         elif isinstance(message, Connected):
-            session.server = message.server
             self.welcome(now)
             assert self.outbox is not None
             session.beats = Heartbeats(session.heartbeat, message.send_every, message.hear_every, self.outbox, now)

@@ -2,24 +2,23 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from protocols.broker.content import is_typed, selector_fields
 from protocols.broker.messages import Content
 from protocols.messaging import Subscription, Value
 
-__all__ = ["CONVERTING", "Selection", "matches", "selection"]
+__all__ = ["Selection", "matches", "selection"]
 
-CONVERTING: Final = "convert_string_expressions:"
-"""What a selector begins with whose numbers are to be compared with texts that are numbers, since STOMP has no types.
-
-The prefix is ActiveMQ's. It concerns messages of other programs; ours state the types of their properties.
-"""
 _Test: TypeAlias = Callable[[Mapping[str, Value]], bool]
 
 
 class Selection:
-    """A selector as a client of STOMP writes it. ConfigError for one that is none."""
+    """A selector of a client of STOMP. ConfigError for a text that is none.
+
+    Of a message of another program all properties are texts, as STOMP has no types. Those that the selector compares with
+    numbers are taken for the numbers that they spell, as ActiveMQ takes them.
+    """
 
     __slots__ = ("_numbers", "_selects", "text")
 
@@ -28,10 +27,9 @@ class Selection:
         from protocols.broker.conversion import compared_with_numbers
         from protocols.selector import selector
 
-        condition = text.removeprefix(CONVERTING)
         self.text = text
-        self._selects: _Test = selector(condition).selects
-        self._numbers = compared_with_numbers(condition) if condition != text else frozenset()
+        self._selects: _Test = selector(text).selects
+        self._numbers = compared_with_numbers(text)
 
     def selects(self, content: Content) -> bool:
         """Return whether a message is selected."""
@@ -44,7 +42,7 @@ class Selection:
 @lru_cache(maxsize=4096)
 def selection(text: str) -> Selection | None:
     """Return the selection of a selector; None for the empty one, which selects everything. ConfigError for what is none."""
-    return Selection(text) if text.removeprefix(CONVERTING).strip() else None
+    return Selection(text) if text.strip() else None
 
 
 def _number(value: Value) -> Value:

@@ -3,7 +3,7 @@
 from protocols.broker.client import BrokerClient, Session
 from protocols.broker.content import publication_of
 from protocols.broker.messages import Delivery, Receipt, Subscribe, Unsubscribe
-from protocols.broker.selection import CONVERTING, selection
+from protocols.broker.selection import selection
 from protocols.central.subscriber import ClientSubscriber
 from protocols.jms import topic_of
 from protocols.machine import Message, Ports
@@ -32,11 +32,8 @@ class BrokerSubscriber(BrokerClient, ClientSubscriber):
 
     def request(self, subscription: Subscription) -> Message:
         """See `ClientSubscriber`; the receipt says that the subscription is in effect."""
-        number, selector = str(subscription.number), subscription.selector
-        if selector and self.session.server.startswith("ActiveMQ"):
-            # Its headers are texts, whatever their types are here.
-            selector = CONVERTING + selector
-        return Subscribe(number, subscription.destination, selector, number)
+        number = str(subscription.number)
+        return Subscribe(number, subscription.destination, subscription.selector, number)
 
     def ending(self, number: int) -> Message:
         """See `ClientSubscriber`."""

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from emu.namespaces import run_isolated
+from emu.peers.brokers import BROKERS
 from emu.requirements import KERNEL, check_kernel, check_tools
 from experiments.sweep.run.spark_session import JAVA_PACKAGE, check_java, check_pyspark
 from protocols.errors import UnsupportedError
@@ -34,6 +35,8 @@ def missing(name: str) -> str | None:
         "spark": _spark,
         "docs": _docs,
         "activemq": _activemq,
+        "mosquitto": lambda: _broker("mosquitto"),
+        "stomp.py": lambda: None if find_spec("stomp") else "needs stomp.py: pip install 'mcastlab[messaging]'",
     }[name]()
 
 
@@ -80,6 +83,11 @@ def _activemq() -> str | None:
     if lacking:
         return f"needs ActiveMQ: {_APT} {' '.join(lacking)}"
     return None if find_spec("py4j") else "needs py4j: pip install 'mcastlab[spark]'"
+
+
+def _broker(name: str) -> str | None:
+    lacking = BROKERS[name].lacks
+    return None if lacking is None else f"needs {lacking}: {_APT} {BROKERS[name].packages}"
 
 
 def _docs() -> str | None:
