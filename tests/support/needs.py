@@ -3,6 +3,7 @@
 import ctypes
 import os
 import shutil
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +27,7 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 @cache
 def missing(name: str) -> str | None:
     """Return why `name` (like "emulation" or "tshark") is unavailable and how to install it; None if it is available."""
-    return {
+    reasons: dict[str, Callable[[], str | None]] = {
         "emulation": _emulation,
         "libnorm1": _libnorm1,
         "tshark": _tshark,
@@ -36,8 +37,9 @@ def missing(name: str) -> str | None:
         "docs": _docs,
         "activemq": _activemq,
         "mosquitto": lambda: _broker("mosquitto"),
-        "stomp.py": lambda: None if find_spec("stomp") else "needs stomp.py: pip install 'mcastlab[messaging]'",
-    }[name]()
+        "stomp.py": _stomp,
+    }
+    return reasons[name]()
 
 
 def _emulation() -> str | None:
@@ -72,6 +74,10 @@ def _spark() -> str | None:
     except UnsupportedError as error:
         return str(error)
     return None
+
+
+def _stomp() -> str | None:
+    return None if find_spec("stomp") else "needs stomp.py: pip install stomp.py"
 
 
 def _activemq() -> str | None:
