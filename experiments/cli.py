@@ -44,6 +44,7 @@ COMMANDS = {
     "stream": ("stream:stream_command", "Send standard input to the standard output of all receivers, by NORM."),
     "pub": ("pub:pub", "Publish lines of standard input, or generated updates, to a multicast group."),
     "sub": ("sub:sub", "Print the updates of a multicast group that match subjects."),
+    "broker": ("broker:broker", "Run a broker of topics that speaks STOMP."),
     "monitor": ("monitor:monitor", "Show the statistics of all sessions of this machine as a page, live."),
     "new": ("new:new", "Write template files."),
     "contract": ("contract:contract", "Check a protocol against the rules of the contract."),

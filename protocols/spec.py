@@ -39,6 +39,11 @@ def _no_receiver(ports: Ports, config: Any, node: int, group: Group) -> Machine:
     raise UsageError("the protocol carries no files")
 
 
+def _takes_no_marks(config: Any) -> bool:
+    """Stand for a protocol that does not know of ECN."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class ProtocolSpec:
     """What hosts and experiments need to run a protocol.
@@ -77,6 +82,9 @@ class ProtocolSpec:
     """Roles beside `sender` and `receiver`, by name."""
     guarantees: Guarantees | None = None
     """What a messaging protocol guarantees; None: it carries files only."""
+
+    uses_ecn: Callable[[Any], bool] = _takes_no_marks
+    """Return whether machines with these parameters take marks of queues for losses (ECN)."""
 
     measures: tuple[Measure, ...] = ()
     """What its machines' snapshots tell beside the shared `protocols.snapshot.MEASURES`."""

@@ -193,29 +193,25 @@ class Ledger:
         tally = self._deliveries(name, subscription, entry["delivered"], spans)
         due = promised = lost = missing = untold = gone = 0
         first_due = inf
-        begin, end = entry["wanted"]
         steady = spans[-1][0] if spans and spans[-1][1] is None else inf
         latest = self._latest(tally)
-        for publisher, published in self._published.items():
-            for number, at in published.times():
-                if not begin <= at < (inf if end is None else end) or not self._is_match(subscription, published, number):
-                    continue
-                key = (publisher, number)
-                # What was not delivered in its time may have been dropped anywhere, and must not be delivered later.
-                came, over = key in tally.first, key in expired or published.is_expired(number, at, self._end)
-                answered = published.is_promised(number, self.guarantees.survives_publisher)
-                due += 1
-                first_due = min(first_due, at)
-                gone += over and not came
-                lost += not came and not over
-                if answered and (came or (at >= steady and not over)):
-                    promised += 1
-                    missing += not came
-                    is_passed = number < latest.get(publisher, -1)
-                    if not came and not told_lost.has(key, is_passed):
-                        untold += 1
-                        if is_passed and self.guarantees.promised:
-                            self._break(at, name, "promised", f"{_named(key)} was skipped, and nobody told")
+        for key, at, published in self._due(subscription, *entry["wanted"]):
+            publisher, number = key
+            # What was not delivered in its time may have been dropped anywhere, and must not be delivered later.
+            came, over = key in tally.first, key in expired or published.is_expired(number, at, self._end)
+            answered = published.is_promised(number, self.guarantees.survives_publisher)
+            due += 1
+            first_due = min(first_due, at)
+            gone += over and not came
+            lost += not came and not over
+            if answered and (came or (at >= steady and not over)):
+                promised += 1
+                missing += not came
+                is_passed = number < latest.get(publisher, -1)
+                if not came and not told_lost.has(key, is_passed):
+                    untold += 1
+                    if is_passed and self.guarantees.promised:
+                        self._break(at, name, "promised", f"{_named(key)} was skipped, and nobody told")
         return SubscriptionAccount(
             name=name,
             to=subscription.destination,
@@ -232,6 +228,13 @@ class Ledger:
             interruptions=sum(why not in ("", "unsubscribed") for _, _, why in entry["spans"]),
             **self._times(tally, first_due),
         )
+
+    def _due(self, subscription: Subscription, begin: float, end: float | None) -> Iterator[tuple[Key, float, _Published]]:
+        """Yield what was published for the subscription while it was wanted: key, time and publisher."""
+        for publisher, published in self._published.items():
+            for number, at in published.times():
+                if begin <= at < (inf if end is None else end) and self._is_match(subscription, published, number):
+                    yield (publisher, number), at, published
 
     def _is_match(self, subscription: Subscription, published: _Published, number: int) -> bool:
         properties = published.plan.properties(number) if subscription.selector else {}
