@@ -68,6 +68,12 @@ class _AtPort:
     def hang_up(self, connection: Connection) -> None:
         self._host.hang_up(connection)
 
+    def hold(self, connection: Connection) -> None:
+        self._host.hold(connection)
+
+    def release(self, connection: Connection) -> None:
+        self._host.release(connection)
+
     def store(self, changes: Sequence[Change]) -> int:
         return self._host.store(changes, self._port)
 

@@ -9,6 +9,8 @@ from protocols.errors import UsageError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec, Group, Machine, Ports, Sender
 from protocols.messaging import Guarantees
+from protocols.mutant import Mutant
+from protocols.repairs import Repairs
 from protocols.roles import Role
 from protocols.snapshot import Measure
 
@@ -86,6 +88,22 @@ class ProtocolSpec:
 
     measures: tuple[Measure, ...] = ()
     """What its machines' snapshots tell beside the shared `protocols.snapshot.MEASURES`."""
+
+    repairs: Repairs | None = None
+    """What its messages mean for repair, for rules about requests; None: no such rule is checked."""
+
+    mutants: str | None = None
+    """Module with `MUTANTS`, which are variants with one defect each by name; imported when `mutated` is asked for one."""
+
+    @property
+    def mutant_table(self) -> Mapping[str, Mutant]:
+        """The mutants by name."""
+        found: Mapping[str, Mutant] = import_module(self.mutants).MUTANTS if self.mutants is not None else {}
+        return found
+
+    def mutated(self, name: str) -> "ProtocolSpec":
+        """Return the mutant of this name, which must be one of `mutant_table`; the protocol itself for an empty name."""
+        return self.mutant_table[name].spec if name else self
 
     @property
     def carries_files(self) -> bool:
