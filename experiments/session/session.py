@@ -57,13 +57,17 @@ class Session:
         receives: bool = True,
         folder: Folder | None = None,
         files_only: bool = True,
+        streams: bool = True,
         memory: int = MEMORY,
         boundary: Boundary = "message",
         told: Callable[[Event], None] | None = None,
     ) -> None:
-        """`files_only`: the folder gets files, and memory other objects. `told` gets every event in place of `async for`."""
+        """`files_only`: the folder gets files, and memory other objects. Without `streams` those of others are ignored.
+
+        `told` gets every event in place of `async for`.
+        """
         self.membership = membership
-        self._sends, self._receives = sends, receives
+        self._sends, self._receives, self._takes_streams = sends, receives, streams
         self._boundary: Boundary = boundary
         self._inbox = Inbox(folder, memory, boundary, told, files_only=files_only)
         self._outbox: Outbox | None = None
@@ -112,6 +116,11 @@ class Session:
         if kind is None and self._failure is not None:
             raise self._ended() from self._failure
 
+    async def closed(self) -> None:
+        """Wait until the session is closed. TransferError when it fails."""
+        with suppress(_SessionClosed):
+            await self._inbox.changes.until(lambda: False)
+
     async def _finish(self) -> None:
         if self._outbox is not None:
             self._outbox.end_streams(graceful=True)
@@ -146,7 +155,7 @@ class Session:
     def _prepare(self, sender: Sender | None, receiver: Machine | None) -> None:
         if sender is not None:
             self._outbox = Outbox(self.host, sender, self.node)
-        if isinstance(receiver, StreamReceiver):
+        if self._takes_streams and isinstance(receiver, StreamReceiver):
             receiver.accept_streams(self._inbox.accept_stream)
             self._inbox.resume = partial(self.host.call, receiver.resume_stream)
         abandon = getattr(receiver, "abandon", None)
