@@ -90,17 +90,19 @@ class Formula:
             raise ConfigError(f"formula {self.text!r} has no value; {type(error).__name__}: {error}") from error
 
     def _check(self, node: ast.expr) -> None:
-        allowed = (ast.Name, ast.Attribute, ast.Subscript, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Call, ast.Constant)
-        is_call = isinstance(node, ast.Call)
-        if not isinstance(node, allowed) or (
-            is_call and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords)
-        ):
+        if not self._is_allowed(node):
             raise ConfigError(f"formula {self.text!r}: {ast.unparse(node)!r} is not allowed")
-        if isinstance(node, ast.BinOp) and type(node.op) not in _BINARY:
-            raise ConfigError(f"formula {self.text!r}: {ast.unparse(node)!r} is not allowed")
+        called = node.func if isinstance(node, ast.Call) else None
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr) and not (is_call and child is node.func):
+            if isinstance(child, ast.expr) and child is not called:
                 self._check(child)
+
+    def _is_allowed(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Call):
+            return isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords
+        if isinstance(node, ast.BinOp):
+            return type(node.op) in _BINARY
+        return isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.UnaryOp | ast.Compare | ast.Constant)
 
     def _value(self, node: ast.expr, names: Mapping[str, Any]) -> Any:
         if isinstance(node, ast.Constant):
