@@ -130,10 +130,7 @@ def emulate(
             server,
             held,
             disk or Path(_DISKS),
-            framing,
-            tcp,
-            statistics,
-            attendants,
+            *(framing, tcp, statistics, attendants),
         ).run(talk)
 
 

@@ -20,7 +20,7 @@ from experiments.monitor.watcher import Watcher
 from experiments.output.safe_text import printable
 from protocols.rate_history import NONE
 
-__all__ = ["TABLES", "ConsoleApp"]
+__all__ = ["TABLES", "Column", "ConsoleApp", "RowsTable"]
 
 Cell: TypeAlias = str | float
 WIDEST: Final = 32

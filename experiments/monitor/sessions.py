@@ -8,7 +8,7 @@ from experiments.monitor.domain import Connection, Reading
 from protocols.overview import overviews
 from protocols.snapshot import MEASURES, Measure, Snapshot
 
-__all__ = ["HERE", "SessionSource"]
+__all__ = ["HERE", "Question", "SessionSource"]
 
 HERE: Final = "this machine"
 """The domain of sessions that belong to no other."""

@@ -59,6 +59,7 @@ def application(watcher: Watcher, hosts: frozenset[str], secret: str | None = No
         return answer
 
     _add_page(app)
+    _add_sessions(app, watcher)
     _add_data(app, watcher)
     return app
 
@@ -97,9 +98,7 @@ def _add_page(app: FastAPI) -> None:
         app.add_api_route(path, page, methods=["GET"], response_model=None)
 
 
-def _add_data(app: FastAPI, watcher: Watcher) -> None:
-    readers = 0
-
+def _add_sessions(app: FastAPI, watcher: Watcher) -> None:
     @app.get("/api/domain", response_model=None)
     async def domain() -> dict[str, Any]:
         return watcher.whole()
@@ -113,6 +112,10 @@ def _add_data(app: FastAPI, watcher: Watcher) -> None:
         # A page asks for a session that may have ended meanwhile, which is no error: the answer is null.
         answer = await watcher.sessions.ask(name)
         return JSONResponse(None if answer is None else _session(name, answer))
+
+
+def _add_data(app: FastAPI, watcher: Watcher) -> None:
+    readers = 0
 
     @app.get("/metrics", response_model=None)
     async def metrics() -> Response:
