@@ -1,6 +1,6 @@
 """The protocols by name. A new protocol is added by a package and a line in PROTOCOLS."""
 
-from protocols import arq, broker, datagram, distributor, norm, relay, srm
+from protocols import arq, broker, datagram, distributor, fjm2, norm, relay, srm
 from protocols.errors import ConfigError
 from protocols.spec import ProtocolSpec
 
@@ -16,6 +16,7 @@ PROTOCOLS = {
     "relay": relay.PROTOCOL,
     "broker": broker.PROTOCOL,
     "distributor": distributor.PROTOCOL,
+    "fjm2": fjm2.PROTOCOL,
 }
 
 

@@ -80,6 +80,8 @@ class ProtocolSpec:
     """Makes the codec of a node that authenticates messages. None: the protocol can't; its config has no `key_file`."""
     roles: Mapping[str, Role] = field(default_factory=dict)
     """Roles beside `sender` and `receiver`, by name."""
+    fast_roles: str | None = None
+    """Module with equal roles for a simulator as `ROLES`, imported only when they are asked for. None: there are none."""
     guarantees: Guarantees | None = None
     """What a messaging protocol guarantees; None: it carries files only."""
 
@@ -104,6 +106,13 @@ class ProtocolSpec:
     def mutated(self, name: str) -> "ProtocolSpec":
         """Return the mutant of this name, which must be one of `mutant_table`; the protocol itself for an empty name."""
         return self.mutant_table[name].spec if name else self
+
+    def roles_for(self, fast: bool = False) -> Mapping[str, Role]:
+        """Return `roles`, or with `fast` those of fast machines where the protocol has any."""
+        if not fast or self.fast_roles is None:
+            return self.roles
+        found: Mapping[str, Role] = import_module(self.fast_roles).ROLES
+        return found
 
     @property
     def carries_files(self) -> bool:
