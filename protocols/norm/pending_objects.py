@@ -1,7 +1,6 @@
 """The objects of one sender that are pending at one receiver: begun, opened, stored, finished and given up (RFC 5740 5.3)."""
 
 from functools import lru_cache
-from math import inf
 from typing import Final
 
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, ObjectsAborted
@@ -56,7 +55,7 @@ class PendingObjects:
         """Whether nothing is missing of what was sent."""
         self.nack_process: NackProcess | None = None
         """Requests what is missing; None when nothing is."""
-        self.ages: dict[int, float] | None = {} if session.config.expire < inf else None
+        self.ages: dict[int, float] | None = {} if session.config.expire else None
         """When incomplete objects were found first, as of the last look; None: they do not expire."""
         self.duplicates = 0
         """Content that was of no use."""
