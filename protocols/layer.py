@@ -111,6 +111,14 @@ class InnerPorts:
         """See `ConnectionPorts.hang_up`."""
         self._out.hang_up(connection)
 
+    def hold(self, connection: Connection) -> None:
+        """See `ConnectionPorts.hold`."""
+        self._out.hold(connection)
+
+    def release(self, connection: Connection) -> None:
+        """See `ConnectionPorts.release`."""
+        self._out.release(connection)
+
     def store(self, changes: Sequence[Change]) -> int:
         """See `StoragePorts.store`."""
         ticket = self._out.store([change._replace(key=self._prefix + change.key) for change in changes])

@@ -177,8 +177,8 @@ def _run(
     if folder is not None:
         tables.prepare(folder)
     if live:
-        view = LiveView(wanted.name, [*wanted.senders, *wanted.build_topology().hosts])
-        result = run(wanted, place, recording, view, hold)
+        with LiveView(wanted.name, [*wanted.senders, *wanted.build_topology().hosts]) as view:
+            result = run(wanted, place, recording, view, hold)
     elif hold is not None:
         result = run(wanted, place, recording, None, hold)
     elif place == "sim":

@@ -137,7 +137,10 @@ class Participants:
         self._senders: list[_Enrolled] = []
         self._foreign_programs: dict[str, ForeignProgram] = {}
         self._foreign: dict[str, NodeChoice] = {
-            host: choice for name, choice in scenario.foreign.items() for host in topology.hosts_of(name)
+            host: choice
+            for name, choice in scenario.foreign.items()
+            if choice.taken_role is None
+            for host in topology.hosts_of(name)
         }
         self._attendance: dict[str, Attendance] = {
             host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
@@ -366,6 +369,7 @@ class Participants:
         )
         if told and not self.scenario.files:
             metrics["goodput_mbit_s"] = told["messages"]["goodput_mbit_s"]
+        told |= self._failed(host_results, world)
         return Result(
             scenario=self.scenario.name,
             digest=self.scenario.digest(),
@@ -373,10 +377,16 @@ class Participants:
             seed=self.scenario.seed,
             completed=submitted and all(row.equal for row in rows),
             fingerprint=world.fingerprint,
-            metrics=metrics | told | self._cross(host_results, world) | world.metrics,
+            metrics=metrics | self._cross(host_results, world) | world.metrics | told,
             receivers=rows,
             messages=None if self.ledger is None else self.ledger.plain(),
         )
+
+    def _failed(self, host_results: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> dict[str, Any]:
+        """Return the faults of the hosts, with those of publishers and servers that have no row to tell theirs."""
+        told = {party.host: self._result_of(party, host_results).get("fault") for party in self.parties}
+        errors = {host: {"error": fault} for host, fault in told.items() if fault}
+        return {"faults": {**world.metrics["faults"], **errors}} if errors else {}
 
     def _expected(self, senders: list[Mapping[str, Any]]) -> tuple[dict[int, dict[Key, Sent]], dict[Key, float]]:
         """Return the objects sent in each session, and the time in seconds at which each was submitted."""

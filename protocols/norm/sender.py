@@ -17,7 +17,7 @@ from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, Command, Data, Dat
 from protocols.norm.object_control import ObjectControl
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.snapshot import control, object_sent
+from protocols.norm.snapshot import acknowledgement, control, object_sent
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream
 from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
@@ -192,10 +192,10 @@ class NormSender(ObjectControl):
         flushing = "flushing" if self._flushes and self._flush_at < inf else "idle"
         activity = "repairing" if self._repairs else "sending" if self._unsent else flushing
         objects = [object_sent(item, item.object_id in self._streams) for item in items]
-        waiting = Snapshot("queue", "objects", {"held": len(window.backlog)})
+        waiting = (*acknowledgement(self._control.acks), Snapshot("queue", "objects", {"held": len(window.backlog)}))
         controls = () if self.congestion is None else (control(self.congestion.state),)
         states = {"role": "sender", "activity": activity}
-        return Snapshot("session", self._group.name, values, states, (*controls, *objects, waiting, *buffers(self.held())))
+        return Snapshot("session", self._group.name, values, states, (*controls, *objects, *waiting, *buffers(self.held())))
 
     @property
     def grtt(self) -> float:

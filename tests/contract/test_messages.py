@@ -7,6 +7,7 @@ import pytest
 
 from experiments.contract.message_checks import MESSAGE_RULES, MessageCase, messages_are_delivered, subscriptions_end
 from experiments.contract.worlds import WORLDS
+from protocols.broker import PROTOCOL as BROKER
 from protocols.connection import Connection
 from protocols.datagram import PROTOCOL as DATAGRAM
 from protocols.datagram.messages import Part
@@ -34,6 +35,7 @@ SHORT = {
 NORM = {"rate": 1e6, "segment": 500, "grtt": 0.01, "probe_min": 0.1, "robust": 10}
 CASES = {
     "relay": MessageCase(RELAY, {"window": 8, "queue": 4}),
+    "broker": MessageCase(BROKER, {"window": 8, "queue": 4}),
     "datagram": MessageCase(DATAGRAM, {"segment": 400}),
     "distributor": MessageCase(DISTRIBUTOR, SHORT, topics=SUBJECTS),
     "distributor with loss": MessageCase(DISTRIBUTOR, SHORT, loss=0.1, topics=SUBJECTS),
