@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import cast
 
+from protocols.content import LATER
 from protocols.events import Event, ObjectAborted, ObjectReceived, ObjectsAborted
 from protocols.fjm2.config import Fjm2Config
 from protocols.fjm2.content import MessageSink
@@ -60,11 +61,15 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         """Take every object that is no file, while there is a subscription; (3) and (4) of the thesis."""
         if offer.is_file or not len(self.subscriptions):
             return None
-        container = self._pool.take(offer.size) if self._pool.fits(offer.size) else None
-        if container is None:
+        if not self._pool.fits(offer.size):
             self._refused += 1
             self._trace("message_refused", offer.sender, offer.object_id)
             return None
+        container = self._pool.take(offer.size)
+        if container is None:
+            # The pool counts it.
+            self._trace("pool_exhausted", offer.sender, offer.object_id)
+            return LATER
         self._trace("container_taken", offer.sender, offer.object_id)
         carried = offer.carried if isinstance(offer.carried, JmsMessage) else None
         sink = MessageSink(container, carried, partial(self._receiver.origin_of, offer.sender))

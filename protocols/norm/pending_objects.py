@@ -3,6 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
+from protocols.content import LATER
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, ObjectsAborted
 from protocols.machine import Offer
 from protocols.norm.maps import SmallDict
@@ -127,9 +128,13 @@ class PendingObjects:
         """Offer an object to the application; None when it is not wanted."""
         assert self.origin is not None
         ports, node = self.session.ports, self.origin.source_id
-        ports.notify(_opened(node, key, fti.object_size))
         offered = node, key, fti.object_size, is_file
         sink = ports.accept(_offer(*offered) if fti.carried is None else Offer(*offered, fti.carried))
+        if sink is LATER:
+            # Nothing of the object is known, as before.
+            self.is_complete = False
+            return None
+        ports.notify(_opened(node, key, fti.object_size))
         if sink is None:
             del self.objects[key]
             self._note_loss(key)

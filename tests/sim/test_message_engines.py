@@ -15,7 +15,7 @@ PROTOCOLS = st.sampled_from(
         {"repair": "immediate"},
         {"repair": "immediate-once", "robust": 2, "order": "fifo"},
         {"fec": 5, "parity": 4, "block": 8, "order": "fifo"},
-        {"expire": "500ms", "pool": 20_000, "scheduling": "weighted"},
+        {"expire": "500ms", "pool": 10_000, "scheduling": "weighted"},
         {"cache_max": 8, "cache_age": "300ms", "window": 16},
         {"queue": 2, "backoff": 0, "probing": "none"},
     ]

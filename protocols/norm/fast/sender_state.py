@@ -187,12 +187,17 @@ class FastSenderState(StreamSenderState, FastState):
         if self.first_sequence is None and sequence != self.position.sequence and isinstance(message, FastMessage):
             following: TransmitPosition | None = message.next_state
             if following is not None:
-                if (following.object_id, following.block, following.symbol) == next_new:
+                if (following.object_id, following.block, following.symbol) == next_new and not self._is_postponed(next_new):
                     self.position = following
                     return
                 sequence = following.sequence
         object_id, block, symbol = next_new
         self.position = TransmitPosition(object_id, block, symbol, sequence, tx_point or next_new)
+
+    def _is_postponed(self, point: Point) -> bool:
+        """Return whether the object at a point has begun and is not open, so that each of its messages is to be looked at."""
+        key, block, symbol = point
+        return bool(block or symbol) and key in self.objects and self.objects[key] is None
 
     def _ordinal(self, message: SenderMessage) -> int:
         """Return the sender's count of messages where it is known, so that positions can be shared."""
