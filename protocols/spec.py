@@ -66,6 +66,8 @@ class ProtocolSpec:
     periodic: tuple[str, ...] = ()
     """Kinds of the messages that its machines send as long as they run, such as heartbeats."""
 
+    can_fail: bool = False
+    """Whether its machines may end their host by a fault of their own (`Ports.fail`)."""
     connected: bool = False
     """Whether its machines use connections."""
     framing: Callable[[], Framing] = LengthPrefixed

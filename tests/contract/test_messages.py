@@ -9,6 +9,7 @@ from experiments.contract.message_checks import MESSAGE_RULES, MessageCase, mess
 from experiments.contract.worlds import WORLDS
 from protocols.broker import PROTOCOL as BROKER
 from protocols.connection import Connection
+from protocols.bus import PROTOCOL as BUS
 from protocols.datagram import PROTOCOL as DATAGRAM
 from protocols.datagram.messages import Part
 from protocols.datagram.subscriber import DatagramSubscriber
@@ -34,6 +35,8 @@ SHORT = {
 CASES = {
     "relay": MessageCase(RELAY, {"window": 8, "queue": 4}),
     "broker": MessageCase(BROKER, {"window": 8, "queue": 4}),
+    "bus": MessageCase(BUS, {"segment": 400, "rate": 2e6, "holdoff": 0.02, "cost": 0.0001}),
+    "bus with loss": MessageCase(BUS, {"segment": 400, "rate": 2e6, "holdoff": 0.02, "cost": 0.0001}, loss=0.1),
     "datagram": MessageCase(DATAGRAM, {"segment": 400}),
     "distributor": MessageCase(DISTRIBUTOR, SHORT, topics=SUBJECTS),
     "distributor with loss": MessageCase(DISTRIBUTOR, SHORT, loss=0.1, topics=SUBJECTS),

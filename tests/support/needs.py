@@ -35,8 +35,8 @@ def missing(name: str) -> str | None:
         "spark": _spark,
         "docs": _docs,
         "activemq": _activemq,
-        "mosquitto": lambda: _broker("mosquitto"),
-        "stomp.py": lambda: None if find_spec("stomp") else "needs stomp.py: pip install 'mcastlab[messaging]'",
+        "mosquitto": _mosquitto,
+        "stomp.py": _stomp,
     }[name]()
 
 
@@ -85,9 +85,13 @@ def _activemq() -> str | None:
     return None if find_spec("py4j") else "needs py4j: pip install 'mcastlab[spark]'"
 
 
-def _broker(name: str) -> str | None:
-    lacking = BROKERS[name].lacks
-    return None if lacking is None else f"needs {lacking}: {_APT} {BROKERS[name].packages}"
+def _mosquitto() -> str | None:
+    broker = BROKERS["mosquitto"]
+    return None if broker.lacks is None else f"needs {broker.lacks}: {_APT} {broker.packages}"
+
+
+def _stomp() -> str | None:
+    return None if find_spec("stomp") else "needs stomp.py: pip install 'mcastlab[messaging]'"
 
 
 def _docs() -> str | None:
