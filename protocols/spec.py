@@ -68,6 +68,8 @@ class ProtocolSpec:
 
     can_fail: bool = False
     """Whether its machines may end their host by a fault of their own (`Ports.fail`)."""
+    separates_roles: Callable[[Any], bool] = lambda config: False
+    """Whether, with a config, a host must not both publish and subscribe."""
     connected: bool = False
     """Whether its machines use connections."""
     framing: Callable[[], Framing] = LengthPrefixed

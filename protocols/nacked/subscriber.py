@@ -17,6 +17,9 @@ __all__ = ["NackedSubscriber"]
 MOST_PUBLISHERS = 4096
 """Publishers of which the state is kept, those heard first forgotten first."""
 
+EARLY = 64
+"""Sequence number up to which a packet shows that its publisher has just begun."""
+
 
 class NackedSubscriber(Subscriber):
     """Delivers the messages of every publisher in order."""
@@ -84,6 +87,8 @@ class NackedSubscriber(Subscriber):
         if incoming is None:
             if len(self._incoming) >= MOST_PUBLISHERS:
                 del self._incoming[next(iter(self._incoming))]
+            # Who hears one of the first packets of a publisher was there before it, and lost those in front.
+            first = 0 if first <= EARLY else first
             incoming = self._incoming[origin, group] = Incoming(origin, self.config, self.ports.rng, first)
         return incoming
 
