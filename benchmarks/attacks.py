@@ -336,7 +336,7 @@ def await_sender(group: str, address: str, seconds: float) -> tuple[Origin, Sock
     try:
         while time.monotonic() < end:
             try:
-                data, segment, source, _ = receive_coalesced(sock)
+                data, segment, source, *_ = receive_coalesced(sock)
                 message = codec.decode(data[:segment])
             except (BlockingIOError, WireError):
                 time.sleep(0.001)

@@ -28,6 +28,7 @@ COMMANDS = {
     "twin": ("twin:twin_command", "Test whether simulator and Mininet agree on a scenario."),
     "search": ("search:search_command", "Search for random faults that violate an invariant."),
     "zoo": ("zoo:zoo", "Show that the rules of runs find protocols with deliberate defects."),
+    "claims": ("claims:claims_command", "Judge the claims of a seed document by runs."),
     "topo": ("topo:topo", "Draw a network, or export it to another emulator."),
     "ladder": ("ladder:ladder", "Draw a part of a run as a sequence diagram."),
     "explain": ("explain:explain", "Tell why an object came late to a receiver, or not at all."),

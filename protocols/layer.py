@@ -5,7 +5,7 @@ the layer, which may use it, change it, or pass it on to the application.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -359,7 +359,7 @@ class EventLayer(Machine):
         super().__init__(ports)
         self.inner = inner
 
-    def heard(self, event: Event, now: float) -> Sequence[Event]:
+    def heard(self, event: Event, now: float) -> Iterable[Event]:
         """Return what the application is told, at `now` seconds, in the place of an event of the inner machine."""
         return (event,)
 

@@ -1,6 +1,6 @@
 """The protocols by name. A new protocol is added by a package and a line in PROTOCOLS."""
 
-from protocols import arq, broker, bus, datagram, distributor, fjm, norm, relay, srm
+from protocols import arq, broker, bus, datagram, distributor, fjm, fjm2, norm, relay, srm
 from protocols.errors import ConfigError
 from protocols.spec import ProtocolSpec
 
@@ -18,6 +18,7 @@ PROTOCOLS = {
     "bus": bus.PROTOCOL,
     "fjm": fjm.PROTOCOL,
     "distributor": distributor.PROTOCOL,
+    "fjm2": fjm2.PROTOCOL,
 }
 
 

@@ -1,6 +1,6 @@
 """The subscriptions of a subscriber, whose protocol or whose server matches messages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from protocols.errors import UsageError
 from protocols.events import Event
@@ -34,10 +34,13 @@ class SubscriptionTable:
 
     def add(self, subscription: Subscription) -> None:
         """Add a subscription. UsageError for a number in use, and for a selector where there are none."""
-        if subscription.number in self._by_number:
-            raise UsageError(f"subscription {subscription.number} is in use")
         if subscription.selector and not self._has_selectors:
             raise UsageError(f"selector {subscription.selector!r}: this protocol has no selectors")
+        self._enter(subscription)
+
+    def _enter(self, subscription: Subscription) -> None:
+        if subscription.number in self._by_number:
+            raise UsageError(f"subscription {subscription.number} is in use")
         self._by_number[subscription.number] = subscription
         self._by_destination.setdefault(subscription.destination, []).append(subscription.number)
 
@@ -52,12 +55,16 @@ class SubscriptionTable:
             del self._by_destination[gone.destination]
         return gone
 
+    def numbers_of(self, destination: str) -> Sequence[int]:
+        """Return the numbers of the subscriptions to a destination."""
+        return self._by_destination.get(destination, ())
+
     def delivery(self, message: Publication, time: float) -> list[Event]:
         """Return the event of each subscription to the message's destination, or that it has expired.
 
         `time` is in seconds since 1970.
         """
-        numbers = self._by_destination.get(message.destination, ())
+        numbers = self.numbers_of(message.destination)
         if numbers and message.expires_at <= time:
             return [MessageExpired(message.publisher, message.number)]
         return [MessageReceived(number, message) for number in numbers]

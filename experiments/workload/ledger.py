@@ -237,8 +237,8 @@ class Ledger:
                     yield (publisher, number), at, published
 
     def _is_match(self, subscription: Subscription, published: _Published, number: int) -> bool:
-        properties = published.plan.properties(number) if subscription.selector else {}
-        return self.guarantees.matches(subscription, published.plan.work.to, properties)
+        fields = published.plan.fields(number) if subscription.selector else {}
+        return self.guarantees.matches(subscription, published.plan.work.to, fields)
 
     def _deliveries(
         self, name: str, subscription: Subscription, rows: Mapping[str, Sequence[Any]], spans: Sequence[tuple[float, Any]]

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import shutil
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +27,7 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 @cache
 def missing(name: str) -> str | None:
     """Return why `name` (like "emulation" or "tshark") is unavailable and how to install it; None if it is available."""
-    return {
+    reasons: dict[str, Callable[[], str | None]] = {
         "emulation": _emulation,
         "libnorm1": _libnorm1,
         "tshark": _tshark,
@@ -35,9 +36,10 @@ def missing(name: str) -> str | None:
         "spark": _spark,
         "docs": _docs,
         "activemq": _activemq,
-        "mosquitto": _mosquitto,
+        "mosquitto": lambda: _broker("mosquitto"),
         "stomp.py": _stomp,
-    }[name]()
+    }
+    return reasons[name]()
 
 
 def _emulation() -> str | None:
@@ -74,6 +76,10 @@ def _spark() -> str | None:
     return None
 
 
+def _stomp() -> str | None:
+    return None if find_spec("stomp") else "needs stomp.py: pip install stomp.py"
+
+
 def _activemq() -> str | None:
     packages = {
         "libactivemq-java": ACTIVEMQ.joinpath("activemq-client.jar").exists(),
@@ -85,13 +91,9 @@ def _activemq() -> str | None:
     return None if find_spec("py4j") else "needs py4j: pip install 'mcastlab[spark]'"
 
 
-def _mosquitto() -> str | None:
-    broker = BROKERS["mosquitto"]
-    return None if broker.lacks is None else f"needs {broker.lacks}: {_APT} {broker.packages}"
-
-
-def _stomp() -> str | None:
-    return None if find_spec("stomp") else "needs stomp.py: pip install 'mcastlab[messaging]'"
+def _broker(name: str) -> str | None:
+    lacking = BROKERS[name].lacks
+    return None if lacking is None else f"needs {lacking}: {_APT} {BROKERS[name].packages}"
 
 
 def _docs() -> str | None:

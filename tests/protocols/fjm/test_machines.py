@@ -37,7 +37,7 @@ class Scene:
     def start(self, *names: str, instance: int = 1) -> None:
         for name in names:
             context = RoleContext(self.config, 1 + HOSTS.index(name), GROUP, instance)
-            kind = {"m": FjmManager, "p": FjmPublisher, "r": FjmSubscriber}[name[0]]
+            kind: Any = {"m": FjmManager, "p": FjmPublisher, "r": FjmSubscriber}[name[0]]
             machine = self.machines[name] = kind(self.bench[name], context)
             self.bench[name].run(machine, self.events[name].append)
 
