@@ -99,7 +99,7 @@ class FastSenderState(StreamSenderState, FastState):
         if not self.is_complete:
             objects = self.objects
             item = objects.item if objects.key == key else objects.get(key)
-            if item is None and key in objects:
+            if (item is None and key in objects) or self._is_postponed(self.position):
                 return OTHER
         self.last_heard = now
         next_state: TransmitPosition = message.next_state
@@ -192,12 +192,17 @@ class FastSenderState(StreamSenderState, FastState):
         if self.first_sequence is None and sequence != self.position.sequence and isinstance(message, FastMessage):
             following: TransmitPosition | None = message.next_state
             if following is not None:
-                if (following.object_id, following.block, following.symbol) == next_new:
+                if (following.object_id, following.block, following.symbol) == next_new and not self._is_postponed(following):
                     self.position = following
                     return
                 sequence = following.sequence
         object_id, block, symbol = next_new
         self.position = TransmitPosition(object_id, block, symbol, sequence, tx_point or next_new)
+
+    def _is_postponed(self, position: TransmitPosition) -> bool:
+        """Return whether the object that is being sent is not open yet, so that each of its messages is to be looked at."""
+        key = position.object_id
+        return bool(position.block or position.symbol) and key in self.objects and self.objects[key] is None
 
     def _ordinal(self, message: SenderMessage) -> int:
         """Return the sender's count of messages where it is known, so that positions can be shared."""
