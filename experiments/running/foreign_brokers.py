@@ -50,7 +50,7 @@ def check_mosquitto(work: PublishWorkload | SubscribeWorkload, key: str) -> None
         raise ConfigError(f"{key}.size: value {least} is not allowed; at mosquitto at least {LEAST_SIZE} bytes")
 
 
-def text_of(seed: int, client: int, number: int, size: int) -> bytes:
+def _text_of(seed: int, client: int, number: int, size: int) -> bytes:
     """Return a message of `size` bytes that is a line of text: its publisher, its number, and its body as letters."""
     head = b"%x.%x." % (client, number)
     return head + body_of(seed, client, number, size - len(head)).translate(_TEXT)
@@ -174,7 +174,7 @@ class MosquittoPublisher(_Program):
                     break
                 number = self._restarts << LIFE_SHIFT | len(self._at)
                 self._at.append(now)
-                pipe.write(text_of(self._seed, self._plan.client, number, self._plan.size(number)) + b"\n")
+                pipe.write(_text_of(self._seed, self._plan.client, number, self._plan.size(number)) + b"\n")
                 pipe.flush()
                 published += 1
                 due = now + work.think if work.think is not None else due + next(gaps)
@@ -255,7 +255,7 @@ class MosquittoSubscriber(_Program):
 
     def _expected(self, client: int, number: int) -> bytes:
         plan = self._plans.get(client)
-        return b"" if plan is None else text_of(self._seed, client, number, plan.size(number))
+        return b"" if plan is None else _text_of(self._seed, client, number, plan.size(number))
 
     def finished(self) -> bool:
         """Return True, since a run does not wait for subscribers."""

@@ -136,12 +136,7 @@ class Participants:
         self._receivers: list[_Enrolled] = []
         self._senders: list[_Enrolled] = []
         self._foreign_programs: dict[str, ForeignProgram] = {}
-        self._foreign: dict[str, NodeChoice] = {
-            host: choice
-            for name, choice in scenario.foreign.items()
-            if choice.taken_role is None
-            for host in topology.hosts_of(name)
-        }
+        self._foreign = _foreign_hosts(scenario, topology)
         self._attendance: dict[str, Attendance] = {
             host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
         }
@@ -424,6 +419,12 @@ class Participants:
         now = world.metrics["duration"]
         rows = [flow_row(number, spec, ends, now) for number, spec in enumerate(self.scenario.traffic)]
         return {"cross_traffic": rows} if rows else {}
+
+
+def _foreign_hosts(scenario: Scenario, topology: Topology) -> dict[str, NodeChoice]:
+    """Return what runs on each host of a program of others that takes no role of the scenario's protocol."""
+    chosen = [(name, choice) for name, choice in scenario.foreign.items() if choice.taken_role is None]
+    return {host: choice for name, choice in chosen for host in topology.hosts_of(name)}
 
 
 def _of_file(sinks: Sinks, offer: Offer) -> Sink | None:

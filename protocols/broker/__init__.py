@@ -4,9 +4,9 @@ from protocols.broker.broker import Broker
 from protocols.broker.config import BrokerConfig
 from protocols.broker.framing import StompFraming
 from protocols.broker.publisher import BrokerPublisher
-from protocols.broker.selection import matches
 from protocols.broker.subscriber import BrokerSubscriber
 from protocols.broker.wire import StompCodec
+from protocols.jms.subscriptions import matches
 from protocols.messaging import Guarantees
 from protocols.roles import Role
 from protocols.spec import ProtocolSpec

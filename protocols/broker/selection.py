@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 from protocols.broker.content import is_typed, selector_fields
 from protocols.broker.messages import Content
-from protocols.messaging import Subscription, Value
+from protocols.messaging import Value
 
-__all__ = ["Selection", "matches", "selection"]
+__all__ = ["Selection", "selection"]
 
 _Test: TypeAlias = Callable[[Mapping[str, Value]], bool]
 
@@ -55,14 +55,3 @@ def _number(value: Value) -> Value:
         except ValueError:
             continue
     return value
-
-
-def matches(subscription: Subscription, destination: str, properties: Mapping[str, Value]) -> bool:
-    """Return whether a message of ours is for a subscription, as far as its properties decide."""
-    if subscription.destination != destination:
-        return False
-    if not subscription.selector.strip():
-        return True
-    from protocols.selector import selector
-
-    return selector(subscription.selector).selects(properties)
