@@ -26,10 +26,11 @@ from emu.udp import BUFFERS, SEGMENTS, receive_coalesced
 from emu.udp_options import DEFAULTS, UdpOptions
 from protocols.batches import Assisted, RunReceiver, Selective
 from protocols.connection import Connection
-from protocols.errors import LivelockError, UsageError, WireError
+from protocols.errors import FailureError, LivelockError, UsageError, WireError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Machine, Offer, Packet, Sink
+from protocols.overview import bytes_of_content
 from protocols.rng import Rng
 from protocols.run import Run
 from protocols.snapshot import Snapshot
@@ -170,8 +171,9 @@ class UdpHost:
         return queue.refused, queue.reason
 
     def counters(self) -> dict[str, int]:
-        """Return counters for progress reports: packets and bytes sent so far, and those of the machine."""
-        counts = {} if self._machine is None else self._machine.counts()
+        """Return counters for progress reports: packets and bytes sent so far, those of the machine, and bytes of content."""
+        machine = self._machine
+        counts = {} if machine is None else {**bytes_of_content(machine.snapshot(self.now)), **machine.counts()}
         return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
 
     def snapshot(self) -> Snapshot:
@@ -321,6 +323,13 @@ class UdpHost:
     def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
         """See `StoragePorts.fetch`."""
         return self._disk.fetch(first, last, most, port)
+
+    def keep(self, octets: int, port: int = 0) -> None:
+        """Do nothing: the kernel limits the memory of a process."""
+
+    def fail(self, reason: str) -> None:
+        """End the program of this host. Raises FailureError, which stops the loop."""
+        raise FailureError(reason)
 
     def work(self, seconds: float) -> None:
         """See `Ports.work`: what was sent before leaves, then the time is spent."""

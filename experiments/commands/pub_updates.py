@@ -64,7 +64,7 @@ class _Publishing:
     async def run(self, runner: Live, wanted: WantedStatistics, size: int | None) -> None:
         """Publish everything, and answer requests for a while."""
         async with self._connection as opened:
-            with wanted.told(runner, opened.host, MEASURES, out=sys.stderr):
+            with wanted.told(runner, opened.host, MEASURES, out=sys.stderr, managed=opened.process_id):
                 await self._run(opened, size)
 
     async def _run(self, opened: DistributorConnection, size: int | None) -> None:

@@ -67,7 +67,7 @@ class _Receiving:
     async def run(self, wanted: WantedStatistics) -> None:
         """Print until the wanted number has come."""
         async with self._connection as opened:
-            with wanted.told(self._runner, opened.host, MEASURES, out=sys.stderr):
+            with wanted.told(self._runner, opened.host, MEASURES, out=sys.stderr, managed=opened.process_id):
                 await self._receive(opened)
 
     async def _receive(self, opened: DistributorConnection) -> None:
