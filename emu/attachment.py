@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from protocols.errors import UsageError
 
-__all__ = ["NamespaceServer", "RunningEmulation", "peer_user", "running_emulations"]
+__all__ = ["Attendant", "NamespaceServer", "RunningEmulation", "peer_user", "running_emulations"]
 
 _KINDS = ("user", "mnt", "net", "pid")
 """Kinds of namespaces, in the order in which to enter them: the first gives the rights for the others."""
@@ -31,6 +31,17 @@ def peer_user(connection: socket.socket) -> int:
     """Return the user id of the other end, as this user namespace sees it."""
     user: int = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
     return user
+
+
+class Attendant(Protocol):
+    """Answers others while an emulation runs, at a socket that was made outside of its namespaces."""
+
+    @property
+    def socket(self) -> socket.socket:
+        """Where it is asked."""
+
+    def answer(self) -> None:
+        """Answer one client, which waits."""
 
 
 class NamespaceServer:

@@ -30,6 +30,7 @@ from protocols.errors import FailureError, LivelockError, UsageError, WireError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Machine, Offer, Packet, Sink
+from protocols.overview import bytes_of_content
 from protocols.rng import Rng
 from protocols.run import Run
 from protocols.snapshot import Snapshot
@@ -170,8 +171,9 @@ class UdpHost:
         return queue.refused, queue.reason
 
     def counters(self) -> dict[str, int]:
-        """Return counters for progress reports: packets and bytes sent so far, and those of the machine."""
-        counts = {} if self._machine is None else self._machine.counts()
+        """Return counters for progress reports: packets and bytes sent so far, those of the machine, and bytes of content."""
+        machine = self._machine
+        counts = {} if machine is None else {**bytes_of_content(machine.snapshot(self.now)), **machine.counts()}
         return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
 
     def snapshot(self) -> Snapshot:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from emu.attachment import NamespaceServer
+from emu.attachment import Attendant, NamespaceServer
 from emu.cpu_quota import CpuQuotas
 from emu.disk import disk_opener
 from emu.fault_injection import FaultInjector, HostCrash, InjectedFault
@@ -93,6 +93,7 @@ def emulate(
     tcp: TcpOptions | None = None,
     ecn: bool = False,
     statistics: float | None = None,
+    attendants: Sequence[Attendant] = (),
 ) -> Emulation:
     """Run a program on each named host until `over(names of finished hosts)` is true, or for `duration` seconds.
 
@@ -105,7 +106,7 @@ def emulate(
     hosts' stores, a folder for each; None: a folder in memory, which vanishes with the run. `framing` makes what cuts the
     stream of a connection into messages, `tcp` has the options of connections; None leaves them to the kernel. With
     `ecn` what nodes send is ECN-capable, and they read marks. Nodes keep their statistics every `statistics` seconds; None:
-    they don't.
+    they don't. `attendants` answer others while the network is up.
 
     NotStartedError if `hold` ends it before the run. UnsupportedError, before anything starts, if this machine can't run it.
     A node that dies does not end the run; its report says how it died.
@@ -113,7 +114,7 @@ def emulate(
     _check(topology, programs, tcp)
     server = NamespaceServer(title)
     held, talk = make_hold(hold, server.name) if hold is not None else (None, None)
-    of_nodes = disk or Path(_DISKS), framing, tcp, ecn, statistics
+    of_nodes = disk or Path(_DISKS), framing, tcp, ecn, statistics, attendants
     with server.socket:
         return _IsolatedEmulation(
             topology,
@@ -159,6 +160,7 @@ class _IsolatedEmulation:
     tcp: TcpOptions | None
     ecn: bool
     statistics: float | None
+    attendants: Sequence[Attendant]
 
     def run(self, meanwhile: Callable[[], None] | None) -> Emulation:
         """Run it in isolated namespaces, and `meanwhile()` in this process."""
@@ -225,7 +227,8 @@ class _IsolatedEmulation:
         """Let others in, and wait until the session is started; returns whether it is."""
         pids = {name: network.pid(name) for name in network.nodes}
         self.server.listen(pids, self.plan.addresses)
-        processes.attend(self.server.socket, self.server.answer)
+        for attendant in (self.server, *self.attendants):
+            processes.attend(attendant.socket, attendant.answer)
         if self.held is None:
             return True
         held = self.held

@@ -19,6 +19,7 @@ __all__ = [
     "Rates",
     "Snapshot",
     "buffers",
+    "increase",
     "measure_of",
     "measures_by_name",
     "walk",
@@ -208,7 +209,7 @@ class Rates:
         path = (*above, (snapshot.part, snapshot.name))
         earlier = before[path].values if path in before else {}
         values = {
-            name: _increase(value, earlier.get(name, 0)) / seconds
+            name: increase(value, earlier.get(name, 0)) / seconds
             for name, value in snapshot.values.items()
             if seconds > 0 and measure_of(name, self._measures).kind == "counter"
         }
@@ -216,5 +217,6 @@ class Rates:
         return Snapshot(snapshot.part, snapshot.name, values, {}, parts)
 
 
-def _increase(value: float, earlier: float) -> float:
+def increase(value: float, earlier: float) -> float:
+    """Return by how much a counter has grown; one that is smaller than before has begun anew, from 0."""
     return value - earlier if value >= earlier else value

@@ -1,4 +1,4 @@
-"""`mcastlab monitor`: a page with the statistics of all sessions of this machine, live."""
+"""`mcastlab monitor`: a page with the statistics of sessions, emulations and whole domains, live."""
 
 import json
 import os
@@ -10,7 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from experiments.commands.options import Json
+from experiments.commands.watching import Ifaces, ManagementGroup, watcher_of
+from experiments.monitor.watcher import Watcher
 from experiments.output.extras import need
+from protocols.distributor.management import GROUP as MANAGEMENT
 from protocols.errors import UsageError
 
 __all__ = ["monitor"]
@@ -26,14 +29,18 @@ def monitor(
         Path | None,
         typer.Option(help="File with the token that requests need; needed off loopback.", metavar="FILE", show_default=False),
     ] = None,
+    management: ManagementGroup = MANAGEMENT,
+    iface: Ifaces = None,
     as_json: Json = False,
 ) -> int:
-    """Show the statistics of all sessions of this user on this machine as a page, live, until Ctrl-C.
+    """Show sessions, emulations and whole Distributor domains as a page, live, until Ctrl-C.
 
-    Sessions of send, recv and stream are found by themselves. Beside the page there are /api/sessions (JSON) and /metrics (for
-    Prometheus). Exit code 2: bad input; 3: a library is missing; 130: ended by Ctrl-C.
+    Sessions of this user on this machine (send, recv, stream, pub, sub), emulations that run with --live, and all processes of
+    the management group are found by themselves. Beside the page there are /api/domain and /api/sessions (JSON) and /metrics
+    (for Prometheus). Exit code 2: bad input; 3: a library is missing; 130: ended by Ctrl-C.
     """
     need("monitor", "fastapi", "uvicorn", "prometheus_client")
+    watching = watcher_of(management, iface)
     address, port = _address_of(listen)
     is_loopback = ip_address(address).is_loopback
     if not is_loopback and token_file is None:
@@ -44,17 +51,14 @@ def monitor(
         shown = f"[{address}]" if ":" in address else address
         url = f"http://{shown}:{port}/"
         typer.echo(json.dumps({"event": "listening", "url": url}) if as_json else f"{url} (Ctrl-C ends)")
-        _serve(server, frozenset({address, "localhost"}) if is_loopback else frozenset(), secret)
+        _serve(server, watching, frozenset({address, "localhost"}) if is_loopback else frozenset(), secret)
     return 130
 
 
-def _serve(server: socket.socket, hosts: frozenset[str], secret: str | None) -> None:
+def _serve(server: socket.socket, watcher: Watcher, hosts: frozenset[str], secret: str | None) -> None:
     import uvicorn
 
-    from experiments.monitor.watcher import Watcher
     from experiments.monitor.web import application
-
-    watcher = Watcher()
 
     class Server(uvicorn.Server):
         """Ends the events of open pages when a signal comes; they would go on for ever."""

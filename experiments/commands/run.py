@@ -1,6 +1,7 @@
 """`mcastlab run`: run a scenario in the simulator or in Mininet."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
+    from experiments.running.recording import Recording
     from experiments.running.result import Result
 
 __all__ = ["run_command"]
@@ -68,7 +70,7 @@ def run_command(
         ),
     ] = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Show the rates, loss and NACKs of hosts during a run in Mininet.")
+        bool, typer.Option("--live", help="Show the rates, loss and NACKs of hosts in Mininet, here and to mcastlab monitor.")
     ] = False,
     shell: Annotated[
         bool,
@@ -177,8 +179,7 @@ def _run(
     if folder is not None:
         tables.prepare(folder)
     if live:
-        with LiveView(wanted.name, [*wanted.senders, *wanted.build_topology().hosts]) as view:
-            result = run(wanted, place, recording, view, hold)
+        result = _run_live(wanted, place, recording, hold)
     elif hold is not None:
         result = run(wanted, place, recording, None, hold)
     elif place == "sim":
@@ -193,6 +194,21 @@ def _run(
     for reason in result.metrics.get("health", {}).get("reasons", ()):
         typer.echo(f"warning: the emulation could not keep up, so its results are not reliable: {reason}", err=True)
     return result
+
+
+def _run_live(wanted: Scenario, place: str, recording: "Recording | None", hold: Hold | None) -> "Result":
+    """Run one case, and show its hosts here and to monitors meanwhile."""
+    from experiments.monitor.feed import EmulationFeed
+    from experiments.running.run import run
+
+    names = [*wanted.senders, *wanted.build_topology().hosts]
+    with LiveView(wanted.name, names) as view, EmulationFeed(wanted.name, wanted.protocol.spec.measures) as feed:
+
+        def watch(now: float, census: Mapping[str, Mapping[str, float]]) -> None:
+            feed.take(now, census)
+            view(now, census)
+
+        return run(wanted, place, recording, watch, hold, attendants=(feed,))
 
 
 def _print_json(results: "dict[str, Result]") -> None:

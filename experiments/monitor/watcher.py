@@ -1,53 +1,54 @@
-"""What a monitor knows: the sessions that run now, with their rates, and a short history of each."""
+"""Watch everything that consoles and pages show, once a second: sessions of this machine, emulations, Distributor domains."""
 
 import asyncio
 import json
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, Protocol
 
-from experiments.monitor.discovery import Answer, ask, running
-from protocols.snapshot import MEASURES, Measure, Rates, Snapshot, walk
+from experiments.monitor.domain import Domain, Event, Reading, Row
+from experiments.monitor.sessions import SessionSource
+from protocols.snapshot import Measure, Snapshot
 
-__all__ = ["INTERVAL", "Watcher"]
+__all__ = ["INTERVAL", "Management", "Watcher", "shortened"]
 
 INTERVAL: Final = 1.0
-"""Seconds between two questions to a session."""
-HISTORY: Final = 120
-"""Points of a chart."""
+"""Seconds between two looks."""
 MOST_SHOWN: Final = 50
 """Parts of one kind below another that a page shows."""
-CHARTED: Final = ("bytes_sent", "bytes_received", "messages_published", "messages_received", "repairs_sent", "data_lost")
-"""Counters whose rates have a history, as far as a session has them."""
-_TOGETHER: Final = 16
-"""Sessions that are asked at a time."""
 
 
-@dataclass(slots=True)
-class _Watched:
-    """One session: its latest answer, its rates, and (time, rates by name) of the last questions."""
+class Management(Protocol):
+    """A source of processes that announce themselves."""
 
-    answer: Answer
-    rates: Rates
-    current: Snapshot
-    history: deque[tuple[float, dict[str, float]]] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    def readings(self) -> Mapping[str, Reading]:
+        """Return what is known of all processes, by a key for each that ends with the id of the process."""
+
+    def process_ids(self) -> Collection[int]:
+        """Return the ids of the processes."""
+
+    def close(self) -> None:
+        """Observe no more."""
 
 
 class Watcher:
-    """Asks every session at an interval. `find` and `question` are those of `discovery` unless a test gives others."""
+    """Looks every `INTERVAL` seconds and keeps the rows of the domains. `clock` returns Unix seconds."""
 
     def __init__(
         self,
-        find: Callable[[], Sequence[str]] = running,
-        question: Callable[[str], Awaitable[Answer | None]] = ask,
+        sessions: SessionSource | None = None,
+        management: Callable[[], Management] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._find = find
-        self._question = question
-        self._sessions: dict[str, _Watched] = {}
+        self.sessions = SessionSource() if sessions is None else sessions
+        self._open_management = management
+        self._management: Management | None = None
+        self._clock = clock
+        self.domain = Domain()
+        self._news: list[Event] = []
         self._changed = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._update = ""
+        self._update: str | None = None
         self.has_ended = False
         """Whether nobody should wait for another look."""
 
@@ -60,22 +61,31 @@ class Watcher:
     async def run(self) -> None:
         """Look every `INTERVAL` seconds until cancelled."""
         self._loop = asyncio.get_running_loop()
-        while True:
-            await self.look()
-            await asyncio.sleep(INTERVAL)
+        due = self._loop.time()
+        try:
+            while True:
+                await self.look()
+                # One that took long is not made up for.
+                due = max(due + INTERVAL, self._loop.time())
+                await asyncio.sleep(due - self._loop.time())
+        finally:
+            self.sessions.close()
+            if self._management is not None:
+                self._management.close()
 
     async def look(self) -> None:
-        """Ask all sessions that run; forget those that do not answer."""
-        room = asyncio.Semaphore(_TOGETHER)
-
-        async def answer_of(name: str) -> tuple[str, Answer | None]:
-            async with room:
-                return name, await self._question(name)
-
-        answers = await asyncio.gather(*map(answer_of, self._find()))
-        found = {name: answer for name, answer in answers if answer is not None}
-        self._sessions = {name: self._noted(name, answer) for name, answer in found.items()}
-        self._update = ""
+        """Ask everybody, and take the answers to the rows."""
+        if self._management is None and self._open_management is not None:
+            self._management = self._open_management()
+        managed = self._management.process_ids() if self._management is not None else ()
+        await self.sessions.look(managed)
+        readings = dict(self.sessions.readings(managed))
+        if self._management is not None:
+            readings |= self._management.readings()
+        last = self.domain.events[-1] if self.domain.events else None
+        self.domain.update(self._clock(), readings)
+        self._news = _after(last, list(self.domain.events))
+        self._update = None
         self._changed.set()
         if not self.has_ended:
             self._changed = asyncio.Event()
@@ -84,69 +94,82 @@ class Watcher:
         """Wait for the next look."""
         await self._changed.wait()
 
-    def _noted(self, name: str, answer: Answer) -> _Watched:
-        known = self._sessions.get(name)
-        rates = Rates(answer.measures) if known is None else known.rates
-        current = rates.add(answer.time, answer.statistics)
-        watched = _Watched(answer, rates, current) if known is None else known
-        watched.answer, watched.current = answer, current
-        watched.history.append((answer.time, _charted(current)))
-        return watched
+    def session_of(self, row: Row) -> str:
+        """Return the name of the session with the full statistics of a row's process, "" if there is none here."""
+        if row.session or not row.key.startswith("process/"):
+            return row.session
+        return self.sessions.session_of(int(row.owner.split("/")[2]))
+
+    # As JSON
 
     def update(self) -> str:
         """Return what has changed with the last look as JSON, made once for all pages."""
-        self._update = self._update or json.dumps({"sessions": self.sessions(whole=False)})
+        if self._update is None:
+            domain = self.domain
+            rows = [row for key in domain.changed if (row := domain.row(key)) is not None]
+            told = {"rows": [self._plain(row) for row in rows], "removed": domain.removed}
+            self._update = json.dumps(told | {"events": [_event(event) for event in self._news]}, separators=(",", ":"))
         return self._update
 
-    def sessions(self, *, whole: bool = True) -> list[dict[str, Any]]:
-        """Return the sessions as plain values.
+    def whole(self) -> dict[str, Any]:
+        """Return all rows, with what charts show of the time before, and the last events."""
+        rows = [self._plain(row) | {"points": self.domain.points(row.key)} for row in self.domain.rows]
+        return {"rows": rows, "events": [_event(event) for event in self.domain.events]}
 
-        Without `whole`, what measures mean, and what charts show of the time before, is left out of those that are not new.
-        """
-        return [self._plain(name, watched, whole) for name, watched in sorted(self._sessions.items())]
-
-    def _plain(self, name: str, watched: _Watched, whole: bool) -> dict[str, Any]:
-        answer = watched.answer
-        told = {
-            "id": name,
-            "pid": answer.pid,
-            "command": answer.command,
-            "time": answer.time,
-            "statistics": _shortened(answer.statistics).plain(),
-            "rates": _shortened(watched.current).plain(),
-            "charted": watched.history[-1][1],
-        }
-        return told | _lasting(watched) if whole or len(watched.history) == 1 else told
+    def _plain(self, row: Row) -> dict[str, Any]:
+        return row.plain() | {"session": self.session_of(row)}
 
     def snapshot(self) -> tuple[Snapshot, Mapping[str, Measure]]:
-        """Return the statistics of all sessions as parts of their processes, and what their names mean."""
-        parts: list[Snapshot] = []
-        measures: dict[str, Measure] = dict(MEASURES)
-        for name, watched in sorted(self._sessions.items()):
-            _, _, process = name.partition("/")
-            parts.append(Snapshot("process", process, parts=(watched.answer.statistics,)))
-            measures |= watched.answer.measures
-        return Snapshot("machine", "", {"processes": len(parts)}, {}, parts), measures
+        """Return the statistics of everything for Prometheus, and what their names mean."""
+        snapshot, measures = self.sessions.snapshot()
+        told: dict[str, list[Row]] = {}
+        for row in self.domain.rows:
+            if row.key.startswith("process/"):
+                told.setdefault(row.owner, []).append(row)
+        processes = [_process(rows) for rows in told.values()]
+        count = {"processes": len(snapshot.parts) + len(processes)}
+        return Snapshot("machine", "", count, {}, [*snapshot.parts, *processes]), measures
 
 
-def _lasting(watched: _Watched) -> dict[str, Any]:
-    """Return what a page has to be told of a session once."""
-    measures = {name: [each.kind, each.unit, each.help] for name, each in watched.answer.measures.items()}
-    return {"measures": measures, "history": list(watched.history)}
+def _after(last: Event | None, events: list[Event]) -> list[Event]:
+    """Return the events behind the last one that was told."""
+    for place in range(len(events) - 1, -1, -1):
+        if events[place] is last:
+            return events[place + 1 :]
+    return events
 
 
-def _charted(rates: Snapshot) -> dict[str, float]:
-    """Return the sums over all sessions of a process of the rates that have a chart."""
-    sums: dict[str, float] = {}
-    for _, part in walk(rates):
-        if part.part == "session":
-            for name in CHARTED:
-                if name in part.values:
-                    sums[name] = sums.get(name, 0.0) + part.values[name]
-    return sums
+def _event(event: Event) -> list[Any]:
+    return [event.at, event.subject, event.text]
 
 
-def _shortened(snapshot: Snapshot) -> Snapshot:
+NAMES: Final = {
+    "packets_sent": "data_sent",
+    "packets_received": "data_received",
+    "messages_sent": "messages_published",
+    "requests_in": "requests_received",
+    "requests_out": "requests_sent",
+    "requests_seen": "requests_heard",
+}
+"""Names of counters in statistics, where rows have others."""
+
+
+def _process(rows: list[Row]) -> Snapshot:
+    """Return a process that management tells of as statistics, from the rows of its connections."""
+    first = rows[0]
+    name = f"{first.process} {first.place} {first.owner.split('/')[2]}"
+    return Snapshot("process", name, {}, {"state": first.state}, [_session(row) for row in rows if row.flows])
+
+
+def _session(row: Row) -> Snapshot:
+    values: dict[str, float] = {NAMES.get(name, name): flow.total for name, flow in row.flows.items()}
+    values |= {NAMES[name]: count for name, count in row.requests.items()}
+    values["subscriptions"] = row.subscriptions
+    queue = Snapshot("queue", "updates", {"held": row.queue})
+    return Snapshot("session", row.connection, values, {"role": row.role} if row.role else {}, (queue,))
+
+
+def shortened(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot with at most `MOST_SHOWN` parts of each kind below each part."""
     if not snapshot.parts:
         return snapshot
@@ -155,5 +178,5 @@ def _shortened(snapshot: Snapshot) -> Snapshot:
     for part in snapshot.parts:
         counts[part.part] = counts.get(part.part, 0) + 1
         if counts[part.part] <= MOST_SHOWN:
-            kept.append(_shortened(part))
+            kept.append(shortened(part))
     return Snapshot(snapshot.part, snapshot.name, snapshot.values, snapshot.states, kept)

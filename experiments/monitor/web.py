@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
-from experiments.monitor.watcher import Watcher
+from experiments.monitor.discovery import Answer
+from experiments.monitor.watcher import Watcher, shortened
 from experiments.output.prometheus import families_of
 
 __all__ = ["COOKIE", "application"]
@@ -58,6 +59,7 @@ def application(watcher: Watcher, hosts: frozenset[str], secret: str | None = No
         return answer
 
     _add_page(app)
+    _add_sessions(app, watcher)
     _add_data(app, watcher)
     return app
 
@@ -87,7 +89,7 @@ def _is_equal(given: str, secret: str) -> bool:
 
 
 def _add_page(app: FastAPI) -> None:
-    files = {"/": "index.html", "/monitor.js": "monitor.js", "/monitor.css": "monitor.css"}
+    files = {"/": "index.html", **{f"/{name}": name for name in ("format.js", "monitor.js", "monitor.css")}}
     for path, name in files.items():
 
         def page(file: Path = PAGE / name) -> FileResponse:
@@ -96,12 +98,24 @@ def _add_page(app: FastAPI) -> None:
         app.add_api_route(path, page, methods=["GET"], response_model=None)
 
 
-def _add_data(app: FastAPI, watcher: Watcher) -> None:
-    readers = 0
+def _add_sessions(app: FastAPI, watcher: Watcher) -> None:
+    @app.get("/api/domain", response_model=None)
+    async def domain() -> dict[str, Any]:
+        return watcher.whole()
 
     @app.get("/api/sessions", response_model=None)
     async def sessions() -> dict[str, Any]:
-        return {"sessions": watcher.sessions()}
+        return {"sessions": [_session(name, answer) for name, answer in sorted(watcher.sessions.answers.items())]}
+
+    @app.get("/api/session", response_model=None)
+    async def session(name: str) -> Any:
+        # A page asks for a session that may have ended meanwhile, which is no error: the answer is null.
+        answer = await watcher.sessions.ask(name)
+        return JSONResponse(None if answer is None else _session(name, answer))
+
+
+def _add_data(app: FastAPI, watcher: Watcher) -> None:
+    readers = 0
 
     @app.get("/metrics", response_model=None)
     async def metrics() -> Response:
@@ -122,12 +136,24 @@ def _add_data(app: FastAPI, watcher: Watcher) -> None:
         nonlocal readers
         readers += 1
         try:
-            yield _event(json.dumps({"sessions": watcher.sessions()}))
+            yield _event(json.dumps({"whole": True} | watcher.whole()))
             while not watcher.has_ended:
                 await watcher.change()
                 yield _event(watcher.update())
         finally:
             readers -= 1
+
+
+def _session(name: str, answer: Answer) -> dict[str, Any]:
+    """Return the full statistics of a session, and what their names mean."""
+    return {
+        "id": name,
+        "pid": answer.pid,
+        "command": answer.command,
+        "time": answer.time,
+        "statistics": shortened(answer.statistics).plain(),
+        "measures": {each: [known.kind, known.unit, known.help] for each, known in answer.measures.items()},
+    }
 
 
 class _Families:

@@ -1,6 +1,8 @@
-"""Times as on a stop watch."""
+"""Times as text: as on a stop watch, and of the day."""
 
-__all__ = ["clock"]
+import time
+
+__all__ = ["clock", "time_of_day"]
 
 
 def clock(seconds: float) -> str:
@@ -8,3 +10,8 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def time_of_day(at: float, date: str = "") -> str:
+    """Return Unix seconds as local time with milliseconds, "21:51:54.346"; `date` is a format of strftime in front of it."""
+    return time.strftime(f"{date}%H:%M:%S", time.localtime(at)) + f".{int(at * 1000) % 1000:03d}"

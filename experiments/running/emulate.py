@@ -7,6 +7,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
+from emu.attachment import Attendant
 from emu.hold import Hold
 from emu.launch import Emulation, NodeReport, emulate
 from emu.node_processes import ProgressCallback
@@ -48,20 +49,27 @@ def emulate_scenario(
     recording: Recording | None = None,
     watch: ProgressCallback | None = None,
     hold: Hold | None = None,
+    attendants: Sequence[Attendant] = (),
 ) -> Result:
     """Run a scenario on Mininet hosts and return its result.
 
     `recording` names the captures to write; `watch` is called every second with the counters of the hosts; `hold` holds the
-    network before and after the session. NotStartedError if `hold` ends it before the session. UnsupportedError, before any
-    process starts, for what this machine or the emulation can't do.
+    network before and after the session; `attendants` answer others meanwhile. NotStartedError if `hold` ends it before the
+    session. UnsupportedError, before any process starts, for what this machine or the emulation can't do.
     """
     if recording is None:
-        return _emulate(scenario, (), watch, hold)
+        return _emulate(scenario, (), watch, hold, attendants)
     with recording.capture_points(scenario.build_topology()) as points:
-        return _emulate(scenario, points, watch, hold)
+        return _emulate(scenario, points, watch, hold, attendants)
 
 
-def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: ProgressCallback | None, hold: Hold | None) -> Result:
+def _emulate(
+    scenario: Scenario,
+    points: Sequence[CapturePoint],
+    watch: ProgressCallback | None,
+    hold: Hold | None,
+    attendants: Sequence[Attendant],
+) -> Result:
     _refuse(scenario)
     check_programs(scenario.foreign)
     topology = scenario.build_topology()
@@ -92,6 +100,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         hold=hold,
         ttls=scenario.scopes,
         statistics=scenario.statistics,
+        attendants=attendants,
     )
     metrics = _measured(emulation) | ({"captures": emulation.captures} if points else {})
     if keyed:

@@ -38,18 +38,26 @@ class WantedStatistics:
 
     @contextmanager
     def told(
-        self, runner: Live, host: UdpHost, own: Iterable[Measure] = (), *, as_json: bool = False, out: TextIO | None = None
+        self,
+        runner: Live,
+        host: UdpHost,
+        own: Iterable[Measure] = (),
+        *,
+        as_json: bool = False,
+        out: TextIO | None = None,
+        managed: int | None = None,
     ) -> Iterator[StatisticsView | None]:
         """Show and serve the statistics of a host in the block, and show the last; yield what shows them, if any.
 
         Monitors of the same user find the host meanwhile.
 
-        They go to `out`; None: as JSON to standard output, else to standard error.
+        They go to `out`; None: as JSON to standard output, else to standard error. `managed` is the id of the process on a
+        management group.
         """
         own = tuple(own)
         measures = measures_by_name(own)
         with ExitStack() as stack:
-            stack.callback(Announcement(runner.loop, lambda: (host.now, host.snapshot()), own).close)
+            stack.callback(Announcement(runner.loop, lambda: (host.now, host.snapshot()), own, managed).close)
             if self.endpoint is not None:
                 stack.enter_context(serving(self.endpoint, lambda: _ask(runner, host), measures))
             if self.interval is None:

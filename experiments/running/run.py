@@ -1,7 +1,8 @@
 """Run a scenario in the simulator or in Mininet."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from emu.attachment import Attendant
 from emu.hold import Hold
 from emu.node_processes import ProgressCallback
 from experiments.running.emulate import emulate_scenario
@@ -29,12 +30,13 @@ def run(
     watch: ProgressCallback | None = None,
     hold: Hold | None = None,
     progress: RunProgress | None = None,
+    attendants: Sequence[Attendant] = (),
 ) -> Result:
     """Run a scenario until every sender is finished, at most for its `duration`; returns its result.
 
     `recording` names the files to write; `watch` is called every second of an emulation with the counters of its hosts;
     `hold` holds the network of an emulation before and after its session (NotStartedError if it ends before); `progress` can
-    tell how far a simulation is.
+    tell how far a simulation is; `attendants` answer others while an emulation runs.
     UsageError for an unknown backend, UnsupportedError for a scenario that the backend or this machine can't run.
     """
     if backend not in BACKENDS:
@@ -45,4 +47,4 @@ def run(
         return BACKENDS[backend](scenario, recording)
     if backend != "emu":
         raise UsageError(f"live, hold: {backend!r} is not allowed; only Mininet runs in real time (--on emu)")
-    return emulate_scenario(scenario, recording, watch, hold)
+    return emulate_scenario(scenario, recording, watch, hold, attendants)

@@ -292,6 +292,11 @@ class DistributorConnection:
         return [str(IPv4Address(host)) for host in self.node.subscriber.asked]
 
     @property
+    def process_id(self) -> int | None:
+        """The id by which this program announces itself on the management group, None if it does not."""
+        return None if self._managed is None else self._managed.process_id
+
+    @property
     def processes(self) -> list[Announcement]:
         """The processes of the management group that announce themselves, but for this one."""
         return [] if self._managed is None else self._managed.processes()

@@ -10,30 +10,34 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from emu.host import UdpHost
+from experiments.output.clock import time_of_day
 from experiments.session.guarded_loop import GuardedLoop
 from protocols.distributor.management import ManagementAgent, ManagementCodec, ManagementFraming
 from protocols.distributor.management.messages import (
     Announcement,
     ConnectionSummary,
     ConnectionView,
+    DirectionView,
     ProcessView,
     QueueView,
     RateView,
     RetransmissionView,
     TrafficView,
 )
+from protocols.errors import UsageError
 from protocols.machine import Group
+from protocols.overview import counters_of
+from protocols.rate_history import NONE, RateHistory
 from protocols.rng import Rng
-from protocols.snapshot import Rates, Snapshot
 
 __all__ = ["ConnectionFacts", "ManagedProcess", "managed_process"]
 
+MOST_ATTEMPTS = 20
+"""Ports that are tried for TCP."""
 SAMPLE = 1.0
 """Seconds between two samples of the counters."""
-WINDOWS = (0.0, 60.0, 300.0)
-"""Seconds over which rates are means; 0: since the sample before."""
 DIRECTIONS = (("Xta", "sent"), ("Rcv", "received"))
-COUNTED = (("Bytes", "bytes"), ("Msgs", "segments"), ("Updates", "updates"))
+COUNTED = (("Bytes", "bytes"), ("Msgs", "packets"), ("Updates", "messages"))
 """Words of the Java program for directions and counters, and ours."""
 NEVER = "00:00:00.000"
 LARGEST = (1 << 31) - 1
@@ -77,51 +81,38 @@ class _Sampled:
     def __init__(self, connection: ConnectionFacts, number: int) -> None:
         self.connection = connection
         self.id = number
-        self._rates = [Rates(window=window) for window in WINDOWS]
-        self._current: list[dict[str, float]] = [{} for _ in WINDOWS]
-        self._peaks: dict[tuple[int, str], tuple[int, str]] = {}
+        self._history = RateHistory()
         self._queue = (0, NEVER)
 
     def totals(self) -> dict[str, int]:
         """Return bytes, datagrams and updates, sent and received."""
-        counts = self.connection.statistics()
-        return {
-            "sent bytes": counts.get("bytes_sent", 0),
-            "sent segments": counts.get("data_sent", 0) + counts.get("repairs_sent", 0),
-            "sent updates": counts.get("messages_published", 0),
-            "received bytes": counts.get("bytes_received", 0),
-            "received segments": counts.get("data_received", 0),
-            "received updates": counts.get("messages_received", 0) + counts.get("messages_unmatched", 0),
-        }
+        return {name: int(value) for name, value in counters_of(self.connection.statistics()).items()}
 
     def sample(self, now: float) -> None:
         """Compute the rates at `now` seconds."""
-        snapshot = Snapshot("session", str(self.id), self.totals())
-        for place, rates in enumerate(self._rates):
-            self._current[place] = dict(rates.add(now, snapshot).values)
-            for name, rate in self._current[place].items():
-                if rate > self._peaks.get((place, name), (0, ""))[0]:
-                    self._peaks[place, name] = (_whole(rate), _clock("%Y-%m-%d "))
+        clock = time.time()
+        self._history.add(now, self.totals(), time_of_day(clock, "%Y-%m-%d "))
         waiting = self.connection.waiting
         if waiting > self._queue[0]:
-            self._queue = (waiting, _clock())
+            self._queue = (waiting, time_of_day(clock))
 
     def traffic(self) -> TrafficView:
         """Return totals and rates."""
         totals = self.totals()
-        views = {ours: self._views(totals, word, ours) for word, ours in DIRECTIONS}
-        sums = {ours: [totals[f"{ours} {kind}"] for _, kind in COUNTED] for _, ours in DIRECTIONS}
-        sent, received = sums["sent"], sums["received"]
-        return TrafficView(sent[0], sent[1], sent[2], views["sent"], received[0], received[1], received[2], views["received"])
+        return TrafficView(*(self._direction(totals, word, ours) for word, ours in DIRECTIONS))
+
+    def _direction(self, totals: dict[str, int], word: str, ours: str) -> DirectionView:
+        octets, segments, updates = (totals.get(f"{kind}_{ours}", 0) for _, kind in COUNTED)
+        return DirectionView(octets, segments, updates, self._views(totals, word, ours))
 
     def _views(self, totals: dict[str, int], word: str, ours: str) -> tuple[RateView, ...]:
         found = []
         for place, suffix in enumerate(("", "_1_min", "_5_min")):
             for unit, kind in COUNTED:
-                name = f"{ours} {kind}"
-                peak, peak_at = self._peaks.get((place, name), (0, NEVER))
-                rate = _whole(self._current[place].get(name, 0.0))
-                found.append(RateView(f"{word}{unit}{suffix}", totals[name], rate, peak, peak_at))
+                name = f"{kind}_{ours}"
+                rate = self._history.flows.get(name, NONE).rates[place]
+                current, peak, peak_at = _whole(rate.current), _whole(rate.peak), str(rate.peak_at or NEVER)
+                found.append(RateView(f"{word}{unit}{suffix}", totals.get(name, 0), current, peak, peak_at))
         return tuple(found)
 
     def queue(self) -> QueueView:
@@ -134,26 +125,36 @@ class ManagedProcess:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, iface: str | None, group: str, application: str) -> None:
         self._application = application
-        self._id = secrets.randbits(56) << 6
-        self._started_at = _clock()
+        self.process_id = secrets.randbits(56) << 6
+        """Its id on the management group."""
+        self._started_at = time_of_day(time.time())
         self._numbers = 0
         self._connections: dict[ConnectionFacts, _Sampled] = {}
+        self._shape: list[tuple[int, bool, int]] = []
         self._loop = GuardedLoop(loop, self._fail)
         self.is_over = False
         """Whether it has ended, with its last connection or by a failure."""
         self.failure: Exception | None = None
         """What ended the agent, if anything did; connections go on without it."""
-        rng = Rng(secrets.randbits(64))
-        self.host = UdpHost(self._loop, ManagementCodec(), interface=iface, port=0, rng=rng, framing=ManagementFraming)
-        self.port = self.host.unicast_address[1]
-        self.agent = ManagementAgent(self.host, Group(group), self)
-        self.host.run(self.agent, lambda event: None)
+        for _ in range(MOST_ATTEMPTS):
+            rng = Rng(secrets.randbits(64))
+            self.host = UdpHost(self._loop, ManagementCodec(), interface=iface, port=0, rng=rng, framing=ManagementFraming)
+            self.port = self.host.unicast_address[1]
+            self.agent = ManagementAgent(self.host, Group(group), self)
+            try:
+                self.host.run(self.agent, lambda event: None)
+                break
+            except UsageError:
+                # The number is free for UDP, and in use for TCP.
+                self.host.close()
+        else:
+            raise UsageError(f"management: no free port at {self.host.address} after {MOST_ATTEMPTS} attempts")
         self._sample()
 
     def add(self, connection: ConnectionFacts) -> None:
         """Tell of a connection from now on."""
         self._numbers += 1
-        sampled = self._connections[connection] = _Sampled(connection, self._id + self._numbers)
+        sampled = self._connections[connection] = _Sampled(connection, self.process_id + self._numbers)
         sampled.sample(self.host.now)
 
     def remove(self, connection: ConnectionFacts) -> None:
@@ -167,9 +168,18 @@ class ManagedProcess:
         return self.agent.processes(self.host.now)
 
     def _sample(self) -> None:
+        self._announce_change()
         for sampled in self._connections.values():
             sampled.sample(self.host.now)
         self._loop.call_later(SAMPLE, self._sample)
+
+    def _announce_change(self) -> None:
+        """Announce the process again if it has other connections, publishers or subscriptions than before."""
+        facts = self._connections
+        shape = [(each.id, connection.is_publishing, len(connection.patterns)) for connection, each in facts.items()]
+        if shape != self._shape:
+            self._shape = shape
+            self.host.call(self.agent.changed)
 
     def _fail(self, error: Exception) -> None:
         self.failure = error
@@ -189,7 +199,7 @@ class ManagedProcess:
         """See `Managed.announcement`."""
         rows = [self._summary(sampled) for sampled in self._connections.values()]
         return Announcement(
-            *(self._application, self._id, self._started_at, self.host.address, socket.gethostname(), self.port),
+            *(self._application, self.process_id, self._started_at, self.host.address, socket.gethostname(), self.port),
             publishers=sum(row.publishers for row in rows),
             subscribers=sum(row.subscribers for row in rows),
             connections=len(rows),
@@ -201,7 +211,7 @@ class ManagedProcess:
     def process(self) -> ProcessView:
         """See `Managed.process`."""
         most, used = _memory()
-        place = (self._application, self._id, self._started_at, self.host.address, socket.gethostname(), self.port)
+        place = (self._application, self.process_id, self._started_at, self.host.address, socket.gethostname(), self.port)
         rows = tuple(self._summary(sampled) for sampled in self._connections.values())
         return ProcessView(*place, most, used, most - used, rows)
 
@@ -229,8 +239,8 @@ class ManagedProcess:
         group, port = facts.endpoint
         return ConnectionSummary(
             *(sampled.id, group, port, int(bool(facts.patterns)), int(facts.is_publishing), len(facts.patterns)),
-            updates_received=totals["received updates"],
-            updates_sent=totals["sent updates"],
+            updates_received=totals.get("messages_received", 0),
+            updates_sent=totals.get("messages_sent", 0),
             requests_received=counts.get("requests_received", 0),
             requests_sent=counts.get("requests_sent", 0),
         )
@@ -238,12 +248,6 @@ class ManagedProcess:
 
 def _whole(rate: float) -> int:
     return min(round(rate), LARGEST)
-
-
-def _clock(date: str = "") -> str:
-    """Return the local time as the Java program writes it, with the format of a date in front."""
-    now = time.time()
-    return time.strftime(f"{date}%H:%M:%S", time.localtime(now)) + f".{int(now * 1000) % 1000:03d}"
 
 
 def _memory() -> tuple[float, float]:

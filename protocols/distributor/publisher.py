@@ -319,4 +319,4 @@ class DistributorPublisher(Machine):
         """Return the statistics of the publisher: its counters, what waits, and its cache."""
         values = {**self._counts, "segments_queued": len(self._outbox), "rate": self._config.limit}
         known = {name: value for name, value in values.items() if value < inf}
-        return Snapshot("session", str(self._identity.sender_id), known, {"role": "publisher"}, buffers(self.held()))
+        return Snapshot("session", self._group.name, known, {"role": "publisher"}, buffers(self.held()))

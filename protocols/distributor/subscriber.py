@@ -371,5 +371,4 @@ class DistributorSubscriber(Machine):
         publishers = [reception.snapshot(now) for reception in self._receptions.values()]
         values = {**self.counts(), "subscriptions": len(self._subscriptions)}
         states = {"role": "subscriber", "activity": "nagging" if self._is_nagging else "receiving"}
-        name = str(self._identity.sender_id)
-        return Snapshot("session", name, values, states, [*publishers, *buffers(self.held())])
+        return Snapshot("session", self._group.name, values, states, [*publishers, *buffers(self.held())])

@@ -20,6 +20,8 @@ __all__ = ["ManagementAgent", "Managed"]
 
 INTERVAL = 10.0
 """Seconds between two announcements."""
+AT_ONCE = 1.0
+"""Seconds after an announcement when a change is announced at the earliest."""
 PATIENCE = 35.0
 """Seconds after the last announcement of a process when it is taken to be gone."""
 MOST_PROCESSES = 4096
@@ -71,6 +73,10 @@ class ManagementAgent(Machine):
         self._counts["announcements_sent"] += 1
         self._forget(now)
         self._due(now + INTERVAL)
+
+    def changed(self, now: float) -> None:
+        """Announce the process before its time, since it has other connections, publishers or subscriptions than before."""
+        self._due(min(self.deadline, max(now, self.deadline - INTERVAL + AT_ONCE)))
 
     def processes(self, now: float) -> list[Announcement]:
         """Return the announcements of the other processes that run, in the order in which they were first heard."""

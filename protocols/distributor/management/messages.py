@@ -14,6 +14,7 @@ __all__ = [
     "ConnectionQuery",
     "ConnectionSummary",
     "ConnectionView",
+    "DirectionView",
     "ProcessAnswer",
     "ProcessQuery",
     "ProcessView",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Announcement(Message):
     """A process says that it runs, where it answers (a TCP port), and how much it has; sent every 10 s."""
 
@@ -38,12 +39,12 @@ class Announcement(Message):
     publishers: int
     subscribers: int
     connections: int
-    requests_received: int
     requests_sent: int
+    requests_received: int
     subscriptions: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConnectionSummary(Message):
     """A connection in the view of its process."""
 
@@ -60,7 +61,7 @@ class ConnectionSummary(Message):
     requests_sent: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ProcessView(Message):
     """A process; memory is in MB."""
 
@@ -77,14 +78,14 @@ class ProcessView(Message):
     connections: tuple[ConnectionSummary, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ProcessQuery(Message):
     """Asks for the process."""
 
     kind: ClassVar[str] = "process query"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ProcessAnswer(Message):
     """Tells of the process."""
 
@@ -92,7 +93,7 @@ class ProcessAnswer(Message):
     view: ProcessView
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConnectionQuery(Message):
     """Asks for a connection of the process."""
 
@@ -100,7 +101,7 @@ class ConnectionQuery(Message):
     connection_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RateView(Message):
     """A counter, its rate per second, and the highest rate with its time."""
 
@@ -112,7 +113,7 @@ class RateView(Message):
     peak_at: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class QueueView(Message):
     """The updates that wait for the application, and the most that waited, with the time."""
 
@@ -123,23 +124,28 @@ class QueueView(Message):
     peak_at: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class DirectionView(Message):
+    """What was sent, or received: totals, and rates over about a second, one minute and five minutes."""
+
+    kind: ClassVar[str] = "direction"
+    octets: int
+    segments: int
+    updates: int
+    rates: tuple[RateView, ...]
+    """Bytes, segments and updates at present, over 1 minute, and over 5 minutes: 9 rates."""
+
+
+@dataclass(slots=True)
 class TrafficView(Message):
-    """What was sent and received: totals, and rates over about a second, one minute and five minutes."""
+    """What was sent and received."""
 
     kind: ClassVar[str] = "traffic"
-    sent_bytes: int
-    sent_segments: int
-    sent_updates: int
-    sent: tuple[RateView, ...]
-    """Bytes, segments and updates at present, over 1 minute, and over 5 minutes: 9 rates."""
-    received_bytes: int
-    received_segments: int
-    received_updates: int
-    received: tuple[RateView, ...]
+    sent: DirectionView
+    received: DirectionView
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RetransmissionView(Message):
     """Requests that were received, sent, and seen of others, and the hosts concerned."""
 
@@ -151,7 +157,7 @@ class RetransmissionView(Message):
     sent_to: tuple[str | None, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConnectionView(Message):
     """A connection in full."""
 
@@ -168,7 +174,7 @@ class ConnectionView(Message):
     topics: tuple[str | None, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConnectionAnswer(Message):
     """Tells of a connection."""
 

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+import re
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 import pytest
@@ -23,7 +26,7 @@ from protocols.registry import protocol
 from protocols.snapshot import Snapshot, buffers
 from tests.support.browser import Browser, browser
 from tests.support.page_checks import FAINT, OUTSIDE, OVERLAPS
-from tests.support.transfers import COMMAND
+from tests.support.transfers import COMMAND, new_group
 
 EVIL = "\"><img src=x onerror=\"document.title='stolen'\"><script>document.title='stolen'</script>"
 
@@ -31,7 +34,7 @@ EVIL = "\"><img src=x onerror=\"document.title='stolen'\"><script>document.title
 @contextmanager
 def monitor(*options: str) -> Iterator[str]:
     """Start a monitor on a free port; yield its address."""
-    started = [*COMMAND, "monitor", "--listen", "127.0.0.1:0", "--json", *options]
+    started = [*COMMAND, "monitor", "--listen", "127.0.0.1:0", "--iface", "lo", "--json", *options]
     process = subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -102,6 +105,13 @@ def own(url: str, **headers: str) -> list[dict[str, Any]]:
     return [session for session in json.loads(content)["sessions"] if session["pid"] == os.getpid()]
 
 
+def own_row(url: str) -> dict[str, Any]:
+    """Return the row of this process that is newest."""
+    rows = [row for row in json.loads(read(f"{url}api/domain")[1])["rows"] if f"process {os.getpid()}" in row["place"]]
+    found: dict[str, Any] = rows[-1]
+    return found
+
+
 def until(condition: Callable[[], object], seconds: float) -> None:
     """Wait until a condition holds."""
     end = time.monotonic() + seconds
@@ -113,37 +123,114 @@ def until(condition: Callable[[], object], seconds: float) -> None:
 def test_a_session_comes_and_goes_within_three_seconds(url: str) -> None:
     with announced(receiving):
         until(lambda: own(url), 3.0)
-        until(lambda: "bytes_received" in own(url)[0]["charted"], 3.0)
+        until(lambda: own_row(url)["flows"]["bytes_received"][1][0], 3.0)
+        assert own_row(url)["flows"]["bytes_received"][1][0] == pytest.approx(1000, rel=0.1)
         (session,) = own(url)
-        assert session["charted"]["bytes_received"] == pytest.approx(1000, rel=0.1)
         assert session["statistics"]["parts"][0]["parts"][0]["values"]["loss"] == 0.125
         text = read(f"{url}metrics")[1].decode()
         samples = [row for family in text_string_to_metric_families(text) for row in family.samples]
         losses = [row for row in samples if row.name == "mcastlab_sender_loss_ratio" and row.labels["sender"] == EVIL]
         assert [row.value for row in losses] == [0.125]
-    until(lambda: not own(url), 3.0)
+        name = own_row(url)["session"]
+        assert json.loads(read(f"{url}api/session?name={quote(name)}")[1])["pid"] == os.getpid()
+        assert read(f"{url}api/session?name=elsewhere") == (200, b"null")
+    until(lambda: own_row(url)["state"] == "gone", 3.0)
+    assert not own(url)
+
+
+ROW = "[...document.querySelectorAll('tr.row:not(.gone)')].find((each) => each.textContent.includes('{}'))"
+BAD = "document.querySelectorAll('main img, main script, #news img, #news script').length"
 
 
 @pytest.mark.peer("chromium")
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1400, False)])
-def test_the_page_shows_it_live_and_escapes_everything(url: str, chromium: Browser, width: int, dark: bool) -> None:
-    card = f"[...document.querySelectorAll('article')].find((each) => each.textContent.includes('process {os.getpid()}'))"
+def test_the_page_shows_a_session_live_and_escapes_everything(url: str, chromium: Browser, width: int, dark: bool) -> None:
+    row = ROW.format(f"process {os.getpid()}")
     page = chromium.open(url, width, dark=dark)
-    assert not page.run(f"Boolean({card})")
+    assert not page.run(f"Boolean({row})")
     with announced(receiving):
-        page.wait(f"{card} && {card}.querySelectorAll('polyline').length && {card}.textContent.includes('kbit/s')")
-        text = page.run(f"{card}.innerText")
+        page.wait(f"{row} && {row}.textContent.includes('kbit/s')")
+        page.run(f"{row}.click()")
+        page.wait("document.querySelector('.detail').textContent.includes('12.5 %')")
+        text = page.run("document.body.innerText")
         assert EVIL in text
-        assert "12.5 %" in text
-        page.wait(f"{card}.querySelector('polyline').getAttribute('points').split(' ').length > 2")
+        page.wait(f"{row}.querySelector('polyline').getAttribute('points').split(' ').length > 2")
         assert page.run("document.title") == "mcastlab monitor"
-        assert page.run("document.querySelectorAll('main img, main script').length") == 0
+        assert page.run(BAD) == 0
         assert page.run(OVERLAPS) == []
         assert page.run(OUTSIDE) == []
         assert page.run(FAINT) == []
+        page.run("document.getElementById('filter').value = 'nothing of this name'")
+        page.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
+        assert page.run("document.querySelectorAll('tr.row').length") == 0
+        page.run("document.getElementById('filter').value = ''")
+        page.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
         gone = time.monotonic()
-    page.wait(f"!{card}")
+    page.wait(f"!{row}")
     assert time.monotonic() - gone < 3.5
+    assert page.console_errors(url) == []
+
+
+SLOW = """
+import asyncio, sys, mcastlab
+
+async def main():
+    group, management = sys.argv[1:]
+    async with mcastlab.distributor(group, "127.0.0.1", application="slow screen", management=management) as connection:
+        updates = connection.subscribe("/quotes/...")
+        while True:
+            await anext(updates)
+            await asyncio.sleep(0.05)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.peer("chromium")
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1400, True)])
+def test_the_page_shows_a_publisher_a_subscriber_that_lags_and_their_deaths(chromium: Browser, width: int, dark: bool) -> None:
+    group, management = new_group(), new_group()
+    with monitor("--management", management) as url:
+        page = chromium.open(url, width, dark=dark)
+        publish = ["pub", "--group", group, "--iface", "lo", "--management", management, "--application", "ticker"]
+        publish += ["--subject", "/quotes/ABB", "--size", "50", "--rate", "2000"]
+        slow = subprocess.Popen([sys.executable, "-c", SLOW, group, management])
+        ticker = subprocess.Popen([*COMMAND, *publish], stderr=subprocess.DEVNULL)
+        try:
+            feed, screen = ROW.format("ticker"), ROW.format("slow screen")
+            page.wait(f"{feed} && {screen}")
+            page.wait(f"/(1[.]9[0-9]*|2([.][0-9]+)?) k[/]s/.test({feed}.textContent)")
+            page.wait(f"/lags [1-9]/.test({screen}.textContent)")
+            page.run(f"{screen}.click()")
+            assert "/quotes/..." in page.run("document.querySelector('.detail').innerText")
+            assert page.run(OVERLAPS) == []
+            assert page.run(OUTSIDE) == []
+            assert page.run(FAINT) == []
+            for process, row in ((ticker, feed), (slow, screen)):
+                process.kill()
+                gone = time.monotonic()
+                page.wait(f"!{row}")
+                assert time.monotonic() - gone < 3.0
+            assert re.search("ticker .* gone", page.run("document.getElementById('events').innerText"))
+        finally:
+            for process in (ticker, slow):
+                process.kill()
+                process.wait()
+        assert page.console_errors(url) == []
+
+
+@pytest.mark.peer("chromium")
+def test_a_paused_page_keeps_what_it_shows_and_goes_on_with_everything(url: str, chromium: Browser) -> None:
+    page = chromium.open(url)
+    page.run("document.getElementById('pause').click()")
+    with announced(receiving):
+        until(lambda: own(url), 3.0)
+        time.sleep(1.5)
+        assert page.run("document.getElementById('status').textContent") == "paused"
+        assert not page.run(f"Boolean({ROW.format(os.getpid())})")
+        page.run("document.getElementById('pause').click()")
+        page.wait(f"{ROW.format(os.getpid())}")
     assert page.console_errors(url) == []
 
 
@@ -151,7 +238,7 @@ def test_the_page_shows_it_live_and_escapes_everything(url: str, chromium: Brows
 def test_the_page_says_when_the_monitor_has_ended(chromium: Browser) -> None:
     with monitor() as address:
         page = chromium.open(address)
-        assert "session" in page.run("document.getElementById('status').textContent")
+        assert "process" in page.run("document.getElementById('status').textContent")
     page.wait("document.getElementById('status').textContent === 'the monitor does not answer'")
 
 
@@ -165,7 +252,18 @@ def test_with_a_token_nothing_is_told_without_it(tmp_path: Path) -> None:
     token, file = "correct-horse-battery", tmp_path / "token"
     file.write_text(f"{token}\n")
     with monitor("--token-file", str(file)) as address:
-        for path in ("", "api/sessions", "metrics", "events", "monitor.js", "?token=wrong", f"api/sessions?token={token}"):
+        for path in (
+            "",
+            "api/sessions",
+            "api/session?name=x",
+            "api/domain",
+            "metrics",
+            "events",
+            "monitor.js",
+            "format.js",
+            "?token=wrong",
+            f"api/sessions?token={token}",
+        ):
             assert read(f"{address}{path}")[0] == 401, path
         assert read(address, Authorization="Bearer wrong")[0] == 401
         assert own(address, Authorization=f"Bearer {token}") == []

@@ -54,11 +54,11 @@ def test_a_program_answers_with_the_counters_of_its_connections() -> None:
             detail = await asked(port, ConnectionQuery(first.connection_id))
             assert isinstance(detail, ConnectionAnswer)
             traffic = detail.view.traffic
-            assert (traffic.sent_updates, traffic.received_updates) == (20, 20)
-            assert traffic.sent_bytes >= 20 * 50
-            assert [rate.name for rate in traffic.sent[:3]] == ["XtaBytes", "XtaMsgs", "XtaUpdates"]
-            assert traffic.sent[2].total == 20
-            assert traffic.sent[2].peak > 0
+            assert (traffic.sent.updates, traffic.received.updates) == (20, 20)
+            assert traffic.sent.octets >= 20 * 50
+            assert [rate.name for rate in traffic.sent.rates[:3]] == ["XtaBytes", "XtaMsgs", "XtaUpdates"]
+            assert traffic.sent.rates[2].total == 20
+            assert traffic.sent.rates[2].peak > 0
             assert detail.view.topics == ("Topic: /quotes/*                      References: 2",)
             assert detail.view.queue.size == 20
             assert await asked(port, ConnectionQuery(1)) is None

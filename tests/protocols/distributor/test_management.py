@@ -1,6 +1,8 @@
 """Management messages against recorded traffic of the Java program, and the agent on fake hosts."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
 from struct import unpack_from
 from typing import Any
 
@@ -10,13 +12,14 @@ from hypothesis import strategies as st
 
 from experiments.contract.bench import Bench
 from protocols.connection import Connection
-from protocols.distributor.management import GROUP, ManagementAgent, ManagementCodec, ManagementFraming
+from protocols.distributor.management import GROUP, ManagementAgent, ManagementCodec, ManagementFraming, ManagementObserver
 from protocols.distributor.management.messages import (
     Announcement,
     ConnectionAnswer,
     ConnectionQuery,
     ConnectionSummary,
     ConnectionView,
+    DirectionView,
     ProcessAnswer,
     ProcessQuery,
     ProcessView,
@@ -25,6 +28,7 @@ from protocols.distributor.management.messages import (
     RetransmissionView,
     TrafficView,
 )
+from protocols.distributor.management.observer import MOST_ATTEMPTS
 from protocols.distributor.management.wire import size_of
 from protocols.errors import UsageError, WireError
 from protocols.machine import Group, Machine, Message, Packet, Ports
@@ -97,11 +101,11 @@ def summary_of(connection: ConnectionSummary) -> dict[str, Any]:
 
 def connection_of(view: ConnectionView) -> dict[str, Any]:
     queue, traffic, requests = view.queue, view.traffic, view.retransmissions
-    told: dict[str, Any] = {"xta_total_bytes": traffic.sent_bytes, "xta_total_segments": traffic.sent_segments}
-    told |= {"xta_total_updates": traffic.sent_updates, "rcv_total_bytes": traffic.received_bytes}
-    told |= {"rcv_total_segments": traffic.received_segments, "rcv_total_updates": traffic.received_updates}
-    for prefix, rates in (("xta", traffic.sent), ("rcv", traffic.received)):
-        for place, rate in enumerate(rates):
+    told: dict[str, Any] = {}
+    for prefix, direction in (("xta", traffic.sent), ("rcv", traffic.received)):
+        told |= {f"{prefix}_total_bytes": direction.octets, f"{prefix}_total_segments": direction.segments}
+        told[f"{prefix}_total_updates"] = direction.updates
+        for place, rate in enumerate(direction.rates):
             name = f"{prefix}_{('bytes', 'segments', 'updates')[place % 3]}{('', '_1min', '_5min')[place // 3]}"
             told[name] = {"attribute": rate.name, "total": rate.total, "current": rate.current}
             told[name] |= {"peak": rate.peak, "peak_time": rate.peak_at}
@@ -167,7 +171,7 @@ RATES = tuple(RateView(f"rate{n}", n, n, n, "00:00:00.000") for n in range(9))
 CONNECTION = ConnectionView(
     *("239.0.0.1", 5656, 77, 1, 1, 2),
     QueueView(None, 0, 3, "00:00:00.000"),
-    TrafficView(1, 2, 3, RATES, 4, 5, 6, RATES),
+    TrafficView(DirectionView(1, 2, 3, RATES), DirectionView(4, 5, 6, RATES)),
     RetransmissionView(1, 2, 3, ("h",), None),
     ("/a",),
 )
@@ -243,3 +247,170 @@ def test_questions_are_answered_on_their_connection_and_wrong_ones_end_it() -> N
     bench.run(1.0)
     assert asker.answers == [ProcessAnswer(Process(9).process()), ConnectionAnswer(CONNECTION)]
     assert (wrong.answers, wrong.is_closed, asker.is_closed) == ([], True, False)
+
+
+# The observer
+
+
+def test_an_announcement_has_requests_sent_before_requests_received() -> None:
+    data = CODEC.encode(
+        Announcement("a", 1, None, None, None, 2, 3, 4, 5, requests_sent=6, requests_received=7, subscriptions=8)
+    )
+    assert [int.from_bytes(data[place : place + 4], "big") for place in range(len(data) - 28, len(data), 4)] == [
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+    ]
+
+
+class Changing(Process):
+    """A process whose connections change, and which counts what it is asked for."""
+
+    def __init__(self, process_id: int) -> None:
+        super().__init__(process_id)
+        self.publishers = 1
+        self.lists = 0
+        self.ids = [77]
+
+    def announcement(self) -> Announcement:
+        return replace(super().announcement(), publishers=self.publishers)
+
+    def process(self) -> ProcessView:
+        self.lists += 1
+        view = super().process()
+        return replace(view, connections=tuple(replace((view.connections or ())[0], connection_id=each) for each in self.ids))
+
+    def connection(self, connection_id: int) -> ConnectionView | None:
+        return replace(CONNECTION, connection_id=connection_id) if connection_id in self.ids else None
+
+
+def observed(names: str = "po", **options: Any) -> tuple[Bench, ManagementObserver, Changing]:
+    """Return a bench with an agent at "p" and an observer at "o"."""
+    bench, process = Bench(tuple(names), delay=0.001, codec=CODEC), Changing(5)
+    observer = ManagementObserver(bench["o"], Group(GROUP), lambda source, _: source, **options)
+    bench["o"].run(observer)
+    bench["p"].run(ManagementAgent(bench["p"], Group(GROUP), process))
+    return bench, observer, process
+
+
+def test_an_observer_asks_for_connections_every_second_and_for_their_list_when_it_changes() -> None:
+    bench, observer, process = observed()
+    bench.run(0.1)
+    (known,) = observer.processes.values()
+    assert known.connections == {77: replace(CONNECTION, connection_id=77)}
+    bench.run(9.5)
+    assert (process.lists, observer.counts()["answers_received"]) == (1, 11)
+    process.ids, process.publishers = [77, 78], 2
+    bench.run(12.5)
+    assert process.lists == 2
+    assert list(known.connections) == [77, 78]
+    assert known.announcement.publishers == 2
+
+
+def test_a_connection_that_is_gone_leads_to_a_new_list() -> None:
+    bench, observer, process = observed()
+    bench.run(1.5)
+    process.ids = [79]
+    bench.run(3.5)
+    (known,) = observer.processes.values()
+    assert list(known.connections) == [79]
+    assert known.connections[79] is not None
+
+
+def test_a_process_that_dies_is_gone_at_once() -> None:
+    bench, observer, _ = observed()
+    bench.run(5.5)
+    bench.crash("p")
+    bench.run(6.0)
+    assert observer.processes == {}
+
+
+def test_a_process_that_does_not_answer_is_silent_and_is_forgotten_with_its_announcements() -> None:
+    bench, observer, _ = observed(names="po")
+    bench.run(5.5)
+    bench.silent.add("p")
+    bench.run(5.9)
+    (known,) = observer.processes.values()
+    assert not known.is_silent(5.9)
+    bench.connections.timeout = inf
+    bench.run(9.0)
+    assert known.is_silent(9.0)
+    bench.run(60.0)
+    assert observer.processes == {}
+    assert observer.counts()["processes_gone"] == 1
+
+
+def test_who_answers_nonsense_or_too_much_changes_nothing() -> None:
+    bench, observer, process = observed()
+    bench.run(0.5)
+    (known,) = observer.processes.values()
+    assert known.stream is not None
+    observer.receive(ConnectionAnswer(CONNECTION), known.stream, known.stream, 0.6)
+    observer.receive(ProcessAnswer(process.process()), known.stream, known.stream, 0.6)
+    observer.receive(ProcessQuery(), known.stream, known.stream, 0.6)
+    observer.receive(ConnectionAnswer(CONNECTION), "elsewhere", "o", 0.6)
+    assert list(known.connections) == [77]
+    bench.run(5.0)
+    assert list(known.connections) == [77]
+
+
+def test_equal_ids_of_two_hosts_are_two_processes_and_observers_share_them() -> None:
+    bench = Bench(("p", "q", "o", "r"), delay=0.001, codec=CODEC)
+    owners: dict[Any, object] = {}
+    observers = [ManagementObserver(bench[name], Group(GROUP), lambda source, _: source, owners=owners) for name in ("o", "r")]
+    for name, observer in zip(("o", "r"), observers, strict=True):
+        bench[name].run(observer)
+    for name in "pq":
+        bench[name].run(ManagementAgent(bench[name], Group(GROUP), Changing(5)))
+    bench.run(3.0)
+    assert [len(observer.processes) for observer in observers] == [2, 0]
+    bench.crash("p")
+    bench.run(4.0)
+    assert len(observers[0].processes) == len(owners) == 1
+
+
+def test_an_agent_announces_a_change_within_a_second_and_not_more_often() -> None:
+    bench, process = Bench(("p", "o"), delay=0.001, codec=CODEC), Changing(5)
+    agent = ManagementAgent(bench["p"], Group(GROUP), process)
+    bench["p"].run(agent)
+    bench["o"].run(ManagementObserver(bench["o"], Group(GROUP), lambda source, _: source))
+    bench.run(5.0)
+    for _ in range(5):
+        bench["p"].call(agent.changed)
+    bench.run(5.5)
+    assert bench.kinds()["announcement"] == 2
+    bench["p"].call(agent.changed)
+    bench.run(5.9)
+    assert bench.kinds()["announcement"] == 2
+    bench.run(6.5)
+    assert bench.kinds()["announcement"] == 3
+
+
+class Reluctant(ManagementAgent):
+    """An agent that announces its process and hangs up on everybody."""
+
+    def opened(self, connection: Connection, now: float) -> None:
+        self._counts["clients_refused"] += 1
+        self.ports.hang_up(connection)
+
+
+def test_a_process_that_hangs_up_is_tried_some_times_after_each_announcement() -> None:
+    bench = Bench(("p", "o"), delay=0.001, codec=CODEC)
+    observer = ManagementObserver(bench["o"], Group(GROUP), lambda source, _: source)
+    bench["o"].run(observer)
+    agent = Reluctant(bench["p"], Group(GROUP), Process(5))
+    bench["p"].run(agent)
+    bench.run(9.5)
+    assert agent.counts()["clients_refused"] == MOST_ATTEMPTS
+    assert len(observer.processes) == 1
+    bench.run(19.5)
+    assert agent.counts()["clients_refused"] == 2 * MOST_ATTEMPTS
+    bench.crash("p")
+    bench.run(21.5)
+    assert len(observer.processes) == 1
+    bench.run(60.0)
+    assert observer.processes == {}
