@@ -1,10 +1,10 @@
-# make setup, demo, test, interop, test-long, coverage, lint, docs, validate, twin, clean. Another Python: make setup PYTHON=python3.12
+# make setup, demo, test, interop, test-long, coverage, lint, docs, validate, claims, twin, clean. Another Python: make setup PYTHON=python3.12
 PYTHON ?=
 # Compiled modules: make setup COMPILED=1 builds them, make setup removes them, other targets leave them as they are.
 COMPILED ?= $(if $(filter-out setup,$(MAKECMDGOALS)),,0)
 BIN := .venv/bin
 
-.PHONY: setup demo test interop test-long coverage sweeps lint format docs validate twin test-netem test-hostile compiled clean
+.PHONY: setup demo test interop test-long coverage sweeps lint format docs validate claims twin test-netem test-hostile compiled clean
 .DEFAULT_GOAL := setup
 
 setup: # .venv with the mcastlab command and, as root, the system packages; fast if all are installed. COMPILED=1: faster runs
@@ -52,7 +52,7 @@ coverage: setup # the tests with statement coverage of each package; takes about
 	done
 	@printf '%-12s %s %%\n' all "$$($(BIN)/python -m coverage report --format=total)"
 
-SWEEPS := nack-atlas fec storm router baselines congestion twin
+SWEEPS := nack-atlas fec storm distributor-storm router baselines congestion twin
 
 sweeps: setup # the ready sweeps, into out/, and their figures in docs/images; up to three minutes each on two free processors
 	@for name in $(SWEEPS); do \
@@ -69,6 +69,13 @@ validate: setup # measure theory for docs/validation.md, and search for violatio
 	    --set workload.size=100kB --set workload.count=3 --set duration=20s --set wire=bytes --runs 500 || exit 1; \
 	done
 	@$(BIN)/mcastlab search experiments/scenarios/two-senders.yaml --set duration=20s --runs 200
+
+CLAIMED := 003
+
+claims: setup # judge the claims of the seed documents for docs/seeds.md; a minute or two, continues after a stop
+	@for seed in $(CLAIMED); do \
+	  $(BIN)/mcastlab claims $$seed --out docs/seeds.md --resume --brief || exit 1; \
+	done
 
 TWIN := $(BIN)/mcastlab twin experiments/scenarios/twin/lan-1.yaml
 

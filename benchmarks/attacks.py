@@ -25,6 +25,7 @@ from protocols.errors import WireError
 from protocols.norm.messages import (
     FLAG_FILE,
     FLAG_INFO,
+    FLAG_STREAM,
     Ack,
     Command,
     Data,
@@ -152,6 +153,12 @@ def _left_open(victim: Origin) -> Iterator[Data]:
     del victim
     for n in count():
         yield _data(_enemy(n % 256), n >> 8, n >> 8, 0, 0, BIG)
+
+
+def _open_streams(victim: Origin) -> Iterator[Data]:
+    del victim
+    for n in count():
+        yield _data(_enemy(n % 256), n >> 8, n >> 8, 0, 0, BIG, FLAG_STREAM)
 
 
 def _new_senders(victim: Origin) -> Iterator[Data]:
@@ -285,6 +292,7 @@ KINDS: dict[str, Attack] = {
     "one-packet objects": Attack(20_000, _tiny_objects),
     "objects of one name": Attack(20_000, _one_name),
     "objects left open, 256 senders": Attack(5_000, _left_open),
+    "streams left open, 256 senders": Attack(5_000, _open_streams),
     "30,000 sender ids, DATA": Attack(5_000, _new_senders),
     "30,000 sender ids, CMD(CC)": Attack(20_000, _new_probers),
     "sequential gaps": Attack(30_000, _gaps),
@@ -328,7 +336,7 @@ def await_sender(group: str, address: str, seconds: float) -> tuple[Origin, Sock
     try:
         while time.monotonic() < end:
             try:
-                data, segment, source, _ = receive_coalesced(sock)
+                data, segment, source, *_ = receive_coalesced(sock)
                 message = codec.decode(data[:segment])
             except (BlockingIOError, WireError):
                 time.sleep(0.001)

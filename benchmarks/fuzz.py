@@ -5,7 +5,8 @@
 Each packet begins as a message of an attack (`benchmarks.attacks`), of the sender or of the receiver under test, or as random
 bytes. Most are changed: bits, bytes, length, or parts of two messages joined. A packet that the codec decodes is given to both
 machines; time goes on, so that they send NACKs, repairs and answers, which are encoded. Any exception but `WireError` of the
-codec ends the program with a traceback, the number of the packet and its bytes; machines begin anew every `RENEWED` packets.
+codec ends the program with a traceback, the number of the packet and its bytes; machines begin anew every `RENEWED` packets,
+with the next of `MODES`. The sender sends objects and a stream, and asks for ACKs; the receiver takes streams.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import json
 import resource
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from random import Random
 from time import process_time
@@ -22,20 +23,26 @@ from typing import Any
 from benchmarks.attacks import KINDS, VICTIM, packets
 from benchmarks.hostile import GROUP, Silent
 from experiments.running.content import Generated
+from protocols.acknowledgement import AckRequest
 from protocols.errors import WireError
 from protocols.machine import Content, Machine, Packet
 from protocols.norm.config import NormConfig
-from protocols.norm.receiver import NormReceiver
+from protocols.norm.host_receiver import NormHostReceiver
 from protocols.norm.sender import NormSender
 from protocols.norm.wire.codec import NormCodec
+from protocols.stream import StreamSettings
 
 __all__ = ["Fuzzer", "main"]
 
+RECEIVER = 9
+"""Node id of the receiver."""
 RENEWED = 20_000
 """Packets after which new machines take the place of the old."""
 STEP = 2e-4
 """Seconds between two packets: those of 40 Mbit/s are 0.28 ms apart."""
 REPORTED = 500_000
+MODES: tuple[dict[str, Any], ...] = ({}, {"congestion": "norm"}, {"feedback": "unicast"}, {"parity": 0, "feedback": "none"})
+"""Settings of both machines, beside those that all have."""
 LONGEST = 1500
 """Bytes of the longest packet that is changed; longer ones are cut."""
 SLOW = 1e-3
@@ -57,6 +64,24 @@ class Wire(Silent):
     def send(self, packet: Packet) -> None:
         """Encode a packet."""
         self._kept.append(self._codec.encode(packet.message))
+
+
+class StreamEnd:
+    """The application's end of a stream; it drops what it is given."""
+
+    by_message = True
+
+    def write(self, data: bytes, starts: Sequence[int]) -> None:
+        """Drop bytes."""
+
+    def skip(self) -> None:
+        """Drop nothing."""
+
+    def commit(self, info: bytes) -> None:
+        """End the stream."""
+
+    def abort(self) -> None:
+        """End the stream."""
 
 
 class Fuzzer:
@@ -94,14 +119,21 @@ class Fuzzer:
         for machine in self._machines:
             for name, number in machine.counts().items():
                 self.sent[name] = self.sent.get(name, 0) + number
-        config = NormConfig(rate=5e6, grtt=0.01, segment=200, block=16, parity=4, repair_share=0.33)
+        mode = MODES[self.fed // RENEWED % len(MODES)]
+        config = NormConfig(
+            **{"rate": 5e6, "grtt": 0.01, "segment": 200, "block": 16, "parity": 4, "repair_share": 0.33} | mode
+        )
         sender = NormSender(Wire(self._heard), config, VICTIM.source_id, GROUP, VICTIM.instance_id)
-        receiver = NormReceiver(Wire(self._heard), NormConfig(), 9, GROUP)
+        receiver = NormHostReceiver(Wire(self._heard), NormConfig(**mode), RECEIVER, GROUP)
+        receiver.accept_streams(lambda offer: StreamEnd())
         self._machines, self._now = [sender, receiver], 0.0
         for machine in self._machines:
             machine.start(0.0)
-        for size in (0, 1, 5000, 400_000):
-            sender.submit(Content(Generated(size, 1), b"name"), 0.0)
+        ids = [sender.submit(Content(Generated(size, 1), b"name"), 0.0) for size in (0, 1, 5000, 400_000)]
+        stream = sender.open_stream(StreamSettings(64_000), 0.0)
+        sender.write_stream(stream, bytes(50_000), range(0, 50_000, 1000), 0.0)
+        for object_id in (*ids, stream):
+            sender.require_acks(object_id, AckRequest((RECEIVER,), everybody=True), 0.0)
 
     def _feed(self, data: bytes) -> None:
         """Decode a packet, give it to the machines, and let time go on."""

@@ -107,6 +107,12 @@ class Silent:
     def hang_up(self, connection: Connection) -> None:
         """Ignore a connection."""
 
+    def hold(self, connection: Connection) -> None:
+        """Ignore a connection."""
+
+    def release(self, connection: Connection) -> None:
+        """Ignore a connection."""
+
     def store(self, changes: Sequence[Change]) -> int:
         """Drop a batch."""
         return 0

@@ -41,8 +41,8 @@ from protocols.traffic import Traffic
 __all__ = ["UdpHost"]
 
 T = TypeVar("T")
-Arrived: TypeAlias = tuple[bytes, int, int, SocketAddress, Address]
-"""A batch of packets, the offset of the next one, their length, their source, and the address they came to."""
+Arrived: TypeAlias = tuple[bytes, int, int, SocketAddress, Address, bool]
+"""A batch of packets, the offset of the next one, their length, their source, where they came to, and if they are marked."""
 
 _MAX_BATCH = 100
 """Most packets received from one socket before other sockets and timers are served."""
@@ -376,7 +376,7 @@ class UdpHost:
         end = clock() + _LONGEST_BATCH
         while (self._is_queueing or taken < _MAX_BATCH) and sock.fileno() >= 0 and clock() < end:
             try:
-                data, segment, source, drops = receive_coalesced(sock)
+                data, segment, source, drops, marked = receive_coalesced(sock)
             except BlockingIOError:
                 self._full_since = inf
                 return
@@ -392,9 +392,9 @@ class UdpHost:
             if source in readers and self._ports.is_own(source, to):
                 continue
             if not self._is_queueing:
-                self._deliver(data, segment, source, to)
+                self._deliver(data, segment, source, to, marked)
             elif self._queue.has_room(source[0]):
-                self._queue.push(source[0], len(data), (data, 0, segment, source, to), packets)
+                self._queue.push(source[0], len(data), (data, 0, segment, source, to, marked), packets)
             else:
                 self._queue_drops += packets
         self._note_full(clock())
@@ -421,19 +421,19 @@ class UdpHost:
 
     def _deliver_queued(self, arrived: Arrived) -> Arrived | None:
         """Deliver what comes next of a batch, since a packet that opens a file may take milliseconds; return what is left."""
-        data, start, segment, source, to = arrived
-        end = self._deliver_next(data, start, segment, source, to)
+        data, start, segment, source, to, marked = arrived
+        end = self._deliver_next(data, start, segment, source, to, marked)
         self._flush()
-        return (data, end, segment, source, to) if end < len(data) else None
+        return (data, end, segment, source, to, marked) if end < len(data) else None
 
-    def _deliver(self, data: bytes, segment: int, source: SocketAddress, to: Address) -> None:
+    def _deliver(self, data: bytes, segment: int, source: SocketAddress, to: Address, marked: bool) -> None:
         """Decode and deliver the packets of a batch of `segment` bytes each: the hot path."""
-        size, end = len(data), self._deliver_next(data, 0, segment, source, to)
+        size, end = len(data), self._deliver_next(data, 0, segment, source, to, marked)
         while end < size and self._machine is not None:
-            end = self._deliver_next(data, end, segment, source, to)
+            end = self._deliver_next(data, end, segment, source, to, marked)
         self._flush()
 
-    def _deliver_next(self, data: bytes, start: int, segment: int, source: SocketAddress, to: Address) -> int:
+    def _deliver_next(self, data: bytes, start: int, segment: int, source: SocketAddress, to: Address, marked: bool) -> int:
         """Decode and deliver a packet of a batch, or a run of them at once; return the offset of the next one."""
         machine, size, codec = self._machine, len(data), self._ports.readers.get(to)
         assert machine is not None
@@ -441,7 +441,7 @@ class UdpHost:
             # The group was left meanwhile.
             return size
         end = start + segment
-        if end < size and self._run_receiver is not None and codec.run_codec is not None:
+        if end < size and self._run_receiver is not None and codec.run_codec is not None and not marked:
             run = codec.run_codec.decode_run(data, start, segment)
             if run is not None:
                 self._input_packets(self._run_receiver.receive_run, run, source, to)
@@ -455,7 +455,7 @@ class UdpHost:
         except WireError as error:
             self._refused[error.reason] = self._refused.get(error.reason, 0) + 1
         else:
-            self._input_packets(machine.receive, message, source, to)
+            self._input_packets(machine.receive_marked if marked else machine.receive, message, source, to)
         return end
 
     def _input_packets(self, verb: Callable[..., None], *arguments: object) -> None:

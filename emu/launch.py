@@ -91,6 +91,7 @@ def emulate(
     disk: Path | None = None,
     framing: Callable[[], Framing] = LengthPrefixed,
     tcp: TcpOptions | None = None,
+    ecn: bool = False,
     statistics: float | None = None,
     attendants: Sequence[Attendant] = (),
 ) -> Emulation:
@@ -103,8 +104,9 @@ def emulate(
     `seed`, packet by packet. Links read packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` names
     the emulation to who attaches to it. `hold` holds the network before and after the run. `disk` is the folder of the
     hosts' stores, a folder for each; None: a folder in memory, which vanishes with the run. `framing` makes what cuts the
-    stream of a connection into messages, `tcp` has the options of connections; None leaves them to the kernel. Nodes keep
-    their statistics every `statistics` seconds; None: they don't. `attendants` answer others while the network is up.
+    stream of a connection into messages, `tcp` has the options of connections; None leaves them to the kernel. With
+    `ecn` what nodes send is ECN-capable, and they read marks. Nodes keep their statistics every `statistics` seconds; None:
+    they don't. `attendants` answer others while the network is up.
 
     NotStartedError if `hold` ends it before the run. UnsupportedError, before anything starts, if this machine can't run it.
     A node that dies does not end the run; its report says how it died.
@@ -112,6 +114,7 @@ def emulate(
     _check(topology, programs, tcp)
     server = NamespaceServer(title)
     held, talk = make_hold(hold, server.name) if hold is not None else (None, None)
+    of_nodes = disk or Path(_DISKS), framing, tcp, ecn, statistics, attendants
     with server.socket:
         return _IsolatedEmulation(
             topology,
@@ -129,8 +132,7 @@ def emulate(
             progress,
             server,
             held,
-            disk or Path(_DISKS),
-            *(framing, tcp, statistics, attendants),
+            *of_nodes,
         ).run(talk)
 
 
@@ -156,6 +158,7 @@ class _IsolatedEmulation:
     disk: Path
     framing: Callable[[], Framing]
     tcp: TcpOptions | None
+    ecn: bool
     statistics: float | None
     attendants: Sequence[Attendant]
 
@@ -281,6 +284,7 @@ class _IsolatedEmulation:
                     self.framing,
                     self.tcp,
                     joining=joining,
+                    ecn=self.ecn,
                     devices=network.group_devices(name),
                     networks=network.networks(name),
                     names=plan.addresses,

@@ -82,6 +82,8 @@ class NodeConfig:
     """Seconds from joining a group until its packets arrive."""
     open_disk: OpenDisk | None = None
     """Opens its stable storage, which outlives its processes."""
+    ecn: bool = False
+    """Whether its packets are ECN-capable, and marks are read."""
     disk: Path | None = None
     """The folder of its stable storage."""
     decision: tuple[str, int] | None = None
@@ -142,7 +144,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         interface=node.address,
         port=node.port,
         rng=Rng(node.stream_key),
-        options=UdpOptions(ttl=node.ttl, loopback=False),
+        options=UdpOptions(ttl=node.ttl, loopback=False, ecn=node.ecn),
         burst=node.burst,
         held=True,
         joining=node.joining,

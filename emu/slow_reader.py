@@ -55,8 +55,15 @@ class SlowReader(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Deliver the packet, queue it, or drop it if the queue is full."""
+        self._take(self.inner.receive, message, source, to, now)
+
+    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Deliver a packet that a queue marked, queue it, or drop it."""
+        self._take(self.inner.receive_marked, message, source, to, now)
+
+    def _take(self, verb: Callable[..., None], message: Message, source: Address, to: Address, now: float) -> None:
         if not self._service_time:
-            self.inner.receive(message, source, to, now)
+            verb(message, source, to, now)
             return
         if len(self._queue) >= self._capacity:
             if not isinstance(to, Connection):
@@ -64,7 +71,7 @@ class SlowReader(Machine):
                 return
             self._held[to] = None
             self._host.hold(to)
-        self._put(now, self.inner.receive, message, source, to)
+        self._put(now, verb, message, source, to)
 
     def wake(self, now: float) -> None:
         """Deliver packets whose service is over, and wake the inner machine if due."""

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from emu.addresses import SocketAddress, device_of, family_of, ip_of, is_link_local, is_multicast, socket_address, text_of
-from emu.udp_options import DEFAULTS, UdpOptions, join_group, set_options
+from emu.udp_options import DEFAULTS, UdpOptions, is_mark, join_group, read_marks, set_options
 from protocols.errors import UsageError
 
 __all__ = [
@@ -34,7 +34,7 @@ _MAX_PAYLOAD = 65507
 _UDP_SEGMENT, _UDP_GRO = 103, 104
 _SO_RXQ_OVFL = 40
 _IP_PKTINFO = 8
-_ANCILLARY = socket.CMSG_SPACE(4) * 2
+_ANCILLARY = socket.CMSG_SPACE(4) * 3
 _INT = struct.Struct("i")
 _SHORT = struct.Struct("H")
 _PKTINFO = struct.Struct("=i4s4s")
@@ -95,6 +95,8 @@ def open_receiver(
     """
     sock = _socket(family_of(where[0]), buffers)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(options.reuse))
+    if options.ecn:
+        read_marks(sock)
     if len(where) == 4 and not where[3] and is_link_local(where[0]):
         where = (where[0], where[1], 0, device_of(address))
     _bind(sock, where)
@@ -107,19 +109,22 @@ def open_receiver(
     return sock
 
 
-def receive_coalesced(sock: socket.socket) -> tuple[bytes, int, SocketAddress, int]:
-    """Receive once: return the bytes of one or several packets, the length of all but the last, the source, and drops.
+def receive_coalesced(sock: socket.socket) -> tuple[bytes, int, SocketAddress, int, bool]:
+    """Receive once: return the bytes of one or several packets, the length of all but the last, the source, drops and mark.
 
-    The drops are the socket's total so far (SO_RXQ_OVFL), 0 when unknown. Raises BlockingIOError when nothing waits.
+    The drops are the socket's total so far (SO_RXQ_OVFL), 0 when unknown. The mark says whether a router has marked these
+    packets (ECN), which the kernel tells a socket with the option `ecn`. Raises BlockingIOError when nothing waits.
     """
     data, ancillary, _, source = sock.recvmsg(65535, _ANCILLARY)
-    segment, drops = len(data), 0
+    segment, drops, marked = len(data), 0, False
     for level, kind, value in ancillary:
         if level == socket.IPPROTO_UDP and kind == _UDP_GRO:
             segment = _INT.unpack_from(value)[0]
         elif level == socket.SOL_SOCKET and kind == _SO_RXQ_OVFL:
             drops = _INT.unpack_from(value)[0]
-    return data, segment, source, drops
+        elif is_mark(level, kind, value):
+            marked = True
+    return data, segment, source, drops, marked
 
 
 class SendQueue:

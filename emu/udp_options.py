@@ -3,19 +3,22 @@
 import errno
 import socket
 import struct
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from emu.addresses import SocketAddress, device_of, family_of, ip_of
 from protocols.errors import UsageError
 
-__all__ = ["DEFAULTS", "UdpOptions", "allow_loopback", "join_group", "set_options"]
+__all__ = ["DEFAULTS", "UdpOptions", "allow_loopback", "is_mark", "join_group", "read_marks", "set_options"]
 
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _IPV6_DONTFRAG = 10, 23, 62
 _NEVER_DF, _ALWAYS_DF = 0, 2
 """IP_PMTUDISC_DONT: routers may fragment; IP_PMTUDISC_DO: nobody may, and a packet longer than the path takes is refused."""
 _IP_MULTICAST_ALL, _IPV6_MULTICAST_ALL = 49, 29
 _IP_ADD_SOURCE_MEMBERSHIP, _MCAST_JOIN_GROUP, _MCAST_JOIN_SOURCE_GROUP = 39, 42, 46
+_CE, _ECT = 3, 2
+"""The ECN field of a traffic class: congestion experienced, and the mask of the field; ECT(0), a packet that may be marked."""
 _SOCKADDR = 128
 """Bytes of a struct sockaddr_storage."""
 
@@ -29,7 +32,8 @@ class UdpOptions:
     what is longer than the path takes). `loopback`: whether other programs of this machine receive the
     multicasts. `sources`: join groups for packets of these addresses only (source-specific multicast, RFC 4607). `tx_port` is
     the UDP port that packets of port 0 leave from, 0 one that the system chooses. Without `reuse` no other program of this
-    machine can receive at the same address and port. With `tx_only` groups are not joined.
+    machine can receive at the same address and port. With `tx_only` groups are not joined. With `ecn` packets are sent as
+    ECN-capable (RFC 3168), whatever `tos` says of that, and those that a router has marked are told from others.
     """
 
     ttl: int = 1
@@ -41,6 +45,12 @@ class UdpOptions:
     tx_port: int = 0
     reuse: bool = True
     tx_only: bool = False
+    ecn: bool = False
+
+    @property
+    def traffic_class(self) -> int:
+        """The 8 bits of the traffic class: DSCP, and ECT(0) with `ecn`."""
+        return self.tos & ~_CE | _ECT if self.ecn else self.tos
 
 
 DEFAULTS = UdpOptions()
@@ -74,12 +84,30 @@ def set_options(sock: socket.socket, options: UdpOptions, address: str) -> None:
     if options.unicast_ttl is not None:
         # The system refuses 0 for unicasts, which would not leave the machine.
         sock.setsockopt(level, unicast_ttl, max(options.unicast_ttl, 1))
-    if options.tos:
-        sock.setsockopt(level, tos, options.tos)
+    if options.traffic_class:
+        sock.setsockopt(level, tos, options.traffic_class)
+    if options.ecn:
+        read_marks(sock)
     if options.df is not None:
         sock.setsockopt(level, discover, _ALWAYS_DF if options.df else _NEVER_DF)
         if sock.family == socket.AF_INET6:
             sock.setsockopt(level, _IPV6_DONTFRAG, int(options.df))
+
+
+def read_marks(sock: socket.socket) -> None:
+    """Have the kernel tell the traffic class of each packet that arrives (`is_mark`)."""
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVTCLASS, 1)
+    else:
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+
+
+def is_mark(level: int, kind: int, value: bytes) -> bool:
+    """Return whether ancillary data (recvmsg(2)) tell that a router has marked what arrived (congestion experienced)."""
+    # One byte of IPv4, an int of IPv6.
+    if (level, kind) in ((socket.IPPROTO_IP, socket.IP_TOS), (socket.IPPROTO_IPV6, socket.IPV6_TCLASS)):
+        return int.from_bytes(value, sys.byteorder) & _CE == _CE
+    return False
 
 
 def allow_loopback(sock: socket.socket) -> None:

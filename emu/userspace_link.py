@@ -25,6 +25,7 @@ from emu.health import LINE_COUNTERS, Lateness
 from protocols.errors import WireError
 from protocols.machine import Codec
 from topologies.frames.datagrams import Datagram, DatagramReader, Frames
+from topologies.frames.ecn import marked
 from topologies.frames.others import read_other
 from topologies.line import Arrivals, Line
 from topologies.spec import LinkSpec
@@ -81,7 +82,7 @@ class _DirectionState:
     def __init__(self, direction: LinkDirection) -> None:
         self.direction = direction
         self.line = Line(direction.spec, direction.key, direction.member)
-        self.line.missed = self._on_loss
+        self.line.missed, self.line.mark = self._on_loss, _mark
         self.lost: list[int] = []
         """Identities of first transmissions that the line lost or damaged."""
         self.in_transit: set[int] = set()
@@ -101,6 +102,12 @@ class _DirectionState:
         if first_sent is not None:
             self.in_transit.discard(first_sent)
             self.lost.append(first_sent)
+
+
+def _mark(item: _Item) -> _Item:
+    """Return a datagram that a queue has marked; of its fragments all are."""
+    frames, first_sent = item
+    return marked(frames) if isinstance(frames, bytes) else tuple(map(marked, frames)), first_sent
 
 
 _Due: TypeAlias = tuple[float, int, _DirectionState, Frames | None]

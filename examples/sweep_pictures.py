@@ -159,6 +159,17 @@ def storm(frame: Any, plots: Any) -> None:
         tidy(plot, title, "receivers", xscale="log", yscale="log" if plot is not plots[2] else "linear")
 
 
+def distributor_storm(frame: Any, plots: Any) -> None:
+    """Draw the effect of the three remedies of the Distributor, each switched off alone."""
+    metrics = ("repair_multiplicity", "requests_per_loss", "losses")
+    titles = ("retransmissions per loss", "requests per loss", "packets lost in a run, those of retransmissions included")
+    for colour, case in zip(COLOURS, sorted(frame["case"].unique()), strict=False):
+        for plot, metric in zip(plots, metrics, strict=True):
+            line(plot, pick(frame, case), RECEIVERS, metric, color=colour, label=case)
+    for plot, title in zip(plots, titles, strict=True):
+        tidy(plot, title, "receivers", xscale="log", yscale="log")
+
+
 def router(frame: Any, plots: Any) -> None:
     """Draw goodput over load, packet size and processing time per packet."""
     frame = frame.assign(p_load=frame["p_protocol__rate"] / 1e6, p_cost=frame["p_topology__nodes__router__cpu"] * 1e6)
@@ -232,6 +243,7 @@ PICTURES: dict[str, Callable[[Any, Any], None]] = {
     "nack-atlas": atlas,
     "fec": fec,
     "storm": storm,
+    "distributor-storm": distributor_storm,
     "router": router,
     "baselines": baselines,
     "twin": twin,

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from protocols.connection import Connection
 from protocols.errors import UsageError
@@ -67,6 +67,12 @@ class _AtPort:
 
     def hang_up(self, connection: Connection) -> None:
         self._host.hang_up(connection)
+
+    def hold(self, connection: Connection) -> None:
+        self._host.hold(connection)
+
+    def release(self, connection: Connection) -> None:
+        self._host.release(connection)
 
     def store(self, changes: Sequence[Change]) -> int:
         return self._host.store(changes, self._port)
@@ -165,11 +171,23 @@ class CompositeMachine(Layer):
     def start(self, now: float) -> None:
         """Do nothing: components start their machines."""
 
-    def deliver(self, message: Message, source: Address, to: Address, now: float, without: ComponentHost) -> None:
+    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Deliver a datagram that a queue marked to the components that it is for."""
+        self.deliver(message, source, to, now, None, "receive_marked")
+
+    def deliver(
+        self,
+        message: Message,
+        source: Address,
+        to: Address,
+        now: float,
+        without: ComponentHost | None,
+        verb: Literal["receive", "receive_marked"] = "receive",
+    ) -> None:
         """Deliver a datagram to the components that it is for, but one."""
         for inner in self.addressed(source, to):
             if inner is not without:
-                self._give(inner, "receive", message, source, to, now)
+                self._give(inner, verb, message, source, to, now)
 
     def changed(self) -> None:
         """Tell those who asked for it that a component joins or leaves a group."""

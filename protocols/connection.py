@@ -52,3 +52,9 @@ class ConnectionPorts(Protocol):
 
     def hang_up(self, connection: Connection) -> None:
         """Close a connection in both directions when all that was sent has arrived; `closed` follows."""
+
+    def hold(self, connection: Connection) -> None:
+        """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""
+
+    def release(self, connection: Connection) -> None:
+        """Deliver the messages of a connection again, after the present input."""

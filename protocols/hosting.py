@@ -78,9 +78,3 @@ class SeveralPortsHost(PortsHost, Protocol):
 
     def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
         """See `StoragePorts.fetch`."""
-
-    def hold(self, connection: Connection) -> None:
-        """Deliver no more messages of a connection before `release`; meanwhile its other end gets "full"."""
-
-    def release(self, connection: Connection) -> None:
-        """Deliver the messages of a connection again."""

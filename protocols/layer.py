@@ -5,7 +5,7 @@ the layer, which may use it, change it, or pass it on to the application.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -110,6 +110,14 @@ class InnerPorts:
     def hang_up(self, connection: Connection) -> None:
         """See `ConnectionPorts.hang_up`."""
         self._out.hang_up(connection)
+
+    def hold(self, connection: Connection) -> None:
+        """See `ConnectionPorts.hold`."""
+        self._out.hold(connection)
+
+    def release(self, connection: Connection) -> None:
+        """See `ConnectionPorts.release`."""
+        self._out.release(connection)
 
     def store(self, changes: Sequence[Change]) -> int:
         """See `StoragePorts.store`."""
@@ -340,7 +348,7 @@ class EventLayer(Machine):
         super().__init__(ports)
         self.inner = inner
 
-    def heard(self, event: Event, now: float) -> Sequence[Event]:
+    def heard(self, event: Event, now: float) -> Iterable[Event]:
         """Return what the application is told, at `now` seconds, in the place of an event of the inner machine."""
         return (event,)
 

@@ -151,6 +151,10 @@ class Machine(ABC):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process a message of another node."""
 
+    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Process a message whose packet a queue has marked instead of dropping it (ECN, RFC 3168)."""
+        self.receive(message, source, to, now)
+
     @abstractmethod
     def wake(self, now: float) -> None:
         """Do what is due. The host calls it at or near the deadline; afterwards `deadline` is later than `now`."""

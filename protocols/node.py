@@ -6,7 +6,7 @@ from typing import cast
 from protocols.batches import Assisted, Background, RunReceiver, Selective
 from protocols.events import Event
 from protocols.layer import InnerPorts, Layer
-from protocols.machine import Address, Machine, Offer, Ports, Sender, Sink
+from protocols.machine import Address, Machine, Message, Offer, Ports, Sender, Sink
 from protocols.run import Run
 
 __all__ = ["NodeMachine"]
@@ -37,6 +37,11 @@ class NodeMachine(Layer):
         """Pass an event on to the application."""
         del inner
         self.ports.notify(event)
+
+    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Give a message that a queue marked to both machines."""
+        for machine in self.machines():
+            self.give(machine.receive_marked, message, source, to, now)
 
     # What a real host offers (`protocols.batches`)
 

@@ -177,11 +177,12 @@ def roles_of(spec: ProtocolSpec, fast: bool = False) -> Mapping[str, Role]:
 
     One that carries files has a publisher and a subscriber that stand on them, with `fast` on its fast machines.
     """
+    roles = spec.roles_for(fast)
     if not spec.carries_files:
-        return spec.roles
+        return roles
     makers = spec.makers(fast)
     publisher, subscriber = partial(ObjectPublisher, makers.make_sender), partial(ObjectSubscriber, makers.make_receiver)
-    return {"publisher": Role(publisher), "subscriber": Role(subscriber), **spec.roles}
+    return {"publisher": Role(publisher), "subscriber": Role(subscriber), **roles}
 
 
 def guarantees_of(spec: ProtocolSpec) -> Guarantees:

@@ -1,6 +1,6 @@
 """The protocols by name. A new protocol is added by a package and a line in PROTOCOLS."""
 
-from protocols import arq, datagram, distributor, norm, relay, srm
+from protocols import arq, broker, datagram, distributor, fjm2, norm, relay, srm
 from protocols.errors import ConfigError
 from protocols.spec import ProtocolSpec
 
@@ -14,7 +14,9 @@ PROTOCOLS = {
     "srm": srm.PROTOCOL,
     "datagram": datagram.PROTOCOL,
     "relay": relay.PROTOCOL,
+    "broker": broker.PROTOCOL,
     "distributor": distributor.PROTOCOL,
+    "fjm2": fjm2.PROTOCOL,
 }
 
 

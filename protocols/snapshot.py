@@ -75,6 +75,7 @@ PARTS: Final[Mapping[str, str]] = {
     "receiver": "a receiver as a sender knows it",
     "object": "an object or a stream that is being sent, received or kept for repairs",
     "congestion": "congestion control",
+    "watermark": "a point that receivers are asked to confirm, the present one or the last, with the state of each",
     "publisher": "a publisher of messages",
     "subscriber": "a subscriber to messages, or one that a server knows",
     "queue": "messages that wait",

@@ -9,6 +9,8 @@ from protocols.errors import UsageError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec, Group, Machine, Ports, Sender
 from protocols.messaging import Guarantees
+from protocols.mutant import Mutant
+from protocols.repairs import Repairs
 from protocols.roles import Role
 from protocols.snapshot import Measure
 
@@ -35,6 +37,11 @@ def _no_sender(ports: Ports, config: Any, node: int, group: Group, instance: int
 def _no_receiver(ports: Ports, config: Any, node: int, group: Group) -> Machine:
     """Stand for the receiver of a protocol that carries no files. Raises UsageError."""
     raise UsageError("the protocol carries no files")
+
+
+def _takes_no_marks(config: Any) -> bool:
+    """Stand for a protocol that does not know of ECN."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +80,39 @@ class ProtocolSpec:
     """Makes the codec of a node that authenticates messages. None: the protocol can't; its config has no `key_file`."""
     roles: Mapping[str, Role] = field(default_factory=dict)
     """Roles beside `sender` and `receiver`, by name."""
+    fast_roles: str | None = None
+    """Module with equal roles for a simulator as `ROLES`, imported only when they are asked for. None: there are none."""
     guarantees: Guarantees | None = None
     """What a messaging protocol guarantees; None: it carries files only."""
 
+    uses_ecn: Callable[[Any], bool] = _takes_no_marks
+    """Return whether machines with these parameters take marks of queues for losses (ECN)."""
+
     measures: tuple[Measure, ...] = ()
     """What its machines' snapshots tell beside the shared `protocols.snapshot.MEASURES`."""
+
+    repairs: Repairs | None = None
+    """What its messages mean for repair, for rules about requests; None: no such rule is checked."""
+
+    mutants: str | None = None
+    """Module with `MUTANTS`, which are variants with one defect each by name; imported when `mutated` is asked for one."""
+
+    @property
+    def mutant_table(self) -> Mapping[str, Mutant]:
+        """The mutants by name."""
+        found: Mapping[str, Mutant] = import_module(self.mutants).MUTANTS if self.mutants is not None else {}
+        return found
+
+    def mutated(self, name: str) -> "ProtocolSpec":
+        """Return the mutant of this name, which must be one of `mutant_table`; the protocol itself for an empty name."""
+        return self.mutant_table[name].spec if name else self
+
+    def roles_for(self, fast: bool = False) -> Mapping[str, Role]:
+        """Return `roles`, or with `fast` those of fast machines where the protocol has any."""
+        if not fast or self.fast_roles is None:
+            return self.roles
+        found: Mapping[str, Role] = import_module(self.fast_roles).ROLES
+        return found
 
     @property
     def carries_files(self) -> bool:

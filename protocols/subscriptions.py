@@ -1,6 +1,6 @@
-"""The subscriptions of a subscriber whose protocol matches destinations only."""
+"""The subscriptions of a subscriber, whose protocol or whose server matches messages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from protocols.errors import UsageError
 from protocols.events import Event
@@ -10,11 +10,12 @@ __all__ = ["SubscriptionTable"]
 
 
 class SubscriptionTable:
-    """Subscriptions by number and by destination."""
+    """Subscriptions by number and by destination. `has_selectors`: the server of the protocol takes selectors."""
 
-    __slots__ = ("_by_destination", "_by_number")
+    __slots__ = ("_by_destination", "_by_number", "_has_selectors")
 
-    def __init__(self) -> None:
+    def __init__(self, has_selectors: bool = False) -> None:
+        self._has_selectors = has_selectors
         self._by_number: dict[int, Subscription] = {}
         self._by_destination: dict[str, list[int]] = {}
 
@@ -32,11 +33,14 @@ class SubscriptionTable:
         return destination in self._by_destination
 
     def add(self, subscription: Subscription) -> None:
-        """Add a subscription. UsageError for a number in use, and for a selector."""
+        """Add a subscription. UsageError for a number in use, and for a selector where there are none."""
+        if subscription.selector and not self._has_selectors:
+            raise UsageError(f"selector {subscription.selector!r}: this protocol has no selectors")
+        self._enter(subscription)
+
+    def _enter(self, subscription: Subscription) -> None:
         if subscription.number in self._by_number:
             raise UsageError(f"subscription {subscription.number} is in use")
-        if subscription.selector:
-            raise UsageError(f"selector {subscription.selector!r}: this protocol has no selectors")
         self._by_number[subscription.number] = subscription
         self._by_destination.setdefault(subscription.destination, []).append(subscription.number)
 
@@ -51,12 +55,22 @@ class SubscriptionTable:
             del self._by_destination[gone.destination]
         return gone
 
+    def numbers_of(self, destination: str) -> Sequence[int]:
+        """Return the numbers of the subscriptions to a destination."""
+        return self._by_destination.get(destination, ())
+
     def delivery(self, message: Publication, time: float) -> list[Event]:
         """Return the event of each subscription to the message's destination, or that it has expired.
 
         `time` is in seconds since 1970.
         """
-        numbers = self._by_destination.get(message.destination, ())
+        numbers = self.numbers_of(message.destination)
         if numbers and message.expires_at <= time:
             return [MessageExpired(message.publisher, message.number)]
         return [MessageReceived(number, message) for number in numbers]
+
+    def event(self, number: int, message: Publication, time: float) -> Event:
+        """Return the event of a message that the server sent for a subscription, or that it has expired."""
+        if message.expires_at <= time:
+            return MessageExpired(message.publisher, message.number)
+        return MessageReceived(number, message)

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 from mypy_extensions import trait
 
 from protocols.machine import Machine, Message
-from protocols.marks import MarkAware
 from sim.flight import Flight, Hop, MarkedFlight, Route
 from sim.group_members import GroupMembers
 from sim.timers import KernelHost
@@ -97,7 +96,7 @@ def deliver_each(machines: list[Machine], flight: Flight, lost_by: Sequence[int]
         missed = set(lost_by)
         for position, machine in enumerate(machines):
             if position not in missed:
-                (machine.receive_marked if isinstance(machine, MarkAware) else machine.receive)(message, source, to, now)
+                machine.receive_marked(message, source, to, now)
         return
     begin = 0
     for position in lost_by:

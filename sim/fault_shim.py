@@ -23,8 +23,8 @@ from sim.timers import KernelHost
 
 __all__ = ["FaultShim", "Rule"]
 
-Received = tuple[Message, Address, Address]
-"""A received message, its source, and the address it was sent to."""
+Received = tuple[Message, Address, Address, bool]
+"""A received message, its source, the address it was sent to, and whether a queue marked it (ECN)."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -83,10 +83,17 @@ class FaultShim(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Drop, park, queue or deliver a packet; a message of a connection is never dropped or parked."""
+        self._take(message, source, to, False, now)
+
+    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Drop, park, queue or deliver a packet that a queue marked."""
+        self._take(message, source, to, True, now)
+
+    def _take(self, message: Message, source: Address, to: Address, is_marked: bool, now: float) -> None:
         if self.inner is IDLE:
             # The host is down. A group still lists the shim, which would keep the packet for a machine that starts later.
             return
-        received = message, source, to
+        received = message, source, to, is_marked
         if isinstance(source, Connection):
             held = self.kept.get(source)
             if held is not None or self.takes:
@@ -95,12 +102,12 @@ class FaultShim(Machine):
             if held is not None:
                 held.append(received)
                 return
-        elif self._is_shut_out(source, partial(self.receive, *received)):
+        elif self._is_shut_out(source, partial(self._take, *received)):
             return
         if self.takes:
             self._queue(received, now)
         else:
-            self.inner.receive(message, source, to, self.clock.read(now))
+            self._deliver(received, now)
 
     def hold(self, connection: Connection) -> None:
         """Let the messages of a connection wait from now on."""
@@ -203,12 +210,17 @@ class FaultShim(Machine):
         self._pass(self.queue.popleft(), now)
 
     def _pass(self, received: Received, now: float) -> None:
-        message, source, to = received
+        message, source, _, _ = received
         if not isinstance(source, Connection):
-            self.inner.receive(message, source, to, self.clock.read(now))
+            self._deliver(received, now)
             return
         end: Any = source
         end.give(self._receive_now, message, now)
+
+    def _deliver(self, received: Received, now: float) -> None:
+        message, source, to, is_marked = received
+        deliver = self.inner.receive_marked if is_marked else self.inner.receive
+        deliver(message, source, to, self.clock.read(now))
 
     def _receive_now(self, message: Message, source: Address, to: Address, now: float) -> None:
         self.inner.receive(message, source, to, self.clock.read(now))

@@ -12,7 +12,6 @@ from protocols.errors import ContractError, UsageError
 from protocols.events import Event
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
-from protocols.marks import MarkAware
 from protocols.rng import Rng, extend
 from protocols.snapshot import Snapshot
 from protocols.storage import Change
@@ -237,7 +236,7 @@ class SimHost(KernelHost):
             if fabric.on_delivery is not None:
                 fabric.on_delivery(now, self.name, flight.message)
             fabric.accelerator.before_receive(self.machine, flight.message)
-            if isinstance(flight, MarkedFlight) and isinstance(self.machine, MarkAware):
+            if isinstance(flight, MarkedFlight):
                 self.machine.receive_marked(flight.message, flight.source, flight.route.to, now)
             else:
                 self.machine.receive(flight.message, flight.source, flight.route.to, now)

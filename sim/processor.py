@@ -132,6 +132,10 @@ class InputQueue(Machine):
         end.postpone()
         self._input(end.give, (self.inner.receive, message), now)
 
+    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Pass on a packet that a queue marked, or let it wait."""
+        self._input(self.inner.receive_marked, (message, source, to), now)
+
     def resume(self, now: float) -> None:
         """Pass it on, or let it wait."""
         self._input(self.inner.resume, (), now)

@@ -104,12 +104,12 @@ def seconds(option: str, value: float | None) -> float:
 
 
 def norm_config(**given: Any) -> Any:
-    """Make a NORM config from options as the user wrote them. ConfigError names the option."""
+    """Make a NORM config from options as the user wrote them, None where one was left out. ConfigError names the option."""
     # Commands on sweeps share this module and need no protocol, which takes long to import.
     from experiments.scenario.protocol_choice import ProtocolChoice
 
     try:
-        return ProtocolChoice.of("norm", given).config
+        return ProtocolChoice.of("norm", {key: value for key, value in given.items() if value is not None}).config
     except ConfigError as error:
         key, _, why = str(error).removeprefix("protocol.").partition(": ")
         raise ConfigError(f"--{key.replace('_', '-')}: {why}") from error

@@ -1,6 +1,5 @@
 """`mcastlab recv`: receive files from a multicast group on a real network."""
 
-import asyncio
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -114,7 +113,7 @@ class _Receiving:
         self.folder = folder
         self.names: dict[tuple[int, int], str] = {}
         """(sender, object id) -> name of an unfinished file, as far as known."""
-        self.session = Session(place, sends=False, folder=folder, files_only=False, told=self._on_event)
+        self.session = Session(place, sends=False, folder=folder, files_only=False, streams=False, told=self._on_event)
         self.says = TransferReporter("receiving", as_json, self._measure, brief=brief, bar=wanted.interval is None)
 
     def run(self, timeout: float) -> int:
@@ -142,7 +141,7 @@ class _Receiving:
                 self.runner, session.host, session.measures, as_json=self.says.as_json
             ) as self.says.statistics:
                 self.runner.every(0.2, self.says.tick)
-                await asyncio.Event().wait()
+                await session.closed()
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, ContentReceived):

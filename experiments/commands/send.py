@@ -5,7 +5,7 @@ import time
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
@@ -121,10 +121,22 @@ def send(
     Exit code 0: all files were sent and flushed; 1: a file could not be sent or was changed meanwhile, no packet went out,
     --timeout expired, or who has to confirm did not (--ack: everybody that was heard, and at least one); 2: bad input.
     """
-    given = locals()
     config = norm_config(
-        **{name: given[name] for name in SETTINGS if given[name] is not None},
+        rate=rate,
+        rate_min=rate_min,
+        rate_max=rate_max,
+        congestion=congestion,
+        fair_to=fair_to,
+        segment=segment,
+        block=block,
         parity=parity if parity is not None else 0 if fec == 0 else 16,
+        auto_parity=auto_parity,
+        fec=fec,
+        fec_m=fec_m,
+        grtt=grtt,
+        backoff=backoff,
+        gsize=gsize,
+        robust=robust,
         repair_share=REPAIR_SHARE,
         key_file=str(key_file or ""),
     )
@@ -315,10 +327,3 @@ class _Sending:
         heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs{'' if feedback else '; no receiver answered'}"
         refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
         self.says.line(f"{result}: {what} in {how}; {heard}{refused}")
-
-
-SETTINGS: Final = (
-    *("rate", "congestion", "fair_to", "rate_min", "rate_max", "segment", "block", "auto_parity", "fec", "fec_m"),
-    *("grtt", "backoff", "gsize", "robust"),
-)
-"""The options that are parameters of NORM of the same name."""

@@ -2,13 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
+from hashlib import sha256
 from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,7 @@ from experiments.output.tables import working
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
+    from experiments.output.result_log import ResultLog
     from experiments.validation.references import ReferenceCheck
 
 __all__ = ["validate_command"]
@@ -64,7 +65,6 @@ def validate_command(
         raise UsageError(f"--effort: value {effort!r} is not allowed; more than 0, at most {MOST_EFFORT}")
     # Imported here, since the simulator would slow down the start of other commands.
     from experiments.validation.families import select, validate
-    from experiments.validation.measurement_log import MeasurementLog
     from experiments.validation.references import REFERENCES, read_references
     from experiments.validation.validation_page import validation_page
 
@@ -74,10 +74,14 @@ def validate_command(
         raise UsageError("--resume: nothing to go on with without --out")
     file = reference or REFERENCES
     references = select(read_references(file), family or ())
-    log = None if out is None else MeasurementLog(out, effort, file, resume=resume)
-    measure = partial(validate, effort=effort, jobs=jobs or os.cpu_count() or 1)
+    log = None if out is None else _log(out, effort, file, resume)
+    by_id = {reference.id: reference for reference in references}
+
+    def measure(ids: Sequence[str]) -> "Iterator[list[ReferenceCheck]]":
+        return validate([by_id[each] for each in ids], effort, jobs or os.cpu_count() or 1)
+
     checks: list[ReferenceCheck] = []
-    for found in _by_family(measure(references) if log is None else log.through(references, measure)):
+    for found in _by_family(measure(list(by_id)) if log is None else log.through(list(by_id), measure)):
         checks += found
         if not as_json and not brief:
             _show(Printer(view), found)
@@ -88,6 +92,22 @@ def validate_command(
     elif brief:
         Printer(view).verbatim(f"{sum(check.good for check in checks)} of {len(checks)} values agree")
     return 0 if all(check.good for check in checks) else 1
+
+
+def _log(out: Path, effort: float, file: Path, resume: bool) -> "ResultLog[list[ReferenceCheck]]":
+    """Return the log of the values measured with an effort for a file of references."""
+    from experiments.output.result_log import ResultLog
+    from experiments.sweep.spec.code_version import code_version
+    from experiments.validation.references import ReferenceCheck
+
+    digest = sha256(file.read_bytes()).hexdigest()[:12]
+    head = {"effort": effort, "references": digest, "code": code_version("experiments.validation.families")}
+
+    def read(rows: list[dict[str, Any]]) -> tuple[str, list[ReferenceCheck]]:
+        checks = [ReferenceCheck(**row) for row in rows]
+        return checks[0].id, checks
+
+    return ResultLog(out, head, lambda checks: [asdict(check) for check in checks], read, resume=resume)
 
 
 def _by_family(found: "Iterable[list[ReferenceCheck]]") -> "Iterator[list[ReferenceCheck]]":

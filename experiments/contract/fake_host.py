@@ -45,8 +45,6 @@ class FakeHost(Recorder):
         """Called with each connection that was not closed when its machine was removed."""
         self.on_release: Callable[[Connection], None] = lambda connection: None
         self.rules = ConnectionRules(name)
-        self.held_back: set[Connection] = set()
-        """The connections whose messages are not to be delivered."""
         self.codecs: dict[int, Codec] = {}
         """The codecs of ports that have one of their own."""
         self.members: dict[Group, list[int]] = {}
@@ -277,13 +275,9 @@ class FakeHost(Recorder):
         self.held_back.discard(connection)
         self._input(lambda: machine.closed(connection, reason, now))
 
-    def hold(self, connection: Connection) -> None:
-        """Deliver no messages of a connection before `release`."""
-        self.held_back.add(connection)
-
     def release(self, connection: Connection) -> None:
         """Deliver the messages of a connection again."""
-        self.held_back.discard(connection)
+        super().release(connection)
         self.on_release(connection)
 
     def _reset(self, connections: list[Connection]) -> None:

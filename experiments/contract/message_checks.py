@@ -160,8 +160,8 @@ class MessageSession:
             application = _Subscribing(watch, cast(Subscriber, made[0]), wanted)
             self.subscribing.append(application)
         hear = _ignore if application is None else application.hear
-        react = handed_through(made[0], hear, None, lambda: host.now)[1]
-        host.run(watch, partial(watch.heard, react=react))
+        _, react, accept = handed_through(made[0], hear, None, lambda: host.now)
+        host.run(watch, partial(watch.heard, react=react), accept)
         if isinstance(application, _Subscribing):
             for number, topic in application.wanted.items():
                 self.call(watch, partial(application.machine.subscribe, Subscription(number, topic)))

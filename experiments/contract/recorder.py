@@ -41,6 +41,8 @@ class Recorder:
         self.connections: list[Connection] = []
         """The connections that the machine began."""
         self.hung_up: list[Connection] = []
+        self.held_back: set[Connection] = set()
+        """The connections that are held."""
         self.stores: list[tuple[int, tuple[Change, ...]]] = []
         """Ticket and changes of each batch."""
         self.fetches: list[tuple[int, bytes, bytes | None, int | None]] = []
@@ -97,6 +99,14 @@ class Recorder:
     def hang_up(self, connection: Connection) -> None:
         """Record the connection."""
         self.hung_up.append(connection)
+
+    def hold(self, connection: Connection) -> None:
+        """Record the connection as held."""
+        self.held_back.add(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Record that the connection is held no more."""
+        self.held_back.discard(connection)
 
     def store(self, changes: Sequence[Change], port: int = 0) -> int:
         """Record the batch and return its ticket, from 1."""

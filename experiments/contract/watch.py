@@ -74,6 +74,14 @@ class _WatchedPorts:
         self._watch.connections.hang_up(connection)
         self._ports.hang_up(connection)
 
+    def hold(self, connection: Connection) -> None:
+        self._watch.expect_inside("held a connection")
+        self._ports.hold(connection)
+
+    def release(self, connection: Connection) -> None:
+        self._watch.expect_inside("released a connection")
+        self._ports.release(connection)
+
     def store(self, changes: Sequence[Change]) -> int:
         self._watch.expect_inside("stored")
         ticket = self._ports.store(changes)

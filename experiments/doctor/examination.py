@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from experiments.doctor.arq_rules import ARQ_RULES
+from experiments.doctor.feedback_rules import FEEDBACK_RULES
 from experiments.doctor.finding import PROBLEM, Finding
 from experiments.doctor.network_rules import NETWORK_RULES, load_above_rate, sending_time
 from experiments.doctor.norm_rules import NORM_RULES, NormTiming, cache_below_load, stream_buffer
@@ -86,7 +87,7 @@ def _findings(scenario: Scenario, sessions: list[SessionFacts], stream: int | No
     for facts in sessions:
         for rule in NETWORK_RULES:
             yield from rule(scenario, facts)
-        for kind, rules in ((NormConfig, NORM_RULES), (AConfig, ARQ_RULES)):
+        for kind, rules in ((NormConfig, (*NORM_RULES, *FEEDBACK_RULES)), (AConfig, ARQ_RULES)):
             if isinstance(config, kind):
                 for rule in rules:
                     yield from rule(scenario, facts, config)

@@ -15,12 +15,12 @@ from protocols.norm.config import NormConfig
 from protocols.norm.grtt import RTT_FLOOR
 from topologies.units import format_duration, format_rate, format_size
 
-__all__ = ["NORM_RULES", "NormTiming", "cache_below_load", "stream_buffer"]
+__all__ = ["NORM_RULES", "UNSEEN", "NormTiming", "cache_below_load", "norm_finding", "stream_buffer"]
 
 _FAR, _MANY = 10, 10_000
 """How many times the round trip an initial GRTT, and the group an estimate of its size, may be before it is worth a word."""
 _LARGEST_GROUP = 500_000_000
-_UNSEEN = 1e-3
+UNSEEN = 1e-3
 """Probability that a receiver does not learn of the end, from which on it is worth a word."""
 
 
@@ -43,6 +43,11 @@ class NormTiming:
         return (2 * factor + 1 if factor else float(self.config.parity > 0)) * self.grtt + self.facts.rtt
 
     @property
+    def heard(self) -> float:
+        """From a NACK until other receivers are told of it, in GRTT: by itself, or by the sender's CMD(REPAIR_ADV)."""
+        return min((self.facts.rtt if self.config.feedback == "unicast" else self.facts.apart) / self.grtt, 1.0)
+
+    @property
     def rest(self) -> float:
         """For how long an object, or a part of a stream, is kept after it was sent or requested."""
         return self.config.flow * (self.config.backoff + 1) * self.grtt
@@ -56,7 +61,7 @@ def _floor_above_link(scenario: Scenario, facts: SessionFacts, config: NormConfi
         "the queue stays full"
     )
     lower = format_rate(int(facts.rate / 20 * 8 / 1000) * 1000 / 8)
-    yield _finding("floor-above-link", COST, "rate_min", format_rate(config.rate_min), implies, {"rate_min": lower})
+    yield norm_finding("floor-above-link", COST, "rate_min", format_rate(config.rate_min), implies, {"rate_min": lower})
 
 
 def _grtt_above_path(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:
@@ -70,7 +75,7 @@ def _grtt_above_path(scenario: Scenario, facts: SessionFacts, config: NormConfig
         f"the round trip is {quoted(facts.rtt)}; {lasts}, a repair takes up to {quoted(timing.repair)}, and sending "
         f"everything takes {quoted(sending)}"
     )
-    yield _finding("grtt-above-path", COST, "grtt", format_duration(config.grtt), implies, {"grtt": better})
+    yield norm_finding("grtt-above-path", COST, "grtt", format_duration(config.grtt), implies, {"grtt": better})
 
 
 def _grtt_below_path(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:
@@ -88,7 +93,7 @@ def _grtt_below_path(scenario: Scenario, facts: SessionFacts, config: NormConfig
     changes = {"grtt": format_duration(rounded_up(1.2 * facts.rtt * 1000) / 1000)}
     if is_bounded:
         changes["grtt_max"] = format_duration(max(10.0, rounded_up(4 * facts.rtt)))
-    yield _finding("grtt-below-path", COST, key, format_duration(value), implies, changes)
+    yield norm_finding("grtt-below-path", COST, key, format_duration(value), implies, changes)
 
 
 def _group_below_members(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:
@@ -96,13 +101,13 @@ def _group_below_members(scenario: Scenario, facts: SessionFacts, config: NormCo
     losers = facts.losers
     if not facts.is_lossy or not config.backoff or config.gsize * 2 > facts.receivers:
         return
-    apart = min(facts.apart / NormTiming(config, facts).grtt, 1.0)
-    expected = nacks(config.gsize, config.backoff, apart, losers)
-    better = nacks(facts.receivers, config.backoff, apart, losers)
+    heard = NormTiming(config, facts).heard
+    expected = nacks(config.gsize, config.backoff, heard, losers)
+    better = nacks(facts.receivers, config.backoff, heard, losers)
     if expected < 1.5 * better or expected < 3:
         return
     implies = f"{losers} receivers that miss the same packet send {expected:.3g} NACKs for it, {better:.3g} with their number"
-    yield _finding("group-below-members", COST, "gsize", str(config.gsize), implies, {"gsize": str(facts.receivers)})
+    yield norm_finding("group-below-members", COST, "gsize", str(config.gsize), implies, {"gsize": str(facts.receivers)})
 
 
 def _group_above_members(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:
@@ -114,7 +119,7 @@ def _group_above_members(scenario: Scenario, facts: SessionFacts, config: NormCo
     implies = (
         f"the first NACK for a loss comes after {quoted(now)} on average, {quoted(then)} with the {facts.receivers} there are"
     )
-    yield _finding("group-above-members", COST, "gsize", str(config.gsize), implies, {"gsize": str(facts.receivers)})
+    yield norm_finding("group-above-members", COST, "gsize", str(config.gsize), implies, {"gsize": str(facts.receivers)})
 
 
 def _backoff_none(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:
@@ -123,20 +128,20 @@ def _backoff_none(scenario: Scenario, facts: SessionFacts, config: NormConfig) -
     if config.backoff or not facts.is_lossy or losers < _FAR:
         return
     implies = f"nothing suppresses NACKs: each of {losers} receivers that miss the same packet requests it"
-    yield _finding("backoff-none", COST, "backoff", "0", implies, {"backoff": "4"})
+    yield norm_finding("backoff-none", COST, "backoff", "0", implies, {"backoff": "4"})
 
 
 def _robust_below_loss(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:
     del scenario
     unseen = facts.receivers * facts.loss ** (config.robust + 1)
-    if facts.loss >= 1 or unseen < _UNSEEN:
+    if facts.loss >= 1 or unseen < UNSEEN:
         return
-    needed = ceil(log(_UNSEEN / 100 / facts.receivers) / log(facts.loss)) if facts.loss else 1
+    needed = ceil(log(UNSEEN / 100 / facts.receivers) / log(facts.loss)) if facts.loss else 1
     implies = (
         f"at {facts.loss:.3g} loss some receiver misses the last packet and every FLUSH behind it with probability "
         f"{min(unseen, 1.0):.2g}, and never requests it"
     )
-    yield _finding("robust-below-loss", PROBLEM, "robust", str(config.robust), implies, {"robust": str(min(needed, 1000))})
+    yield norm_finding("robust-below-loss", PROBLEM, "robust", str(config.robust), implies, {"robust": str(min(needed, 1000))})
 
 
 def _kept(config: NormConfig, size: int) -> int:
@@ -160,7 +165,7 @@ def _cache_stalls(scenario: Scenario, facts: SessionFacts, config: NormConfig) -
         changes = {"cache_max": str(max(needed, config.cache_max)), "cache_min": str(max(needed, config.cache_min))}
         key = "cache_max" if kept == config.cache_max else "cache_size"
         value = str(config.cache_max) if key == "cache_max" else format_size(config.cache_size)
-        yield _finding("cache-stalls", COST, key, value, implies, changes)
+        yield norm_finding("cache-stalls", COST, key, value, implies, changes)
         return
 
 
@@ -176,7 +181,7 @@ def _flow_below_repair(scenario: Scenario, facts: SessionFacts, config: NormConf
             f"an object is dropped {quoted(timing.rest + kept * each)} after it was sent, and a NACK for it may come "
             f"{quoted(request)} after it: receivers lose the object for good"
         )
-        yield _finding("flow-below-repair", PROBLEM, "flow", f"{config.flow:g}", implies, {"flow": "2"})
+        yield norm_finding("flow-below-repair", PROBLEM, "flow", f"{config.flow:g}", implies, {"flow": "2"})
         return
 
 
@@ -193,7 +198,7 @@ def _window_below_repair(scenario: Scenario, facts: SessionFacts, config: NormCo
             f"{begun:.0f} objects begin while one is repaired ({quoted(timing.repair)}), and a receiver that waits for more "
             f"than {config.window} aborts the oldest"
         )
-        yield _finding("window-below-repair", PROBLEM, "window", str(config.window), implies, {"window": str(needed)})
+        yield norm_finding("window-below-repair", PROBLEM, "window", str(config.window), implies, {"window": str(needed)})
         return
 
 
@@ -213,7 +218,7 @@ def _parity_below_loss(scenario: Scenario, facts: SessionFacts, config: NormConf
         f"at {facts.loss:.3g} loss, {fails(config.parity):.0%} of the blocks have a receiver that misses more than "
         f"{config.parity} of {config.block}: what lacks is then repeated symbol by symbol"
     )
-    yield _finding("parity-below-loss", COST, "parity", str(config.parity), implies, {"parity": str(needed)})
+    yield norm_finding("parity-below-loss", COST, "parity", str(config.parity), implies, {"parity": str(needed)})
 
 
 def _parity_none(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:
@@ -231,7 +236,7 @@ def _parity_none(scenario: Scenario, facts: SessionFacts, config: NormConfig) ->
         f"packet, {coded:.3g} with parity"
     )
     changes = {"parity": "16", "block": str(block)} | ({"fec": "5"} if config.fec == 0 else {})
-    yield _finding("parity-none", COST, "parity", "0", implies, changes)
+    yield norm_finding("parity-none", COST, "parity", "0", implies, changes)
 
 
 def cache_below_load(scenario: Scenario, config: NormConfig) -> Iterator[Finding]:
@@ -249,21 +254,21 @@ def cache_below_load(scenario: Scenario, config: NormConfig) -> Iterator[Finding
         f"publishes {messages:.3g}"
     )
     changes = {"cache_max": str(needed), "cache_min": str(max(config.cache_min, needed))}
-    yield _finding("cache-below-load", PROBLEM, "cache_max", str(config.cache_max), implies, changes)
+    yield norm_finding("cache-below-load", PROBLEM, "cache_max", str(config.cache_max), implies, changes)
 
 
 def _nacking_none(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:
-    if config.nacking == "normal" or not facts.is_lossy:
+    if config.nacking == "normal" or config.feedback == "none" or not facts.is_lossy:
         return
     block = min(config.block, -(-facts.works[0].size // scenario.segment) or 1)
     fails = block_failure(block, block + config.auto_parity, facts.loss)
-    if facts.receivers * fails < _UNSEEN and not facts.has_outages:
+    if facts.receivers * fails < UNSEEN and not facts.has_outages:
         return
     implies = (
         f"receivers request nothing of the content, and at {facts.loss:.3g} loss one misses more than the {config.auto_parity} "
         f"parity symbols that come with a block in {fails:.2g} of its blocks: it never has the object"
     )
-    yield _finding("nacking-none", PROBLEM, "nacking", config.nacking, implies, {"nacking": "normal"})
+    yield norm_finding("nacking-none", PROBLEM, "nacking", config.nacking, implies, {"nacking": "normal"})
 
 
 def stream_buffer(config: NormConfig, facts: SessionFacts, octets: int) -> Iterator[Finding]:
@@ -283,7 +288,8 @@ def stream_buffer(config: NormConfig, facts: SessionFacts, octets: int) -> Itera
     yield Finding("stream-buffer", COST, "--stream-buffer", format_size(octets), implies, advice, changes)
 
 
-def _finding(rule: str, severity: str, key: str, value: str, implies: str, settings: dict[str, str]) -> Finding:
+def norm_finding(rule: str, severity: str, key: str, value: str, implies: str, settings: dict[str, str]) -> Finding:
+    """Return a finding on a parameter of NORM; its advice is to set these parameters."""
     advice = ", ".join(f"{name}: {text}" for name, text in settings.items())
     changes = {f"protocol.{name}": text for name, text in settings.items()}
     return Finding(rule, severity, f"protocol.{key}", value, implies, advice, changes)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from emu.node import Program
+from experiments.running.foreign_brokers import MosquittoPublisher
 from experiments.running.program import ReceiverProgram, SenderProgram
 from experiments.running.publishing import PublisherProgram
 from protocols.composite import CompositeMachine
@@ -61,7 +62,8 @@ class CompositeProgram:
 
     def finished(self) -> bool:
         """Whether there are senders or publishers, and all have finished."""
-        senders = [role.program for role in self._roles if isinstance(role.program, (SenderProgram, PublisherProgram))]
+        awaited = (SenderProgram, PublisherProgram, MosquittoPublisher)
+        senders = [role.program for role in self._roles if isinstance(role.program, awaited)]
         return bool(senders) and all(sender.finished() for sender in senders)
 
     def result(self) -> dict[str, Any]:

@@ -82,6 +82,7 @@ def _emulate(
         codec=protocol.spec.codec,
         node_codec=node_codec(protocol.spec, protocol.config),
         framing=protocol.spec.framing,
+        ecn=protocol.spec.uses_ecn(protocol.config),
         tcp=scenario.connections.options() if protocol.spec.connected else None,
         port=PORT,
         duration=scenario.duration,

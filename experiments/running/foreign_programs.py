@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emu.foreign_program import ForeignProgram
+from emu.peers.brokers import BROKERS, ForeignBroker
 from emu.peers.command import CommandReceiver, CommandSender
 from emu.peers.libnorm import load
 from emu.peers.nrl_program import NrlReceiverProgram, NrlSenderProgram
@@ -44,7 +45,9 @@ def _located(choice: NodeChoice) -> list[str]:
 def check_programs(chosen: Mapping[str, NodeChoice]) -> None:
     """UnsupportedError, which names the node, for a program that this machine lacks."""
     for name, choice in chosen.items():
-        if not choice.command:
+        if choice.run in BROKERS:
+            _require_broker(name, BROKERS[str(choice.run)])
+        elif not choice.command:
             _require_library(name)
         elif shutil.which(choice.command[0]) is None:
             raise UnsupportedError(
@@ -57,6 +60,14 @@ def _require_library(name: str) -> None:
         load()
     except UnsupportedError as error:
         raise UnsupportedError(f"nodes.{name}.run: {error}") from error
+
+
+def _require_broker(name: str, broker: ForeignBroker) -> None:
+    lacking = broker.lacks
+    if lacking is not None:
+        raise UnsupportedError(
+            f"nodes.{name}.run: {broker.name} needs {lacking}, which this machine lacks: sudo apt-get install {broker.packages}"
+        )
 
 
 def match_objects(result: Mapping[str, Any], sent: Expected) -> Mapping[str, Any]:

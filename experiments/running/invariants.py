@@ -6,7 +6,7 @@ exceeds its limits, see `Machine.held`), `quiescence` (after the end nothing mor
 
 For messages, as far as the protocol guarantees it (`protocols.messaging.Guarantees`): `matches` (only messages that were
 published are delivered, in subscriptions they match), `promised` (no accepted message is skipped silently), `once` (none is
-delivered twice), `fifo` (those of one publisher come in order).
+delivered twice), `fifo` (those of one publisher come in order), and in any case `intact` (they are what was published).
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,7 +43,7 @@ def _message_rules(ledger: Ledger) -> list[str]:
 
 def check_messages(ledger: Ledger) -> dict[str, Any]:
     """Return plain values as `Invariants.plain`, of a run in which only the messages are checked."""
-    checked = [*(["once"] if ledger.guarantees.once else []), *_message_rules(ledger)]
+    checked = [*(["once"] if ledger.guarantees.once else []), "intact", *_message_rules(ledger)]
     violations = [asdict(Violation(*broken)) for broken in ledger.broken[:KEPT]]
     return {"checked": checked, "broken": len(ledger.broken), "violations": violations}
 

@@ -28,7 +28,8 @@ Counts = Mapping[str, float]
 class LiveView:
     """Show on stderr the rates of each host, as differences of its counters, in the order of `hosts`.
 
-    On a small terminal the hosts that sent most so far, then those that lost most, are shown.
+    On a small terminal the hosts that sent most so far, then those that lost most, are shown. It may be called in a forked
+    process, which need not come to its end; the block that ends gives the terminal back.
     """
 
     def __init__(self, title: str, hosts: Iterable[str] = (), console: Console | None = None) -> None:
@@ -37,6 +38,15 @@ class LiveView:
         self._console = console or Console(stderr=True)
         self._before: dict[str, Counts] = {}
         self._live: Live | None = None
+
+    def __enter__(self) -> "LiveView":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Show the cursor again, below the table."""
+        if self._console.is_terminal:
+            self._console.line()
+            self._console.show_cursor()
 
     def __call__(self, now: float, census: Mapping[str, Counts]) -> None:
         """Show the rates since the last call; `census` holds the counters of each host at `now` seconds."""

@@ -4,12 +4,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from experiments.running.foreign_brokers import (
+    ForeignBrokerProgram,
+    MosquittoPublisher,
+    MosquittoSubscriber,
+    check_mosquitto,
+)
 from experiments.running.publishing import PublisherProgram
 from experiments.running.result import Row, row_of_messages
 from experiments.running.role_node import RoleNode, RoleProgram
 from experiments.running.subscribing import SubscriberProgram
 from experiments.scenario.foreign_nodes import options_of
 from experiments.scenario.scenario import Scenario
+from experiments.workload.file import FileWorkload
 from experiments.workload.ledger import Ledger, SubscriptionAccount
 from experiments.workload.publish import MessagePlan, PublishWorkload
 from experiments.workload.subscribe import SubscribeWorkload
@@ -21,9 +28,11 @@ from topologies.spec import Topology
 __all__ = ["MessagingParticipants", "Party"]
 
 AddRole: TypeAlias = Callable[[str, str, "PartyProgram"], int]
-PartyProgram: TypeAlias = PublisherProgram | SubscriberProgram | RoleProgram
+OwnProgram: TypeAlias = PublisherProgram | SubscriberProgram | RoleProgram
+PartyProgram: TypeAlias = OwnProgram | ForeignBrokerProgram | MosquittoPublisher | MosquittoSubscriber
 Work: TypeAlias = PublishWorkload | SubscribeWorkload
 
+MOSQUITTO = "mosquitto"
 FURTHER_NODES = 1 << 31
 """Node ids from which on all machines of a host but its first are numbered."""
 
@@ -38,6 +47,13 @@ class _Slot:
     name: str
     id: int
     work: Work | None
+    run: str = ""
+    """The broker of others that takes the role; empty for a machine of the protocol."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Host and port."""
+        return self.host, self.port
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +96,7 @@ class MessagingParticipants:
         self._on_host: dict[str, int] = {}
         self._names = set(names)
         self._fill_slots()
+        self._check_mosquitto()
         plans = {
             slot.id: MessagePlan(slot.work, scenario.seed, slot.id)
             for slot in self._slots
@@ -93,8 +110,8 @@ class MessagingParticipants:
         """Give servers, subscribers and publishers their hosts and ports, in this order."""
         scenario, hosts_of = self._scenario, self._topology.hosts_of
         for name, choice in scenario.nodes.items():
-            for host in hosts_of(name) if choice.role is not None else ():
-                self._add_slot(str(choice.role), host, None)
+            for host in hosts_of(name) if choice.taken_role is not None else ():
+                self._add_slot(str(choice.taken_role), host, None, str(choice.run) if choice.foreign else "")
         works: list[tuple[str, Sequence[Work]]] = [
             ("subscriber", scenario.subscriptions),
             ("publisher", scenario.publications),
@@ -105,12 +122,12 @@ class MessagingParticipants:
                     for _ in range(work.clients):
                         self._add_slot(role, host, work)
 
-    def _add_slot(self, role: str, host: str, work: Work | None) -> None:
+    def _add_slot(self, role: str, host: str, work: Work | None, run: str = "") -> None:
         before = self._on_host.get(host, 0)
         self._on_host[host] = before + 1
         port = self._taken(host) + before
         node = node_id(self._topology, host) if port == 0 else FURTHER_NODES + len(self._slots)
-        self._slots.append(_Slot(role, host, port, self._name(role, host), node, work))
+        self._slots.append(_Slot(role, host, port, self._name(role, host), node, work, run))
 
     def _name(self, role: str, host: str) -> str:
         """Return the name of a row: the host for its first subscriber, and for others with a number behind it."""
@@ -128,7 +145,25 @@ class MessagingParticipants:
         assert place == slot.port, f"{slot.name}: port {slot.port} and not {place}"
         return Party(slot.role, slot.host, slot.name, place, program)
 
+    def _check_mosquitto(self) -> None:
+        """ConfigError for a workload that the C programs of a mosquitto, if there is one, can't carry."""
+        if any(slot.run == MOSQUITTO for slot in self._slots):
+            for number, work in enumerate(self._scenario.workload):
+                if not isinstance(work, FileWorkload):
+                    check_mosquitto(work, f"workload.{number}")
+
     def _program(self, slot: _Slot) -> PartyProgram:
+        if slot.run:
+            return ForeignBrokerProgram(slot.run, slot.place)
+        mosquitto = next((other.place for other in self._slots if other.run == MOSQUITTO), None)
+        if mosquitto is None or slot.work is None:
+            return self._own_program(slot)
+        seed = self._scenario.seed
+        if isinstance(slot.work, PublishWorkload):
+            return MosquittoPublisher(self._plans[slot.id], seed, mosquitto, slot.place)
+        return MosquittoSubscriber(slot.work, self._plans, seed, mosquitto, slot.place)
+
+    def _own_program(self, slot: _Slot) -> OwnProgram:
         node, bodies = self._node(slot), self._scenario.seed if self._bytes_travel else None
         if isinstance(slot.work, PublishWorkload):
             return PublisherProgram(node, self._plans[slot.id], bodies)

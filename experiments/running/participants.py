@@ -136,9 +136,7 @@ class Participants:
         self._receivers: list[_Enrolled] = []
         self._senders: list[_Enrolled] = []
         self._foreign_programs: dict[str, ForeignProgram] = {}
-        self._foreign: dict[str, NodeChoice] = {
-            host: choice for name, choice in scenario.foreign.items() for host in topology.hosts_of(name)
-        }
+        self._foreign = _foreign_hosts(scenario, topology)
         self._attendance: dict[str, Attendance] = {
             host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
         }
@@ -366,6 +364,7 @@ class Participants:
         )
         if told and not self.scenario.files:
             metrics["goodput_mbit_s"] = told["messages"]["goodput_mbit_s"]
+        told |= self._failed(host_results, world)
         return Result(
             scenario=self.scenario.name,
             digest=self.scenario.digest(),
@@ -373,10 +372,16 @@ class Participants:
             seed=self.scenario.seed,
             completed=submitted and all(row.equal for row in rows),
             fingerprint=world.fingerprint,
-            metrics=metrics | told | self._cross(host_results, world) | world.metrics,
+            metrics=metrics | self._cross(host_results, world) | world.metrics | told,
             receivers=rows,
             messages=None if self.ledger is None else self.ledger.plain(),
         )
+
+    def _failed(self, host_results: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> dict[str, Any]:
+        """Return the faults of the hosts, with those of publishers and servers that have no row to tell theirs."""
+        told = {party.host: self._result_of(party, host_results).get("fault") for party in self.parties}
+        errors = {host: {"error": fault} for host, fault in told.items() if fault}
+        return {"faults": {**world.metrics["faults"], **errors}} if errors else {}
 
     def _expected(self, senders: list[Mapping[str, Any]]) -> tuple[dict[int, dict[Key, Sent]], dict[Key, float]]:
         """Return the objects sent in each session, and the time in seconds at which each was submitted."""
@@ -414,6 +419,12 @@ class Participants:
         now = world.metrics["duration"]
         rows = [flow_row(number, spec, ends, now) for number, spec in enumerate(self.scenario.traffic)]
         return {"cross_traffic": rows} if rows else {}
+
+
+def _foreign_hosts(scenario: Scenario, topology: Topology) -> dict[str, NodeChoice]:
+    """Return what runs on each host of a program of others that takes no role of the scenario's protocol."""
+    chosen = [(name, choice) for name, choice in scenario.foreign.items() if choice.taken_role is None]
+    return {host: choice for name, choice in chosen for host in topology.hosts_of(name)}
 
 
 def _of_file(sinks: Sinks, offer: Offer) -> Sink | None:

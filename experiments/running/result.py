@@ -168,7 +168,7 @@ def row_of_messages(
 def message_metrics(ledger: Ledger) -> dict[str, Any]:
     """Compute the metrics of a run's messages; latencies are the worst of all subscriptions, goodput the mean."""
     accounts, publishers = ledger.subscriptions, ledger.publishers()
-    totals = ("due", "promised", "delivered", "repeated", "expired", "lost", "missing")
+    totals = ("due", "promised", "delivered", "repeated", "expired", "lost", "missing", "untold")
     return {
         "published": sum(row.published for row in publishers),
         **{name: sum(getattr(account, name) for account in accounts) for name in totals},

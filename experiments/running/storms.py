@@ -16,8 +16,8 @@ BINS = 64
 """Bins of a load curve at most; their width doubles when the run is longer."""
 SHORTEST = 2.0**-7
 """Width of the narrowest bin in seconds."""
-REQUEST = "nack"
-"""Kind of the messages that request repair."""
+REQUESTS = ("nack", "request")
+"""Kinds of the messages that request repair."""
 
 
 class StormCounters:
@@ -58,7 +58,7 @@ class StormCounters:
             return
         else:
             kind = "feedback"
-            if message.kind == REQUEST:
+            if message.kind in REQUESTS:
                 self._requests += 1
                 self._last_activity = now
                 if self._first_request is None:

@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from experiments.scenario.foreign_nodes import BROKERS
 from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve_in
 from experiments.scenario.ready import find_scenario
 from experiments.scenario.scenario import Scenario, parse, read
@@ -50,7 +51,12 @@ def _leave_other_protocol(case: dict[str, Any], changes: dict[str, Any]) -> None
     case["protocol"] = {key: value for key, value in base.items() if key in ("rate", "segment") and key in known}
     nodes = case.get("nodes")
     if isinstance(nodes, dict):
-        case["nodes"] = {name: node for name, node in nodes.items() if not isinstance(node, dict) or "role" not in node}
+        case["nodes"] = {name: node for name, node in nodes.items() if not isinstance(node, dict) or not _has_role(node)}
+
+
+def _has_role(node: dict[str, Any]) -> bool:
+    """Return whether a node takes a role, itself or by a program of others."""
+    return "role" in node or node.get("run") in BROKERS
 
 
 def _merge(into: dict[str, Any], changes: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Choose what nodes do: a role of the protocol, or another program than mcastlab's (NRL's NORM library, or a command)."""
+"""Choose what nodes do: a role of the protocol, or another program than mcastlab's: NRL's NORM library, a broker, a command."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -18,6 +18,9 @@ from topologies.spec import Topology
 __all__ = ["BY_WORKLOAD", "FOREIGN", "OURS", "NodeChoice", "check_networks", "check_nodes", "check_roles", "options_of"]
 
 OURS, FOREIGN = "mcastlab", "nrl-norm"
+BROKERS = ("mosquitto", "activemq")
+"""Brokers of others, which take the role `broker` of the protocol of this name."""
+BROKER = "broker"
 BY_WORKLOAD = ("sender", "receiver", "publisher", "subscriber")
 """Roles that hosts take by the workload."""
 
@@ -32,9 +35,12 @@ class NodeChoice(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    run: Literal["mcastlab", "nrl-norm"] | Command = Field(
+    run: Literal["mcastlab", "nrl-norm", "mosquitto", "activemq"] | Command = Field(
         default="mcastlab",
-        description="mcastlab: the protocol of the scenario; nrl-norm: NRL's NORM library; or a command as a list of strings",
+        description=(
+            "mcastlab: the protocol of the scenario; nrl-norm: NRL's NORM library; mosquitto, activemq: the broker of protocol "
+            "broker; or a command as a list of strings"
+        ),
     )
     role: str | None = Field(default=None, description="role of the protocol that the node takes, such as relay")
 
@@ -54,14 +60,23 @@ class NodeChoice(BaseModel):
         return self.run != OURS
 
     @property
+    def taken_role(self) -> str | None:
+        """The role that the node takes, itself or by a broker of others."""
+        return BROKER if self.run in BROKERS else self.role
+
+    @property
     def command(self) -> tuple[str, ...]:
         """The words of a command; empty for a program known by name."""
         return self.run if isinstance(self.run, tuple) else ()
 
 
 def check_nodes(chosen: dict[str, NodeChoice], protocol: str, config: Any) -> None:
-    """ConfigError if NRL's library is chosen and does not implement the protocol or the FEC scheme of the scenario."""
+    """ConfigError if a program is chosen that does not implement the protocol, or NRL's library and not its FEC scheme."""
     for name, choice in chosen.items():
+        if choice.run in BROKERS and protocol != BROKER:
+            raise ConfigError(
+                f"nodes.{name}.run: value {choice.run!r} is not allowed; it is a broker, and the protocol is {protocol}"
+            )
         if choice.run != FOREIGN:
             continue
         refused = f"nodes.{name}.run: value {FOREIGN!r} is not allowed"
@@ -82,9 +97,9 @@ def check_roles(chosen: Mapping[str, NodeChoice], roles: Mapping[str, Role], pro
         _check_keys(name, choice)
         if choice.role is not None:
             _check_role(f"nodes.{name}", choice, roles, protocol)
-    taken = {choice.role for choice in chosen.values()}
+    taken = {choice.taken_role for choice in chosen.values()}
     for role in taken & roles.keys():
-        nodes = [name for name, choice in chosen.items() if choice.role == role]
+        nodes = [name for name, choice in chosen.items() if choice.taken_role == role]
         if roles[str(role)].single and len(nodes) > 1:
             raise ConfigError(f"nodes.{nodes[1]}.role: value {role!r} is not allowed; {nodes[0]} takes it, and one is enough")
     for role, why in needed.items():

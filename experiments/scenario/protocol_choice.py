@@ -22,12 +22,14 @@ __all__ = ["ProtocolChoice"]
 class ProtocolChoice:
     """A protocol by its name, and its frozen config.
 
-    `module` is the file or dotted name of an external protocol, empty for others.
+    `module` is the file or dotted name of an external protocol, empty for others; `mutant` names one of the protocol's mutants,
+    empty for the protocol itself.
     """
 
     name: str
     config: Any
     module: str = ""
+    mutant: str = ""
     found: ProtocolModule = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -36,7 +38,7 @@ class ProtocolChoice:
     @property
     def spec(self) -> ProtocolSpec:
         """The `ProtocolSpec` of the protocol."""
-        return self.found.spec
+        return self.found.spec.mutated(self.mutant)
 
     @property
     def digest(self) -> str:
@@ -57,32 +59,38 @@ class ProtocolChoice:
             key = "protocol.name" if isinstance(value, dict) else "protocol"
             allowed = ", ".join(protocol_names())
             raise ConfigError(f"{key}: value {shown(found)} is not allowed; it names a protocol: {allowed}; or a module")
-        given = {key: item for key, item in value.items() if key not in ("name", "module")}
+        given = {key: item for key, item in value.items() if key not in ("name", "module", "mutant")}
+        mutant = value.get("mutant") or ""
         if value.get("module"):
-            return cls._of_module(value["module"], value.get("name"), given)
+            return cls._of_module(value["module"], value.get("name"), given, mutant)
         names = protocol_names()
         if value["name"] not in names:
             raise ConfigError(f"protocol.name: value {shown(value['name'])} is not allowed; {one_of(value['name'], names)}")
-        return cls.of(value["name"], given)
+        return cls.of(value["name"], given, mutant=mutant)
 
     @classmethod
-    def _of_module(cls, module: object, name: object, given: dict[str, object]) -> "ProtocolChoice":
+    def _of_module(cls, module: object, name: object, given: dict[str, object], mutant: object) -> "ProtocolChoice":
         if not isinstance(module, str):
             raise ConfigError(f"protocol.module: value {module!r} is not allowed; a file.py or an importable module")
         own = find_protocol("", module).spec.name
         if name not in (None, own):
             raise ConfigError(f"protocol.name: value {name!r} is not allowed; beside this module {own!r}, or nothing")
-        return cls.of(own, given, module)
+        return cls.of(own, given, module, mutant)
 
     @classmethod
-    def of(cls, name: str, given: dict[str, object], module: str = "") -> "ProtocolChoice":
-        """Make the choice from a name, parameters as a user writes them, and a module. ConfigError as from `parse`."""
-        return cls(name, read_settings(find_protocol(name, module).spec.config, given, "protocol", ("name",)), module)
+    def of(cls, name: str, given: dict[str, object], module: str = "", mutant: object = "") -> "ProtocolChoice":
+        """Make the choice from a name, parameters as a user writes them, a module and a mutant. ConfigError as from `parse`."""
+        spec = find_protocol(name, module).spec
+        known = spec.mutant_table if mutant else {}
+        if not isinstance(mutant, str) or (mutant and mutant not in known):
+            allowed = f"one of {', '.join(known)}" if known else f"protocol {name} has none"
+            raise ConfigError(f"protocol.mutant: value {shown(mutant)} is not allowed; {allowed}")
+        return cls(name, read_settings(spec.config, given, "protocol", ("name",)), module, mutant)
 
     def plain(self) -> dict[str, object]:
         """Return name, module and all parameters, in seconds, bytes and bytes per second."""
-        module = {"module": self.module} if self.module else {}
-        return {"name": self.name, **module, **asdict(self.config)}
+        special = {"module": self.module, "mutant": self.mutant}
+        return {"name": self.name, **{key: value for key, value in special.items() if value}, **asdict(self.config)}
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -112,7 +120,10 @@ _MODULE_SCHEMA = {
 
 def _schema(name: str) -> dict[str, Any]:
     properties: dict[str, Any] = {"name": {"const": name, "description": f"the protocol {name}, with these parameters"}}
-    for item in fields(find_protocol(name).spec.config):
+    spec = find_protocol(name).spec
+    if mutants := list(spec.mutant_table):
+        properties["mutant"] = {"enum": mutants, "description": "a variant with one deliberate defect; see mcastlab zoo"}
+    for item in fields(spec.config):
         properties[item.name] = _property(setting_of(item), item.default)
     return {"type": "object", "title": name, "properties": properties, "required": ["name"], "additionalProperties": False}
 

@@ -203,7 +203,7 @@ class Scenario(BaseModel):
         ConfigError if a role it needs is not taken.
         """
         roles = roles_of(choice.spec)
-        nodes = {name: node for name, node in self.nodes.items() if node.role is None or node.role in roles}
+        nodes = {name: node for name, node in self.nodes.items() if node.taken_role is None or node.taken_role in roles}
         other = self.model_copy(update={"protocol": choice, "nodes": nodes})
         other._check_roles()
         return other

@@ -10,7 +10,7 @@ from protocols.errors import ConfigError
 from protocols.settings import Setting, setting_of
 from topologies.units import format_rate, parse_duration, parse_rate, parse_size
 
-__all__ = ["EXAMPLES", "read_settings"]
+__all__ = ["EXAMPLES", "read_settings", "read_values"]
 
 READERS: dict[str, Callable[[Any], float]] = {"rate": parse_rate, "seconds": parse_duration, "bytes": parse_size}
 EXAMPLES = {"rate": "like 10Mbit", "seconds": "like 50ms", "bytes": "like 1400 or 16MB"}
@@ -21,12 +21,7 @@ def read_settings(kind: type, given: Mapping[str, object], where: str, others: S
 
     `others` are the keys that are allowed there beside its settings. ConfigError names key, value and what is allowed.
     """
-    known = {item.name: setting_of(item) for item in fields(kind)}
-    for key, item in given.items():
-        if key not in known:
-            allowed = ", ".join((*others, *known)) + did_you_mean(key, known)
-            raise ConfigError(f"{where}.{key}: value {shown(item)} is not allowed; unknown key, known here: {allowed}")
-    read = {key: _read(f"{where}.{key}", item, known[key]) for key, item in given.items()}
+    read = read_values(kind, given, where, others)
     try:
         return kind(**read)
     except ConfigError as error:
@@ -35,6 +30,16 @@ def read_settings(kind: type, given: Mapping[str, object], where: str, others: S
             # Show the value as the user wrote it, not as a number.
             why = f"{given[key]!r} is not allowed; {why.partition(' is not allowed; ')[2]}"
         raise ConfigError(f"{where}.{key}: value {why}") from error
+
+
+def read_values(kind: type, given: Mapping[str, object], where: str, others: Sequence[str] = ()) -> dict[str, Any]:
+    """Return values of some settings of class `kind`, read like those of `read_settings`, each for itself."""
+    known = {item.name: setting_of(item) for item in fields(kind)}
+    for key, item in given.items():
+        if key not in known:
+            allowed = ", ".join((*others, *known)) + did_you_mean(key, known)
+            raise ConfigError(f"{where}.{key}: value {shown(item)} is not allowed; unknown key, known here: {allowed}")
+    return {key: _read(f"{where}.{key}", item, known[key]) for key, item in given.items()}
 
 
 def _read(where: str, value: Any, known: Setting) -> Any:

@@ -1,6 +1,7 @@
 """What a session tells beside the events of the protocol: received content, streams that begin, and what was not kept."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,8 @@ class Delivery:
     object_id: int
     confirmed: tuple[int, ...] = ()
     missing: tuple[int, ...] = ()
+    contents: Mapping[int, bytes] = field(default_factory=dict, hash=False)
+    """By node the application data in its acknowledgement, of those that have any."""
 
     @property
     def is_confirmed(self) -> bool:

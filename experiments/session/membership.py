@@ -55,7 +55,8 @@ class Membership:
 
     def place(self, *, receives: bool) -> Place:
         """Return where the session takes place for a node that receives, or only sends. Raises UsageError."""
-        return place_of(self.group, self.iface, self.network, receives=receives)
+        network = replace(self.network, ecn=True) if self.protocol.uses_ecn(self.config) else self.network
+        return place_of(self.group, self.iface, network, receives=receives)
 
     def config_at(self, where: Place) -> Any:
         """Return the parameters for a session there: feedback goes to the sender where receivers can't reach each other."""

@@ -1,6 +1,6 @@
 """What a session sends: objects from their submission until nothing more is sent for them, and streams."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from experiments.session.boundaries import Boundary
@@ -8,9 +8,18 @@ from experiments.session.events import Delivery
 from experiments.session.outgoing_stream import OutgoingStream
 from experiments.session.transmission import State, Transmission
 from experiments.session.waiting import Changes
-from protocols.acknowledgement import AckRequest, AckSender
+from protocols.acknowledgement import AckRequest, AckSender, CommandSender
 from protocols.errors import TransferError, UsageError
-from protocols.events import AcksCompleted, Event, FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
+from protocols.events import (
+    AcksCompleted,
+    CommandSent,
+    Event,
+    FlushCompleted,
+    NodeAcknowledged,
+    ObjectAborted,
+    ObjectPurged,
+    ObjectSent,
+)
 from protocols.hosting import Host
 from protocols.machine import Content, Sender
 from protocols.stream import Flush, StreamSender, StreamSettings, StreamVacant
@@ -45,6 +54,9 @@ class Outbox:
         self._failed: list[Transmission] = []
         self._releases: dict[int, Callable[[], None]] = {}
         self._questions: list[_Question] = []
+        self._contents: dict[int, dict[int, bytes]] = {}
+        """By object and node the application data of ACKs, until the question is answered."""
+        self._last_command = 0
         self._streams: dict[int, OutgoingStream] = {}
         self._unsent = 0
         self._early: list[Event] | None = None
@@ -81,10 +93,50 @@ class Outbox:
             raise UsageError("the sender of this protocol cancels nothing; that of norm does")
         if self._under_way.get(item.object_id) is not item:
             return False
+        was_announced = self._is_announced and item.state == "done"
         was_kept: bool = self._host.call(cancel, item.object_id)
+        # Receivers are told of the end of one that was done only if they ask.
+        self._is_announced = self._is_announced or was_announced
         # It has failed as the program wants it.
         self._failed = [other for other in self._failed if other is not item]
         return was_kept
+
+    def requeue(self, item: Transmission) -> bool:
+        """Send an object once more; return False if it is not kept any more, or not sent yet. UsageError as for `cancel`."""
+        requeue = getattr(self._sender, "requeue", None)
+        if requeue is None:
+            raise UsageError("the sender of this protocol sends nothing again; that of norm does")
+        if self._under_way.get(item.object_id) is not item or item.state not in ("sent", "done"):
+            return False
+        if not self._host.call(requeue, item.object_id):
+            return False
+        self._unsent += 1
+        item.state = "queued"
+        self._pending[item] = None
+        return True
+
+    async def command(self, content: bytes, copies: int) -> None:
+        """Send a command and wait until its last copy was sent; a task that is cancelled withdraws the rest.
+
+        UsageError for a protocol without commands, and for one that does not fit a packet.
+        """
+        sender = self._sender
+        if not isinstance(sender, CommandSender):
+            raise UsageError("the sender of this protocol sends no commands; that of norm does")
+        number = self._host.call(sender.send_command, content, copies)
+        try:
+            await self.changes.until(lambda: self._last_command >= number)
+        except BaseException:
+            if self.changes.failure is None:
+                self._host.call(sender.cancel_command, number)
+            raise
+
+    def adjust(self, settings: Mapping[str, object]) -> None:
+        """Change parameters of the sender. UsageError for those that can't change, and for a protocol without any."""
+        adjust = getattr(self._sender, "adjust", None)
+        if adjust is None:
+            raise UsageError("the parameters of this protocol can't change in a session; some of norm can")
+        self._host.call(adjust, settings)
 
     def open_stream(self, boundary: Boundary, flush: Flush, settings: StreamSettings) -> OutgoingStream:
         """Begin a stream. UsageError for a protocol without streams, and for settings it can't use."""
@@ -165,8 +217,14 @@ class Outbox:
             self._early.append(event)
         elif isinstance(event, ObjectSent):
             self._settle(event.object_id, "sent")
+        elif isinstance(event, NodeAcknowledged):
+            if event.content and any(asked.item.object_id == event.object_id for asked in self._questions):
+                self._contents.setdefault(event.object_id, {})[event.node] = event.content
         elif isinstance(event, AcksCompleted):
             self._answer(event)
+        elif isinstance(event, CommandSent):
+            self._last_command = event.command_id
+            self.changes.changed()
         elif isinstance(event, StreamVacant):
             self._tell_stream(event.object_id, event)
         elif isinstance(event, ObjectPurged):
@@ -205,10 +263,11 @@ class Outbox:
 
     def _answer(self, event: AcksCompleted) -> None:
         """Answer the first question about an object: a sender serves them in order."""
+        contents = self._contents.pop(event.object_id, {})
         question = next((asked for asked in self._questions if asked.item.object_id == event.object_id), None)
         if question is not None:
             self._questions.remove(question)
-            question.answer = Delivery(event.object_id, event.acknowledged, event.missing)
+            question.answer = Delivery(event.object_id, event.acknowledged, event.missing, contents)
             self.changes.changed()
 
     def _release(self, object_id: int) -> None:

@@ -17,6 +17,7 @@ from experiments.running.files import FileSource
 from experiments.running.folder import Folder
 from experiments.running.open_files import OpenFiles
 from experiments.session.boundaries import Boundary
+from experiments.session.controls import SessionControls
 from experiments.session.events import Delivery
 from experiments.session.guarded_loop import GuardedLoop
 from experiments.session.inbox import Inbox
@@ -27,6 +28,7 @@ from experiments.session.transmission import Transmission
 from protocols.acknowledgement import AckRequest, AwaitedReceiver
 from protocols.errors import TransferError, UsageError
 from protocols.events import Event, ObjectAborted
+from protocols.leaving import LeavingMachine
 from protocols.machine import Content, Group, Machine, Ports, Sender
 from protocols.node import NodeMachine
 from protocols.rng import Rng
@@ -41,7 +43,7 @@ _PERIOD = 0.2
 """Seconds between two looks at what receivers have given up."""
 
 
-class Session:
+class Session(SessionControls):
     """One node that sends, receives or does both, from `async with` on; made by `mcastlab.session`.
 
     Leaving the block waits until what was submitted is sent, as `sent` does; an exception or a cancellation of the block closes
@@ -57,13 +59,17 @@ class Session:
         receives: bool = True,
         folder: Folder | None = None,
         files_only: bool = True,
+        streams: bool = True,
         memory: int = MEMORY,
         boundary: Boundary = "message",
         told: Callable[[Event], None] | None = None,
     ) -> None:
-        """`files_only`: the folder gets files, and memory other objects. `told` gets every event in place of `async for`."""
+        """`files_only`: the folder gets files, and memory other objects. Without `streams` those of others are ignored.
+
+        `told` gets every event in place of `async for`.
+        """
         self.membership = membership
-        self._sends, self._receives = sends, receives
+        self._sends, self._receives, self._takes_streams = sends, receives, streams
         self._boundary: Boundary = boundary
         self._inbox = Inbox(folder, memory, boundary, told, files_only=files_only)
         self._outbox: Outbox | None = None
@@ -73,10 +79,9 @@ class Session:
         """Whether the block has ended, or the session has failed."""
         self._failure: Exception | None = None
         self._machine: Machine | None = None
+        self._receiver: Machine | None = None
         self._looking: asyncio.TimerHandle | None = None
         self._loop: GuardedLoop
-        self.host: UdpHost
-        """The host, from the beginning of the block on; its counters can be read after the end."""
         self.node = 0
         """The 32-bit node id."""
 
@@ -112,10 +117,17 @@ class Session:
         if kind is None and self._failure is not None:
             raise self._ended() from self._failure
 
+    async def closed(self) -> None:
+        """Wait until the session is closed. TransferError when it fails."""
+        with suppress(_SessionClosed):
+            await self._inbox.changes.until(lambda: False)
+
     async def _finish(self) -> None:
         if self._outbox is not None:
             self._outbox.end_streams(graceful=True)
             await self._outbox.all_delivered()
+        if isinstance(self._receiver, LeavingMachine):
+            self.host.call(self._receiver.leave)
 
     def _start(self, config: Any) -> None:
         """Make the machines and run them."""
@@ -144,9 +156,10 @@ class Session:
         self._look()
 
     def _prepare(self, sender: Sender | None, receiver: Machine | None) -> None:
+        self._receiver = receiver
         if sender is not None:
             self._outbox = Outbox(self.host, sender, self.node)
-        if isinstance(receiver, StreamReceiver):
+        if self._takes_streams and isinstance(receiver, StreamReceiver):
             receiver.accept_streams(self._inbox.accept_stream)
             self._inbox.resume = partial(self.host.call, receiver.resume_stream)
         abandon = getattr(receiver, "abandon", None)
@@ -198,13 +211,6 @@ class Session:
             raise UsageError("sent: what is to be confirmed has to be named")
         request = by if isinstance(by, AckRequest) else AckRequest(tuple(by))
         return await outbox.confirmed(what, request)
-
-    def cancel(self, what: Transmission) -> bool:
-        """Drop an object that nobody needs any more: it is neither sent nor repaired, and receivers that ask are told so.
-
-        Returns False if it was not kept any more. UsageError for a protocol that can't.
-        """
-        return self._sending().cancel(what)
 
     async def open_stream(
         self, buffer: int = 1 << 20, *, info: bytes = b"", push: bool = False, flush: Flush = "passive"
@@ -262,6 +268,13 @@ class Session:
         if self._outbox is None:
             raise UsageError("this session only receives; send=True lets it send")
         return self._outbox
+
+    def _receiving(self) -> Machine:
+        if self.is_closed:
+            raise self._ended()
+        if self._receiver is None:
+            raise UsageError("this session only sends; receive=True lets it receive")
+        return self._receiver
 
     def _on_event(self, event: Event) -> None:
         if self._outbox is not None:

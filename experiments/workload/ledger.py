@@ -3,7 +3,7 @@
 A message is *due* in a subscription that matches it if it was published while the application wanted the subscription. It is
 *promised* if the protocol accepted it, and the subscription was in effect from then to the end of the run: of one that was
 interrupted, by a crash or a broken connection, nothing is promised that was under way. A message that is due and neither
-delivered nor expired is *lost*; one that is promised and lost is *missing*.
+delivered nor expired is *lost*; one that is promised and lost is *missing*, and *untold* if nobody was told that it is.
 """
 
 from bisect import bisect_left
@@ -62,6 +62,7 @@ class SubscriptionAccount:
     expired: int
     lost: int
     missing: int
+    untold: int
     in_order: bool
     interruptions: int
     latency_p50: float | None
@@ -133,6 +134,29 @@ class _Tally:
     latencies: list[float] = field(default_factory=list)
 
 
+class _ToldLost:
+    """The messages of which a subscriber was told that they are lost; `rows` are those of its result."""
+
+    def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
+        self._ranges = [(publisher, first, last) for publisher, _, first, last in rows if first is not None]
+        self._gone = {publisher for publisher, _, first, _ in rows if first is None}
+
+    def has(self, key: Key, is_passed: bool) -> bool:
+        """Return whether it was told that a message is lost.
+
+        `is_passed`: whether a later one was delivered. Of a publisher that is gone only the number of lost ones is told, all of
+        them after the last delivered one.
+        """
+        publisher, number = key
+        if publisher in self._gone and not is_passed:
+            return True
+        return any(other == publisher and first <= number <= last for other, first, last in self._ranges)
+
+
+def _named(key: Key) -> str:
+    return f"message {key[1]} of publisher {key[0]}"
+
+
 class Ledger:
     """The accounts of a run of `end` seconds, from the results of its publishers and subscribers."""
 
@@ -154,41 +178,40 @@ class Ledger:
     def add_subscriber(self, name: str, result: Mapping[str, Any]) -> list[SubscriptionAccount]:
         """Enter the result of a subscriber, after those of all publishers; return the accounts of its subscriptions."""
         told_expired = {(publisher, number) for publisher, number in result.get("expired", ())}
-        told_lost = [(publisher, first, last) for publisher, _, first, last in result.get("lost", ()) if first is not None]
+        told_lost = _ToldLost(result.get("lost", ()))
         made = [self._account(name, entry, told_expired, told_lost) for entry in result.get("subscriptions", ())]
+        if result.get("damaged"):
+            self._break(self._end, name, "intact", f"{result['damaged']} messages are not what was published")
         self.subscriptions += made
         return made
 
     # One subscription
 
-    def _account(
-        self, name: str, entry: Mapping[str, Any], expired: set[Key], told_lost: Sequence[tuple[int, int, int]]
-    ) -> SubscriptionAccount:
+    def _account(self, name: str, entry: Mapping[str, Any], expired: set[Key], told_lost: "_ToldLost") -> SubscriptionAccount:
         subscription = Subscription(entry["number"], entry["destination"], entry["selector"])
         spans: list[tuple[float, float | None]] = [(begin, end) for begin, end, _ in entry["spans"]]
         tally = self._deliveries(name, subscription, entry["delivered"], spans)
-        due = promised = lost = missing = gone = 0
+        due = promised = lost = missing = untold = gone = 0
         first_due = inf
-        begin, end = entry["wanted"]
         steady = spans[-1][0] if spans and spans[-1][1] is None else inf
         latest = self._latest(tally)
-        for publisher, published in self._published.items():
-            for number, at in published.times():
-                if not begin <= at < (inf if end is None else end) or not self._is_match(subscription, published, number):
-                    continue
-                key = (publisher, number)
-                # What was not delivered in its time may have been dropped anywhere, and must not be delivered later.
-                came, over = key in tally.first, key in expired or published.is_expired(number, at, self._end)
-                answered = published.is_promised(number, self.guarantees.survives_publisher)
-                due += 1
-                first_due = min(first_due, at)
-                gone += over and not came
-                lost += not came and not over
-                if answered and (came or (at >= steady and not over)):
-                    promised += 1
-                    missing += not came
-                    if not came and self.guarantees.promised and number < latest.get(publisher, -1):
-                        self._check_told(name, key, at, told_lost)
+        for key, at, published in self._due(subscription, *entry["wanted"]):
+            publisher, number = key
+            # What was not delivered in its time may have been dropped anywhere, and must not be delivered later.
+            came, over = key in tally.first, key in expired or published.is_expired(number, at, self._end)
+            answered = published.is_promised(number, self.guarantees.survives_publisher)
+            due += 1
+            first_due = min(first_due, at)
+            gone += over and not came
+            lost += not came and not over
+            if answered and (came or (at >= steady and not over)):
+                promised += 1
+                missing += not came
+                is_passed = number < latest.get(publisher, -1)
+                if not came and not told_lost.has(key, is_passed):
+                    untold += 1
+                    if is_passed and self.guarantees.promised:
+                        self._break(at, name, "promised", f"{_named(key)} was skipped, and nobody told")
         return SubscriptionAccount(
             name=name,
             to=subscription.destination,
@@ -200,14 +223,22 @@ class Ledger:
             expired=gone,
             lost=lost,
             missing=missing,
+            untold=untold,
             in_order=tally.in_order,
             interruptions=sum(why not in ("", "unsubscribed") for _, _, why in entry["spans"]),
             **self._times(tally, first_due),
         )
 
+    def _due(self, subscription: Subscription, begin: float, end: float | None) -> Iterator[tuple[Key, float, _Published]]:
+        """Yield what was published for the subscription while it was wanted: key, time and publisher."""
+        for publisher, published in self._published.items():
+            for number, at in published.times():
+                if begin <= at < (inf if end is None else end) and self._is_match(subscription, published, number):
+                    yield (publisher, number), at, published
+
     def _is_match(self, subscription: Subscription, published: _Published, number: int) -> bool:
-        properties = published.plan.properties(number) if subscription.selector else {}
-        return self.guarantees.matches(subscription, published.plan.work.to, properties)
+        fields = published.plan.fields(number) if subscription.selector else {}
+        return self.guarantees.matches(subscription, published.plan.work.to, fields)
 
     def _deliveries(
         self, name: str, subscription: Subscription, rows: Mapping[str, Sequence[Any]], spans: Sequence[tuple[float, Any]]
@@ -217,7 +248,7 @@ class Ledger:
         begins = [begin for begin, _ in spans]
         in_span: set[tuple[int, int, int]] = set()
         for publisher, number, at in zip(rows["publisher"], rows["number"], rows["at"], strict=True):
-            what = f"message {number} of publisher {publisher}"
+            what = _named((publisher, number))
             published = self._published.get(publisher)
             if published is None or (published.is_known(number) and published.time_of(number) is None):
                 self._break(at, name, "matches", f"{what} came, and was never published")
@@ -255,12 +286,6 @@ class Ledger:
         for publisher, number in tally.first:
             found[publisher] = max(number, found.get(publisher, -1))
         return found
-
-    def _check_told(self, name: str, key: Key, at: float, told: Sequence[tuple[int, int, int]]) -> None:
-        """Report a promised message that was skipped, unless it was told."""
-        publisher, number = key
-        if not any(other == publisher and first <= number <= last for other, first, last in told):
-            self._break(at, name, "promised", f"message {number} of publisher {publisher} was skipped, and nobody told")
 
     @staticmethod
     def _times(tally: _Tally, first_due: float) -> dict[str, float | None]:

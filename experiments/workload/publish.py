@@ -132,6 +132,10 @@ class MessagePlan:
         """Return the properties of a message."""
         return {name: draw_property(choice, self._draw(number, name)) for name, choice in self.work.properties.items()}
 
+    def fields(self, number: int) -> dict[str, Value]:
+        """Return the properties of a message and the header fields that are planned, as selectors see them."""
+        return {**self.properties(number), "JMSPriority": self.priority(number), "JMSDeliveryMode": "NON_PERSISTENT"}
+
     def priority(self, number: int) -> int:
         """Return the priority of a message."""
         priority = self.work.priority

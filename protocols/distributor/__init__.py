@@ -2,6 +2,7 @@
 
 from protocols.distributor.config import DistributorConfig
 from protocols.distributor.messages import Configuration, Heartbeat
+from protocols.distributor.repairs import DistributorRepairs
 from protocols.distributor.roles import MessagePublisher, MessageSubscriber
 from protocols.distributor.snapshot import MEASURES
 from protocols.distributor.subjects import matches
@@ -27,4 +28,6 @@ PROTOCOL = ProtocolSpec(
     periodic=(Heartbeat.kind, Configuration.kind),
     roles={"publisher": Role(MessagePublisher), "subscriber": Role(MessageSubscriber)},
     guarantees=Guarantees(promised=True, once=True, fifo=True, matches=_is_match),
+    repairs=DistributorRepairs(),
+    mutants="protocols.distributor.mutants",
 )

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from math import inf
+from typing import ClassVar
 
 from protocols.distributor.answers import Answers
 from protocols.distributor.batching import HoldBack, OpenBatch, parts_of
@@ -69,6 +70,7 @@ class DistributorPublisher(Machine):
         "is_blocked",
         "requestors",
     )
+    answers_type: ClassVar[type[Answers]] = Answers
 
     def __init__(self, ports: Ports, config: DistributorConfig, identity: Identity, group: Group) -> None:
         super().__init__(ports)
@@ -78,7 +80,7 @@ class DistributorPublisher(Machine):
         self._batch = OpenBatch(config.segment)
         self._hold_back = HoldBack(config.holdback, config.holdback_threshold, config.check_interval)
         self._cache = RetransmissionCache(config.cache, config.cache_age)
-        self._answers = Answers(config.server_holdback)
+        self._answers = self.answers_type(config.server_holdback)
         self._outbox: deque[tuple[Segment, int]] = deque()
         # The last number given to a segment, and the last one sent.
         self._last = self._sent = 0
@@ -297,6 +299,10 @@ class DistributorPublisher(Machine):
         gone = [number]
         while self._answers.due_at <= now and len(gone) < self._naks_in_one and self._answers.next < self._cache.first:
             gone.append(self._answers.take())
+        self._refuse(gone, now)
+
+    def _refuse(self, gone: Sequence[int], now: float) -> None:
+        """State numbers that are not cached any more."""
         self._counts["naks_sent"] += 1
         nak = Nak(self._source, *endpoint_of(self._group), tuple(map(on_wire, gone)))
         self._transmit(nak, size_of(nak), now)

@@ -18,7 +18,6 @@ from protocols.distributor.messages import (
 from protocols.distributor.requests import Range, Requests
 from protocols.distributor.serial import unwrap
 from protocols.distributor.wire import size_of
-from protocols.rng import Rng
 from protocols.snapshot import Snapshot
 
 __all__ = ["Budget", "PublisherState"]
@@ -76,7 +75,7 @@ class PublisherState:
         source: Source,
         began_after: bool,
         config: DistributorConfig,
-        rng: Rng,
+        requests: Requests,
         budget: Budget,
         deliver: Callable[[Source, Sequence[SubjectUpdates]], None],
         lose: Callable[[Source, int, int, str], None],
@@ -91,7 +90,7 @@ class PublisherState:
         self.expected: int | None = None
         """The number of the next segment to deliver; None before the first is known."""
         self.highest = 0
-        self.requests = Requests(config, rng)
+        self.requests = requests
         self.segments = self.updates = self.duplicates = self.repairs = self.overflowed = 0
         self._most_missed = config.requested
         self._budget = budget
@@ -241,11 +240,15 @@ class PublisherState:
         self._parts_size += size
         self._budget.kept += size
         if part.flags == LAST:
-            content, is_whole = b"".join(self._parts), self._parts_size == self._total
+            content, is_whole = self._joined(), self._parts_size == self._total
             self._drop_parts()
             if is_whole:
                 self.updates += 1
                 self._deliver(self.source, [SubjectUpdates(self.subject, [content])])
+
+    def _joined(self) -> bytes:
+        """Return the content of the large update whose parts have all come."""
+        return b"".join(self._parts)
 
     def _drop_parts(self) -> None:
         self._budget.kept -= self._parts_size

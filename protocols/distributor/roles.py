@@ -43,8 +43,8 @@ class MessagePublisher(EventLayer, Publisher):
 
     __slots__ = ("_expired", "_unsent")
 
-    def __init__(self, ports: Ports, context: RoleContext) -> None:
-        super().__init__(ports, DistributorPublisher(ports, context.config, identity_of(context), context.group))
+    def __init__(self, ports: Ports, context: RoleContext, machine: type[DistributorPublisher] = DistributorPublisher) -> None:
+        super().__init__(ports, machine(ports, context.config, identity_of(context), context.group))
         # Numbers of the messages that were not sent, in the order of publishing.
         self._unsent: deque[int] = deque()
         self._expired = 0
@@ -81,8 +81,10 @@ class MessageSubscriber(EventLayer, Subscriber):
 
     __slots__ = ("_foreign", "_latest", "_lost")
 
-    def __init__(self, ports: Ports, context: RoleContext) -> None:
-        super().__init__(ports, DistributorSubscriber(ports, context.config, identity_of(context), context.group))
+    def __init__(
+        self, ports: Ports, context: RoleContext, machine: type[DistributorSubscriber] = DistributorSubscriber
+    ) -> None:
+        super().__init__(ports, machine(ports, context.config, identity_of(context), context.group))
         # The last message of each publisher, and what was lost of each source since its last message.
         self._latest: dict[int, int] = {}
         self._lost: dict[Source, int] = {}

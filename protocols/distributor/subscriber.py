@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import inf
+from typing import ClassVar
 
 from protocols.distributor.config import DistributorConfig
 from protocols.distributor.events import (
@@ -16,6 +17,7 @@ from protocols.distributor.identity import Identity
 from protocols.distributor.messages import Configuration, Heartbeat, Nak, Request, Segment, Source, SubjectUpdates
 from protocols.distributor.nagging import NaggingMonitor
 from protocols.distributor.publisher_state import Budget, PublisherState
+from protocols.distributor.requests import Requests
 from protocols.distributor.serial import on_wire
 from protocols.distributor.subjects import SubjectTrie
 from protocols.distributor.wire import size_of
@@ -43,7 +45,7 @@ COUNTERS = (
     "publishers_gone",
 )
 
-Key = tuple[int, int, int]
+Key = tuple[int, ...]
 
 
 class DistributorSubscriber(Machine):
@@ -70,6 +72,9 @@ class DistributorSubscriber(Machine):
         "_window_at",
         "asked",
     )
+    state_type: ClassVar[type[PublisherState]] = PublisherState
+    requests_type: ClassVar[type[Requests]] = Requests
+    monitor_type: ClassVar[type[NaggingMonitor]] = NaggingMonitor
 
     def __init__(self, ports: Ports, config: DistributorConfig, identity: Identity, group: Group) -> None:
         super().__init__(ports)
@@ -84,7 +89,7 @@ class DistributorSubscriber(Machine):
         # Those of which something is missing.
         self._asking: dict[Key, PublisherState] = {}
         self._budget = Budget(config.receive_queue)
-        self._monitor = NaggingMonitor(config.nagging_window, config.nagging_check, config.nagging_max)
+        self._monitor = self.monitor_type(config.nagging_window, config.nagging_check, config.nagging_max)
         self._since = 0
         self._check_at = self._window_at = inf
         self._is_nagging = self._has_overflowed = False
@@ -153,29 +158,31 @@ class DistributorSubscriber(Machine):
                 self._take(reception, message, now)
         elif isinstance(message, Configuration):
             self._configure(message, now)
-        elif isinstance(message, Nak) and message.source.key in self._receptions:
-            reception = self._receptions[message.source.key]
-            reception.heard_at = now
-            reception.refuse(message.seqnos)
-            self._note_requests(reception)
+        elif isinstance(message, Nak):
+            self._take_refusal(message, now)
         elif isinstance(message, Request):
             self._overhear(message, now)
         self._set_deadline()
 
+    def _key_of(self, source: Source) -> Key:
+        """Return what tells a publisher from others."""
+        return source.key
+
     def _hear(self, source: Source, now: float) -> PublisherState | None:
         """Return what is known of a publisher, which may be new; None if there are too many."""
-        reception = self._receptions.get(source.key)
+        key = self._key_of(source)
+        reception = self._receptions.get(key)
         if reception is None:
             if len(self._receptions) >= MOST_PUBLISHERS:
                 return None
             self._end_before(source)
             began_after = on_wire(source.start - self._since) >= 0
-            rng = self.ports.rng
-            expected = self._silent.pop(source.key, None)
-            reception = PublisherState(source, began_after, self._config, rng, self._budget, self._deliver, self._lose)
+            config, requests = self._config, self.requests_type(self._config, self.ports.rng)
+            expected = self._silent.pop(key, None)
+            reception = self.state_type(source, began_after, config, requests, self._budget, self._deliver, self._lose)
             if expected is not None:
                 reception.go_on_at(expected)
-            self._receptions[source.key] = reception
+            self._receptions[key] = reception
             self._counts["publishers_heard"] += 1
             self._check_at = min(self._check_at, now + self._patience(reception))
             self.ports.notify(PublisherHeard(source, ""))
@@ -228,6 +235,14 @@ class DistributorSubscriber(Machine):
             self._has_overflowed = False
         self._note_requests(reception)
 
+    def _take_refusal(self, message: Nak, now: float) -> None:
+        """Give up what a publisher can't retransmit."""
+        reception = self._receptions.get(self._key_of(message.source))
+        if reception is not None:
+            reception.heard_at = now
+            reception.refuse(message.seqnos)
+            self._note_requests(reception)
+
     def _deliver(self, source: Source, subjects: Sequence[SubjectUpdates]) -> None:
         """Tell of updates that match subscriptions."""
         for updates in subjects:
@@ -247,9 +262,9 @@ class DistributorSubscriber(Machine):
     def _note_requests(self, reception: PublisherState) -> None:
         """Keep apart the publishers of which something is missing."""
         if reception.requests:
-            self._asking[reception.source.key] = reception
+            self._asking[self._key_of(reception.source)] = reception
         elif self._asking:
-            self._asking.pop(reception.source.key, None)
+            self._asking.pop(self._key_of(reception.source), None)
 
     def _overhear(self, message: Request, now: float) -> None:
         """Let a request of another subscriber stand for own ones."""
@@ -311,11 +326,12 @@ class DistributorSubscriber(Machine):
         if reception.expected is not None:
             if len(self._silent) >= MOST_PUBLISHERS:
                 del self._silent[next(iter(self._silent))]
-            self._silent[reception.source.key] = reception.expected
+            self._silent[self._key_of(reception.source)] = reception.expected
 
     def _forget(self, reception: PublisherState) -> None:
-        del self._receptions[reception.source.key]
-        self._asking.pop(reception.source.key, None)
+        key = self._key_of(reception.source)
+        del self._receptions[key]
+        self._asking.pop(key, None)
         for name, count in reception.counts().items():
             self._gone[name] = self._gone.get(name, 0) + count
 

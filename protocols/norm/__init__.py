@@ -19,6 +19,10 @@ def _authenticated(keys: Mapping[int, bytes], clock: Callable[[], float], shared
     return AuthenticatedCodec(NormCodec(), keys, clock, shared=shared)
 
 
+def _uses_ecn(config: NormConfig) -> bool:
+    return config.congestion == "ecn"
+
+
 PROTOCOL = ProtocolSpec(
     "norm",
     NormConfig,
@@ -27,5 +31,6 @@ PROTOCOL = ProtocolSpec(
     NormBatchReceiver,
     fast="protocols.norm.fast",
     authenticated=_authenticated,
+    uses_ecn=_uses_ecn,
     measures=MEASURES,
 )

@@ -77,7 +77,18 @@ class AckCollector:
     something before the watermark is repaired; while it is, no FLUSH is sent.
     """
 
-    __slots__ = ("_heard", "_notify", "_robust", "_room", "_watermarks", "_window", "due", "is_asking", "replaced_flush")
+    __slots__ = (
+        "_heard",
+        "_notify",
+        "_robust",
+        "_room",
+        "_watermarks",
+        "_window",
+        "due",
+        "is_asking",
+        "last",
+        "replaced_flush",
+    )
 
     def __init__(self, window: Window, notify: Callable[[Event], None], robust: int, room: int) -> None:
         self._window = window
@@ -92,6 +103,8 @@ class AckCollector:
         """When the next FLUSH is to be sent; inf for none."""
         self.is_asking = False
         """Whether a watermark is reached that is not answered."""
+        self.last: Watermark | None = None
+        """The watermark that was concluded last."""
         self.replaced_flush: int | None = None
         """The last object whose end needs no announcement, because it was acknowledged."""
 
@@ -104,6 +117,11 @@ class AckCollector:
         """Await no more ACKs of an object."""
         for watermark in [each for each in self._watermarks if each.object_id == object_id]:
             self._conclude(watermark, now)
+
+    @property
+    def first(self) -> Watermark | None:
+        """The watermark that is served now or next, None for none."""
+        return self._watermarks[0] if self._watermarks else None
 
     @property
     def is_waiting(self) -> bool:
@@ -186,6 +204,7 @@ class AckCollector:
     def _conclude(self, watermark: Watermark, now: float) -> None:
         """End a watermark, whoever has answered, and go on with the next one."""
         self._watermarks.remove(watermark)
+        self.last = watermark
         missing = tuple(sorted(set(watermark.asked) - {ANY_NODE}))
         for node in missing:
             self._notify(NodeUnacknowledged(watermark.object_id, node))

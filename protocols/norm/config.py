@@ -1,6 +1,7 @@
 """Parameters of a NORM session, with the defaults of NRL NORM where it has one."""
 
 from dataclasses import dataclass
+from math import inf
 
 from protocols.errors import ConfigError
 from protocols.fec import MOST_SYMBOLS
@@ -47,7 +48,9 @@ class NormConfig:
     probe_max: float = setting(30.0, "seconds", 1e-3, 1e6, help="longest GRTT probe interval", source="RFC 5740 5.5.1")
     backoff: int = setting(4, "count", 0, 15, help="backoff factor K: NACKs spread over K * GRTT", source="RFC 5401 3.2.2")
     gsize: int = setting(1000, "count", 1, 500_000_000, help="estimate of the group size", source="RFC 5401 3.2.2")
-    robust: int = setting(20, "count", 1, 1000, help="how often FLUSH and the like are repeated", source="RFC 5740 4.2.3.1")
+    robust: int = setting(
+        20, "count", 0, 1000, help="how often FLUSH and the like are repeated; 0: no FLUSH", source="RFC 5740 4.2.3.1"
+    )
     cache_min: int = setting(8, "count", 1, 32_767, help="objects always kept for repair", source="RFC 5740 5.1")
     cache_max: int = setting(256, "count", 1, 32_767, help="objects kept for repair at the most", source="RFC 5740 5.1")
     cache_size: int = setting(
@@ -56,6 +59,14 @@ class NormConfig:
     flow: float = setting(
         2.0, "number", 0.1, 1000.0, help="an object with a NACK in the last flow*(K+1)*GRTT is not purged", source="NRL"
     )
+    repair: str = setting(
+        "gathered",
+        "choice",
+        choices=("gathered", "immediate", "immediate-once"),
+        help="repairs: for the NACKs of a while together, for each NACK at once, for each but not what waits already",
+        source="RFC 5740 5.4; FJM2",
+    )
+    cache_age: float = setting(inf, "seconds", 0.0, help="age from which on an object is not repaired any more")
     fti: str = setting(
         "always",
         "choice",
@@ -90,6 +101,9 @@ class NormConfig:
     )
     window: int = setting(
         256, "count", 1, 16_384, help="receiver: objects pending per sender at the most", source="RFC 5740 5.3"
+    )
+    expire: float = setting(
+        inf, "seconds", 0.001, help="receiver: age at which an incomplete object is given up; a silent sender's at once"
     )
     senders: int = setting(
         1024, "count", 1, 1_000_000, help="receiver: senders remembered at the most, new and silent ones forgotten first"

@@ -96,6 +96,8 @@ class Fti:
     parity: int
     m: int = 8
     """Bits per FEC symbol element; carried on the wire by fec_id 2 only."""
+    carried: object = field(default=None, compare=False, repr=False)
+    """`Content.carried` of the object, which is not on the wire."""
     partition: Partition = field(init=False, compare=False, repr=False)
     usable: int = field(init=False, compare=False, repr=False)
     """Parity symbols per block that can be decoded.

@@ -214,7 +214,7 @@ def is_missing_before(objects: Objects, point: Point) -> bool:
     if objects.key == object_id:
         item = objects.item
         return (block > 0 or symbol > 0) and (item is None or item.missing_before(block, symbol))
-    for key, item in objects.items():
+    for key, item in objects.items() if objects.more is None else objects.more.items():
         order = 0 if key == object_id else ahead(key, object_id)
         if order < 0 and (item is None or not item.has_no_gaps):
             return True

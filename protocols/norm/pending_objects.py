@@ -1,6 +1,7 @@
 """The objects of one sender that are pending at one receiver: begun, opened, stored, finished and given up (RFC 5740 5.3)."""
 
 from functools import lru_cache
+from math import inf
 from typing import Final
 
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, ObjectsAborted
@@ -34,6 +35,7 @@ class PendingObjects:
 
     __slots__ = (
         "_profile",
+        "ages",
         "duplicates",
         "is_complete",
         "nack_process",
@@ -54,6 +56,8 @@ class PendingObjects:
         """Whether nothing is missing of what was sent."""
         self.nack_process: NackProcess | None = None
         """Requests what is missing; None when nothing is."""
+        self.ages: dict[int, float] | None = {} if session.config.expire < inf else None
+        """When incomplete objects were found first, as of the last look; None: they do not expire."""
         self.duplicates = 0
         """Content that was of no use."""
         self.requests: SenderRequests | None = None
@@ -65,6 +69,12 @@ class PendingObjects:
         """The sender's node id; it must have sent a message."""
         assert self.origin is not None
         return self.origin.source_id
+
+    def _expire_objects(self, ages: dict[int, float], now: float) -> None:
+        """Give up the objects that have been incomplete for too long. Called once in an activity period."""
+        pending = [key for key, item in self.objects.items() if item is None or not item.is_stream]
+        self.ages = ages = {key: ages.get(key, now) for key in pending}
+        self._give_up([key for key in pending if ages[key] + self.session.config.expire <= now], "expired")
 
     def abandon(self, object_id: int, reason: str) -> None:
         """Give up an object, unless it has ended already."""
@@ -119,7 +129,8 @@ class PendingObjects:
         assert self.origin is not None
         ports, node = self.session.ports, self.origin.source_id
         ports.notify(_opened(node, key, fti.object_size))
-        sink = ports.accept(_offer(node, key, fti.object_size, is_file))
+        offered = node, key, fti.object_size, is_file
+        sink = ports.accept(_offer(*offered) if fti.carried is None else Offer(*offered, fti.carried))
         if sink is None:
             del self.objects[key]
             self._note_loss(key)
@@ -158,7 +169,8 @@ class PendingObjects:
 
     def _update_completeness(self) -> None:
         """Find out whether anything is missing of what was sent; if not, end the NACK process."""
-        for item in self.objects.values():
+        more = self.objects.more
+        for item in self.objects.values() if more is None else more.values():
             if item is None or not item.has_no_gaps:
                 self.is_complete = False
                 return

@@ -11,6 +11,7 @@ from protocols.norm.maps import DeadlineMap
 from protocols.norm.nack_modes import BOUNDARIES, MODES, NackModes
 from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
+from protocols.serial import before
 
 __all__ = ["ReceiverControl"]
 
@@ -68,6 +69,16 @@ class ReceiverControl(Machine):
         state.forget()
         self._due(self._senders.deadline())
         return True
+
+    def origin_of(self, node: int) -> tuple[int, int]:
+        """Return a sender with its instance id; 0 for one that was not heard."""
+        state = self._known(node)
+        return node, 0 if state is None or state.origin is None else state.origin.instance_id
+
+    def is_incomplete_before(self, node: int, object_id: int) -> bool:
+        """Return whether an object of the sender `node` before this one is incomplete."""
+        state = self._known(node)
+        return state is not None and any(before(key, object_id) for key in state.objects)
 
     def _check(self, state: StreamSenderState, now: float) -> None:
         """Look for what is to be requested now, which was not before."""

@@ -5,7 +5,7 @@ ranges cover: a NACK of 40 bytes can name 65,536 objects of any size.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, KeysView, Mapping
+from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -195,6 +195,13 @@ class RequestedRepairs:
     def has_info(self, object_id: int) -> bool:
         """Return whether the object's NORM_INFO is requested, alone or with the whole object."""
         return self.has_object(object_id) or (self._info_ids is not None and object_id in self._info_ids)
+
+    def whole_ids(self, among: Collection[int]) -> list[int]:
+        """Return the ids of a collection whose object or NORM_INFO is requested; costs no more than looking at all of them."""
+        ranges = [span for ids in (self._object_ids, self._info_ids) if ids is not None for span in ids]
+        if sum([last - first + 1 for first, last in ranges]) >= len(among):
+            return [key for key in among if self.has_info(key)] if ranges else []
+        return [key for first, last in ranges for key in range(first, last + 1) if key in among]
 
     def has_blocks(self, object_id: int, first: int, last: int) -> bool:
         """Return whether one request names all these blocks as a whole."""

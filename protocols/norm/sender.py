@@ -17,7 +17,7 @@ from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, Command, Data, Dat
 from protocols.norm.object_control import ObjectControl
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.snapshot import control, object_sent
+from protocols.norm.snapshot import acknowledgement, control, object_sent
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream
 from protocols.norm.wire.preview import feedback_to, is_nack, sender_in
@@ -139,7 +139,7 @@ class NormSender(ObjectControl):
             self._repairs = self._window.activate()
             self._control.acks.rewound(self._repairs)
         self._transmit(now)
-        if self._window.backlog:
+        if self._needs_room:
             # Last, because a probe just sent may have shortened the time after which an object makes room.
             self._admit(now)
             self._transmit(now)
@@ -192,10 +192,10 @@ class NormSender(ObjectControl):
         flushing = "flushing" if self._flushes and self._flush_at < inf else "idle"
         activity = "repairing" if self._repairs else "sending" if self._unsent else flushing
         objects = [object_sent(item, item.object_id in self._streams) for item in items]
-        waiting = Snapshot("queue", "objects", {"held": len(window.backlog)})
+        waiting = (*acknowledgement(self._control.acks), Snapshot("queue", "objects", {"held": len(window.backlog)}))
         controls = () if self.congestion is None else (control(self.congestion.state),)
         states = {"role": "sender", "activity": activity}
-        return Snapshot("session", self._group.name, values, states, (*controls, *objects, waiting, *buffers(self.held())))
+        return Snapshot("session", self._group.name, values, states, (*controls, *objects, *waiting, *buffers(self.held())))
 
     @property
     def grtt(self) -> float:
@@ -252,7 +252,7 @@ class NormSender(ObjectControl):
         is_holding_off = now < self._holdoff
         self._catch_up(None if is_holding_off else requested)
         is_news = False
-        for item in self._window.asked(requested):
+        for item in self._window.asked(requested, now):
             if is_holding_off and not requested.is_beyond(item.object_id, self._factory.tx_point):
                 continue
             if item.want(requested):
@@ -260,7 +260,7 @@ class NormSender(ObjectControl):
                 is_news = True
                 if self._limit is not None:
                     self._limit.charge(source, item.symbols_asked(requested) * self._config.segment, now)
-        gone = self._window.refused(requested, self._next_id)
+        gone = self._window.refused(requested, self._next_id, now)
         refused = next((stream for stream in self._streams.values() if stream.is_refused(requested)), None)
         if refused is not None:
             self._squelched, gone = refused, gone or set()
@@ -268,7 +268,7 @@ class NormSender(ObjectControl):
             # What can't be repaired any more is squelched (RFC 5740 4.2.3.3).
             self._invalidate()
             self._squelch = gone | (self._squelch or set())
-        if is_news and is_holding_off:
+        if is_news and (is_holding_off or self._config.repair != "gathered"):
             self._invalidate()
             self._repairs = self._window.activate()
             self._control.acks.rewound(self._repairs)
@@ -380,7 +380,7 @@ class NormSender(ObjectControl):
         if item.info_due and item.info_sent:
             item.info_due = False
             message = self._factory.info(item, FLAG_REPAIR)
-        elif item.repairs or item.repair_blocks:
+        elif item.repairing:
             step = item.repair_step()
             if step is None:
                 return self._make_new(item)
@@ -412,6 +412,8 @@ class NormSender(ObjectControl):
             if not item.is_open:
                 self._objects_sent += 1
                 self.ports.notify(ObjectSent(item.object_id))
+                if self.supply is not None and not self._unsent:
+                    self.supply.next(item.active_at)
             self._control.content_sent(item.active_at)
         elif item.is_open and self._control.acks.is_waiting:
             self._control.content_sent(item.active_at)
@@ -438,7 +440,7 @@ class NormSender(ObjectControl):
         last_id = next(reversed(self._window.objects), 0)
         if not self._flushes and self._control.acks.replaced_flush == last_id:
             # Everything is acknowledged, or will not be.
-            self._flushes = self._config.robust
+            self._flushes = max(1, self._config.robust)
             self.ports.notify(FlushCompleted(last_id))
             return None
         if self._flush_at == inf:
@@ -448,7 +450,7 @@ class NormSender(ObjectControl):
         if self._flush_at > now:
             return None
         if self._flushes >= self._config.robust:
-            self._flush_at = inf
+            self._flushes, self._flush_at = max(1, self._flushes), inf
             self.ports.notify(FlushCompleted(next(reversed(self._window.objects), 0)))
             return None
         self._flushes += 1
@@ -482,7 +484,7 @@ class NormSender(ObjectControl):
         ):
             idle = self._flush_at if self._flushes else self._clear
             when = min(when, max(idle, self._clear))
-        if self._window.backlog:
+        if self._needs_room:
             when = min(when, self._window.vacancy_at(self._rest))
         for stream in self._streams.values():
             if stream.is_waiting:

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from math import inf
 
 from protocols.acknowledgement import AckRequest
@@ -13,10 +14,12 @@ from protocols.machine import Content, Ports, Sender
 from protocols.norm.ack_collector import check_request
 from protocols.norm.config import NormConfig
 from protocols.norm.grtt import GrttEstimator
+from protocols.norm.immediate_repairs import ImmediateTxObject
 from protocols.norm.message_factory import MessageFactory
 from protocols.norm.messages import Origin
 from protocols.norm.quantise import gsize_code
 from protocols.norm.sender_control import SenderControl
+from protocols.norm.supply import Supply
 from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.tx_stream import TxStream, check_stream
 from protocols.norm.window import IDS, Window, without
@@ -47,6 +50,7 @@ class SenderContent(Sender):
         "_streams",
         "_unsent",
         "_window",
+        "supply",
     )
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, instance: int) -> None:
@@ -66,6 +70,8 @@ class SenderContent(Sender):
         # The objects that a SQUELCH is to list; None while none is to be sent.
         self._squelch: set[int] | None = None
         self._failed = False
+        self.supply: Supply | None = None
+        """Gives the sender its objects; None where they are submitted as they come."""
         self._control = SenderControl(config, self._factory, self._window, ports.notify)
 
     @abstractmethod
@@ -219,11 +225,28 @@ class SenderContent(Sender):
         """Seconds for which what was sent or requested is kept for repairs."""
         return self._config.flow * (self._config.backoff + 1) * self._grtt.advertised
 
+    def make_room(self, now: float) -> None:
+        """Purge old objects as their supply needs it, now or as soon as they need not be kept."""
+        self._admit(now)
+        self._schedule()
+
+    @property
+    def _needs_room(self) -> bool:
+        """Whether anything waits for the oldest objects to be purged."""
+        return bool(self._window.backlog) or (self.supply is not None and self.supply.is_short)
+
+    def _purged(self, item: TxObject, now: float) -> None:
+        self._streams.pop(item.object_id, None)
+        self.ports.notify(ObjectPurged(item.object_id))
+        if self.supply is not None:
+            self.supply.purged(item.object_id, now)
+
     def _admit(self, now: float) -> None:
+        while self.supply is not None and self.supply.is_short and self._window.vacancy_at(self._rest) <= now:
+            self._purged(self._window.drop_oldest(), now)
         for purged, admitted in self._window.admit(now, self._rest):
             if purged is not None:
-                self._streams.pop(purged.object_id, None)
-                self.ports.notify(ObjectPurged(purged.object_id))
+                self._purged(purged, now)
             elif admitted is not None:
                 if admitted.unsent:
                     self._unsent.append(admitted)
@@ -256,7 +279,7 @@ class SenderContent(Sender):
     def _ends(self) -> list[TxObject]:
         """Return the objects that FLUSH names in turn: the last one, and streams that wait for it."""
         if not self._streams:
-            return [*self._window.objects.values()][-1:]
+            return list(islice(reversed(self._window.objects.values()), 1))
         last = [item for item in self._window.objects.values() if not item.is_open][-1:]
         return [*last, *(stream for stream in self._streams.values() if stream.is_open and stream.wants_flush)]
 
@@ -264,4 +287,5 @@ class SenderContent(Sender):
         return MessageFactory(self._config, origin)
 
     def _make_object(self, object_id: int, content: Content) -> TxObject:
-        return TxObject(object_id, content, self._config, self._factory.origin.source_id)
+        make = TxObject if self._config.repair == "gathered" else ImmediateTxObject
+        return make(object_id, content, self._config, self._factory.origin.source_id)

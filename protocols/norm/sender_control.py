@@ -49,7 +49,7 @@ class SenderControl:
         self._factory = factory
         self._window = window
         self._notify = notify
-        self.acks = AckCollector(window, notify, config.robust, config.segment // 4)
+        self.acks = AckCollector(window, notify, max(1, config.robust), config.segment // 4)
         self._commands: deque[_Command] = deque()
         self._command_due = inf
         self.last_command = 0
@@ -75,7 +75,7 @@ class SenderControl:
     def command(self, content: bytes, copies: int, now: float) -> int:
         """Queue a command and return its id."""
         self.last_command += 1
-        self._commands.append(_Command(self.last_command, content, copies or self._config.robust))
+        self._commands.append(_Command(self.last_command, content, copies or max(1, self._config.robust)))
         if len(self._commands) == 1:
             self._command_due = now
         self.update()

@@ -679,6 +679,8 @@ class SenderState(PendingObjects):
 
     def _check_activity(self, now: float) -> None:
         """The activity period is over: if the sender was silent, request what is missing; at last report it."""
+        if self.ages is not None:
+            self._expire_objects(self.ages, now)
         if self.renew_activity(self.last_heard, now):
             return
         position, period = self.position, self.activity_period()
@@ -692,7 +694,7 @@ class SenderState(PendingObjects):
         assert self.origin is not None
         self._idle_at = inf
         self._set_next_new(*next_new)
-        if self.session.is_silent:
+        if self.session.is_silent or self.ages is not None:
             missing = [key for key, item in self.objects.items() if item is None or not item.has_no_gaps]
             self._give_up(missing, "missing, and not requested")
         self.session.ports.notify(SenderSilent(self.origin.source_id))

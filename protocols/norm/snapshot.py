@@ -2,15 +2,16 @@
 
 from typing import Final
 
+from protocols.norm.ack_collector import AckCollector
 from protocols.norm.congestion.states import ControlState, FeedbackState
-from protocols.norm.messages import FLAG_FILE
+from protocols.norm.messages import ANY_NODE, FLAG_FILE
 from protocols.norm.position import TransmitPosition
 from protocols.norm.rx_object import RxObject
 from protocols.norm.tx_object import TxObject
 from protocols.range_set import RangeSet
 from protocols.snapshot import Measure, Snapshot
 
-__all__ = ["MEASURES", "control", "feedback", "object_received", "object_sent"]
+__all__ = ["MEASURES", "acknowledgement", "control", "feedback", "object_received", "object_sent"]
 
 MEASURES: Final = (
     Measure("grtt", "group round-trip time that the sender advertises", "seconds", "gauge"),
@@ -22,6 +23,9 @@ MEASURES: Final = (
     Measure("loss_events", "losses that congestion control counts: those within one round-trip time are one"),
     Measure("clr_changes", "how often another receiver became the current limiting receiver (CLR)"),
     Measure("cc_feedback_received", "feedback with a state of congestion control received"),
+    Measure("nodes_confirmed", "nodes that have confirmed the watermark", "", "gauge"),
+    Measure("nodes_missing", "nodes that are to confirm the watermark and have not", "", "gauge"),
+    Measure("times_asked", "how often a node was asked for the ACK that is missing", "", "gauge"),
     Measure("strangers", "messages in the sender's name from other hosts"),
 )
 
@@ -67,6 +71,23 @@ def control(state: ControlState) -> Snapshot:
         limiting = {"rtt": state.clr_rtt, "loss_event_rate": state.clr_loss, "rate": state.clr_rate}
         receivers.insert(0, Snapshot("receiver", str(state.clr), limiting, {"role": "CLR"}))
     return Snapshot("congestion", "", values, {"phase": state.phase}, receivers)
+
+
+def acknowledgement(acks: AckCollector) -> tuple[Snapshot, ...]:
+    """Return the state of each node at the watermark that is served now, or was served last; nothing if there was none."""
+    watermark, is_over = acks.first or acks.last, acks.first is None
+    if watermark is None:
+        return ()
+    asked = {node: times for node, times in watermark.asked.items() if node != ANY_NODE}
+    confirmed = watermark.acknowledged
+    receivers = [Snapshot("receiver", str(node), {}, {"state": "confirmed"}) for node in confirmed]
+    state = "missing" if is_over else "asked"
+    for node, times in asked.items():
+        receivers.append(Snapshot("receiver", str(node), {"times_asked": times}, {"state": state if times else "not asked"}))
+    values = {"nodes_confirmed": len(confirmed), "nodes_missing": len(asked)}
+    over = "incomplete" if asked or not confirmed else "confirmed"
+    phase = over if is_over else "asking" if watermark.is_reached else "waiting"
+    return (Snapshot("watermark", str(watermark.object_id), values, {"state": phase}, receivers),)
 
 
 def feedback(state: FeedbackState) -> Snapshot:

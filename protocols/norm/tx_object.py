@@ -57,6 +57,7 @@ class TxObject:
         "active_at",
         "background",
         "bases",
+        "began_at",
         "block",
         "block_mask",
         "content",
@@ -80,7 +81,7 @@ class TxObject:
         self.object_id = object_id
         self.content = content
         coding = config.segment, config.block, config.parity, config.fec_m
-        self.fti = Fti(config.fec, content.source.size, *coding)
+        self.fti = Fti(config.fec, content.source.size, *coding, content.carried)
         self.partition = self.fti.partition
         # An empty object has no DATA message, so its NORM_INFO announces it, even if that is empty; or all FTI are there.
         self.info_due = bool(content.info) or not content.source.size or config.fti == "info"
@@ -92,7 +93,7 @@ class TxObject:
         """The bits of a block's number that are on the wire."""
         self.is_open = False
         """Whether more content may come than there is."""
-        self.active_at = 0.0
+        self.active_at = self.began_at = 0.0
         self.info_sent = self.info_wanted = False
         self.wanted: dict[int, int] = {}
         self.repairs: dict[int, int] = {}

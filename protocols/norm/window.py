@@ -24,12 +24,14 @@ def without(items: deque[TxObject], gone: TxObject) -> deque[TxObject]:
 class Window:
     """Objects in the order of their ids. `objects` can be repaired; `backlog` waits until old objects can be dropped."""
 
-    __slots__ = ("_config", "backlog", "objects", "octets", "octets_gone")
+    __slots__ = ("_asked", "_config", "backlog", "objects", "octets", "octets_gone")
 
     def __init__(self, config: NormConfig) -> None:
         self._config = config
         self.objects: dict[int, TxObject] = {}
         self.backlog: deque[TxObject] = deque()
+        # Those of the objects that may be requested or repaired now, so that a NACK costs nothing for the others.
+        self._asked: dict[int, TxObject] = {}
         self.octets = 0
         self.octets_gone = 0
         """Bytes sent of objects that were removed."""
@@ -46,12 +48,12 @@ class Window:
         while self.backlog:
             if self._has_room(self.backlog[0]):
                 item = self.backlog.popleft()
-                item.active_at = now
+                item.active_at = item.began_at = now
                 self.objects[item.object_id] = item
                 self.octets += item.partition.size
                 yield None, item
             elif self.vacancy_at(rest) <= now:
-                yield self.drop(self._oldest().object_id), None
+                yield self.drop_oldest(), None
             else:
                 return
 
@@ -71,20 +73,43 @@ class Window:
             return oldest
         return next((item for item in self.objects.values() if not item.is_open), oldest)
 
-    def asked(self, requested: RequestedRepairs) -> list[TxObject]:
-        """Return the objects that are requested, lowest id first."""
-        objects, named = self.objects, requested.owners()
-        if requested.objects or requested.infos:
-            has_info = requested.has_info
-            return [item for key, item in objects.items() if key in named or has_info(key)]
-        if len(named) == 1:
-            # The usual case, and the window may be long.
-            item = objects.get(next(iter(named)))
-            return [] if item is None else [item]
-        return [item for key, item in objects.items() if key in named]
+    def asked(self, requested: RequestedRepairs, now: float) -> list[TxObject]:
+        """Return the objects that are requested, lowest id first, but those that are too old to be repaired."""
+        found = self._named(requested)
+        if self._config.cache_age < inf:
+            found = {key: item for key, item in found.items() if not self._is_old(item, now)}
+        self._asked.update(found)
+        return self._in_order(found)
 
-    def refused(self, requested: RequestedRepairs, next_id: int) -> set[int] | None:
-        """Return the requested objects that were dropped from within the window; None if none of the requested were dropped."""
+    def _named(self, requested: RequestedRepairs) -> dict[int, TxObject]:
+        """Return the objects of the window that are requested, in any order."""
+        objects = self.objects
+        found = {key: objects[key] for key in requested.owners() if key in objects}
+        found.update((key, objects[key]) for key in requested.whole_ids(objects))
+        return found
+
+    def _is_old(self, item: TxObject, now: float) -> bool:
+        return now - item.began_at > self._config.cache_age
+
+    def _in_order(self, items: dict[int, TxObject]) -> list[TxObject]:
+        """Return objects of the window, the oldest first."""
+        if len(items) < 2:
+            return list(items.values())
+        oldest = next(iter(self.objects))
+        return [items[key] for key in sorted(items, key=lambda key: key - oldest & 0xFFFF)]
+
+    def refused(self, requested: RequestedRepairs, next_id: int, now: float) -> set[int] | None:
+        """Return the requested objects that are too old, or were dropped from within the window.
+
+        None if none of the requested ones is too old or was dropped.
+        """
+        dropped = self._dropped(requested, next_id)
+        if self._config.cache_age == inf:
+            return dropped
+        old = {key for key, item in self._named(requested).items() if self._is_old(item, now)}
+        return old | (dropped or set()) if old else dropped
+
+    def _dropped(self, requested: RequestedRepairs, next_id: int) -> set[int] | None:
         objects, named = self.objects, requested.owners()
         if not requested.objects and not requested.infos and named <= objects.keys():
             return None
@@ -101,14 +126,20 @@ class Window:
 
     def activate(self) -> list[TxObject]:
         """Make repairs of what was requested; return the objects that have any."""
-        for item in self.objects.values():
+        for item in self._asked.values():
             if item.requested:
                 item.activate()
-        return [item for item in self.objects.values() if item.repairing]
+        self._asked = {key: item for key, item in self._asked.items() if item.repairing}
+        return self._in_order(self._asked)
+
+    def drop_oldest(self) -> TxObject:
+        """Remove and return the oldest object that is not an open stream; the window must not be empty."""
+        return self.drop(self._oldest().object_id)
 
     def drop(self, object_id: int) -> TxObject:
         """Remove and return an object."""
         item = self.objects.pop(object_id)
+        self._asked.pop(object_id, None)
         self.octets -= item.partition.size
         self.octets_gone += item.octets_sent
         return item

@@ -8,12 +8,13 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import cast
 
+from protocols.central.outbox import Outbox
 from protocols.connection import Connection, Reason
 from protocols.machine import Address, Machine, Message, Ports
 from protocols.messaging import Publication
 from protocols.relay.config import RelayConfig
 from protocols.relay.messages import Accepted, Delivery, Publish, Subscribe, SubscribeDone, Unsubscribe
-from protocols.relay.outbox import Outbox
+from protocols.relay.wire import size_of
 from protocols.roles import RoleContext
 from protocols.snapshot import Snapshot, buffers
 
@@ -62,7 +63,7 @@ class Relay(Machine):
             self.ports.hang_up(connection)
             return
         self._counts["clients"] += 1
-        self._clients[connection] = _Client(Outbox(self.ports, connection))
+        self._clients[connection] = _Client(Outbox(self.ports, connection, size_of))
 
     def drained(self, connection: Connection, now: float) -> None:
         """Send what waits for a client, and accept what waited for it."""

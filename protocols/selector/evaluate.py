@@ -1,7 +1,7 @@
 """Selectors compiled to functions: a value is that of Python, None stands for null and for unknown (JMS 1.1 3.8.1.2)."""
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import copysign, inf, nan
 from typing import Final, TypeAlias
 
@@ -142,35 +142,28 @@ def _negated(node: Negated) -> Evaluate:
 
 
 def _all(node: All) -> Evaluate:
-    terms = tuple(map(compiled, node.terms))
-
-    def are_all(fields: Fields) -> bool | None:
-        result: bool | None = True
-        for term in terms:
-            value = term(fields)
-            if value is False:
-                return False
-            if value is not True:
-                result = None
-        return result
-
-    return are_all
+    return _joined(node.terms, decisive=False)
 
 
 def _any(node: Any) -> Evaluate:
-    terms = tuple(map(compiled, node.terms))
+    return _joined(node.terms, decisive=True)
 
-    def is_any(fields: Fields) -> bool | None:
-        result: bool | None = False
+
+def _joined(nodes: Sequence[Node], decisive: bool) -> Evaluate:
+    """Return the function of terms joined by AND (`decisive` is false) or OR (true): a term of this value decides alone."""
+    terms, other = tuple(map(compiled, nodes)), not decisive
+
+    def join(fields: Fields) -> bool | None:
+        result: bool | None = other
         for term in terms:
             value = term(fields)
-            if value is True:
-                return True
-            if value is not False:
+            if value is decisive:
+                return decisive
+            if value is not other:
                 result = None
         return result
 
-    return is_any
+    return join
 
 
 def _negative(node: Negative) -> Evaluate:

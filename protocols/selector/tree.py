@@ -1,7 +1,7 @@
 """Selectors as trees; `str` of a tree is a selector whose tree is equal."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 __all__ = [
     "All",
@@ -54,27 +54,25 @@ class Negative:
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class _Pair:
+    left: "Node"
+    operator: str
+    right: "Node"
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.operator} {self.right})"
+
+
+class Arithmetic(_Pair):
     """Two numbers joined by +, -, * or /."""
 
-    left: "Node"
-    operator: str
-    right: "Node"
-
-    def __str__(self) -> str:
-        return f"({self.left} {self.operator} {self.right})"
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(_Pair):
     """Two values compared by =, <>, <, <=, > or >=."""
 
-    left: "Node"
-    operator: str
-    right: "Node"
-
-    def __str__(self) -> str:
-        return f"({self.left} {self.operator} {self.right})"
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,23 +132,26 @@ class Negated:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class _Terms:
+    terms: tuple["Node", ...]
+    word: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"({f' {self.word} '.join(map(str, self.terms))})"
+
+
+class All(_Terms):
     """Whether all of two or more terms are true."""
 
-    terms: tuple["Node", ...]
-
-    def __str__(self) -> str:
-        return f"({' AND '.join(map(str, self.terms))})"
+    __slots__ = ()
+    word = "AND"
 
 
-@dataclass(frozen=True, slots=True)
-class Any:
+class Any(_Terms):
     """Whether one of two or more terms is true."""
 
-    terms: tuple["Node", ...]
-
-    def __str__(self) -> str:
-        return f"({' OR '.join(map(str, self.terms))})"
+    __slots__ = ()
+    word = "OR"
 
 
 Node: TypeAlias = (

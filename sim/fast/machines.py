@@ -120,6 +120,10 @@ class _Rest(Machine):
         """Deliver a message to the components."""
         self._composite.deliver(message, source, to, now, self._part)
 
+    def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Deliver a message that a queue marked to the components."""
+        self._composite.deliver(message, source, to, now, self._part, "receive_marked")
+
     def wake(self, now: float) -> None:
         """Wake the composite."""
         self._composite.wake(now)

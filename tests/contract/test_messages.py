@@ -7,11 +7,13 @@ import pytest
 
 from experiments.contract.message_checks import MESSAGE_RULES, MessageCase, messages_are_delivered, subscriptions_end
 from experiments.contract.worlds import WORLDS
+from protocols.broker import PROTOCOL as BROKER
 from protocols.connection import Connection
 from protocols.datagram import PROTOCOL as DATAGRAM
 from protocols.datagram.messages import Part
 from protocols.datagram.subscriber import DatagramSubscriber
 from protocols.distributor import PROTOCOL as DISTRIBUTOR
+from protocols.fjm2 import PROTOCOL as FJM2
 from protocols.machine import Address, Machine, Message, Ports
 from protocols.relay import PROTOCOL as RELAY
 from protocols.relay.messages import Accepted, Delivery, Publish
@@ -30,11 +32,16 @@ SHORT = {
     "holdback": 0.002,
     "retries": 40,
 }
+NORM = {"rate": 1e6, "segment": 500, "grtt": 0.01, "probe_min": 0.1, "robust": 10}
 CASES = {
     "relay": MessageCase(RELAY, {"window": 8, "queue": 4}),
+    "broker": MessageCase(BROKER, {"window": 8, "queue": 4}),
     "datagram": MessageCase(DATAGRAM, {"segment": 400}),
     "distributor": MessageCase(DISTRIBUTOR, SHORT, topics=SUBJECTS),
     "distributor with loss": MessageCase(DISTRIBUTOR, SHORT, loss=0.1, topics=SUBJECTS),
+    "fjm2": MessageCase(FJM2, NORM),
+    "fjm2 with loss": MessageCase(FJM2, {**NORM, "repair": "immediate", "queue": 4, "pool": 200_000}, loss=0.1),
+    "fjm2 with parity": MessageCase(FJM2, {**NORM, "fec": 5, "parity": 4, "block": 8, "order": "fifo"}, loss=0.1),
     "unicast": MessageCase(DATAGRAM, {"segment": 400, "cast": "unicast"}),
 }
 worlds = pytest.mark.parametrize("world", WORLDS)

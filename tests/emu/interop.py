@@ -127,11 +127,13 @@ def _has_worked(feature: Feature, sender: str, reports: dict[str, Any]) -> bool:
     return is_told_ours and (sender == "nrl" or any(each.startswith(content) for each in told["nrl"]))
 
 
-ALL = [Case(*choice) for choice in product(KINDS, CODES, LOSSES, SENDERS)]
+UNICAST = "unicast NACK"
+ALL = [Case(*choice, feature=feature) for feature in ("", UNICAST) for choice in product(KINDS, CODES, LOSSES, SENDERS)]
 ALL += [
     Case(kind, "fec 5", loss, sender, feature=feature)
     for feature in FEATURES
-    for kind in (("data", "stream") if feature in ("unicast NACK", "watermark") else ("data",))
+    if feature != UNICAST
+    for kind in (("data", "stream") if feature == "watermark" else ("data",))
     for loss in LOSSES
     for sender in SENDERS
 ]
@@ -199,7 +201,8 @@ def table(outcomes: list[Outcome]) -> str:
 
 
 def _label(case: Case) -> str:
-    return f"{case.kind.upper()}, {case.feature or case.code}"
+    code = case.code if case.feature in ("", UNICAST) else ""
+    return ", ".join(part for part in (case.kind.upper(), code, case.feature) if part)
 
 
 def main() -> int:

@@ -173,7 +173,7 @@ def test_real_sockets_carry_batches_unchanged(pair: tuple[socket.socket, socket.
     queue.flush()
     got: list[bytes] = []
     while len(got) < len(packets):
-        data, segment, source, _ = receive_coalesced(into)
+        data, segment, source, *_ = receive_coalesced(into)
         assert source == out.getsockname()
         got += [data[start : start + segment] for start in range(0, len(data), segment)]
     assert got == packets

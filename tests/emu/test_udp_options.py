@@ -56,6 +56,20 @@ def test_the_kernel_has_the_options_of_a_socket() -> None:
     assert in_network(ask) == [[7, 9, 0xB8, 2], [0], [7, 9, 0xB8, 2], [0, 1]]
 
 
+def test_a_host_that_uses_ecn_keeps_its_traffic_class_and_says_that_its_packets_may_be_marked() -> None:
+    def ask() -> list[list[int]]:
+        options = UdpOptions(tos=0xB9, ecn=True)
+        old, new = (open_transmitter(address, options, 1 << 16) for address in ("10.0.0.1", "fd00::1"))
+        into = open_receiver(("239.7.7.7", 6003), "10.0.0.1", 1 << 16, (), options)
+        return [
+            read(old, socket.IPPROTO_IP, socket.IP_TOS, socket.IP_RECVTOS),
+            read(new, socket.IPPROTO_IPV6, socket.IPV6_TCLASS, socket.IPV6_RECVTCLASS),
+            read(into, socket.IPPROTO_IP, socket.IP_RECVTOS),
+        ]
+
+    assert in_network(ask) == [[0xBA, 1], [0xBA, 1], [1]]
+
+
 def test_a_hop_limit_of_0_is_1_for_unicasts_which_would_not_leave_otherwise() -> None:
     sock = open_transmitter("127.0.0.1", UdpOptions(ttl=0, unicast_ttl=0), 1 << 16)
     assert read(sock, socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, socket.IP_TTL) == [0, 1]
@@ -66,7 +80,7 @@ def received(sock: socket.socket) -> list[list[str]]:
     """Return what waits at a socket: packets and the addresses they came from."""
     found = []
     while select.select([sock], [], [], 0.1)[0]:
-        data, segment, source, _ = receive_coalesced(sock)
+        data, segment, source, *_ = receive_coalesced(sock)
         found += [[data[at : at + segment].decode(), source[0]] for at in range(0, len(data), segment)]
     return found
 

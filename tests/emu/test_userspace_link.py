@@ -140,6 +140,33 @@ def test_a_scripted_channel_matches_kinds_of_messages() -> None:
         assert link.received() == [number_frame(1), frame_of(b"of another protocol"), number_frame(3)]
 
 
+@pytest.mark.parametrize("size", [900, 3000])
+def test_queues_mark_what_the_simulators_line_marks_if_it_is_ecn_capable(size: int) -> None:
+    red = {"model": "red", "packets": 200, "least": 2, "most": 50, "weight": 1, "p": 0.5, "ecn": True}
+    spec = LinkAttributes.model_validate({"rate": "8Mbit", "queue": red}).specs()[0]
+    line, codec = Line(spec, KEY), NumberCodec()
+    line.mark = lambda number: -number
+    payloads = {number: codec.encode(NumberMessage(number, size)) for number in range(1, 40)}
+    arrivals = [at for number in payloads for at in line.offer(number, size, None, "counted", 100.0)]
+    marks = [item < 0 for item, _ in sorted(arrivals, key=lambda each: each[1])]
+    assert 3 < sum(marks) < 36
+    for tos, expected in ((2, marks), (0, [False] * len(marks))):
+        with user_link(spec=spec) as link:
+            for number, payload in payloads.items():
+                link.send([with_class(frame, tos) for frame in frames_of(payload, 1500, number)])
+            link.advance(1.0)
+            found = link.received()
+            assert [frame[15] == 3 for frame in found if frame[21] == 0] == expected
+            assert {frame[15] for frame in found} <= {tos, 3}
+            (direction,) = link.forwarder.report()["directions"]
+        assert direction["marked"] == line.marked == sum(marks)
+
+
+def with_class(frame: bytes, tos: int) -> bytes:
+    """Return a frame with another traffic class."""
+    return frame[:15] + bytes([tos]) + frame[16:]
+
+
 def segment_frame(number: int, data: int = 100) -> bytes:
     """Return a TCP segment."""
     head = struct.pack("!BBHHHBBH", 0x45, 0, 52 + data, 0, 0x4000, 64, 6, 0) + bytes((10, 0, 0, 1, 10, 0, 0, 2))

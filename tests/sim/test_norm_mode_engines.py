@@ -31,6 +31,9 @@ MODES = st.sampled_from(
         {"fti": "info"},
         {"fti": "preset", "preset_size": 30_000},
         {"rx_robust": 2},
+        {"repair": "immediate"},
+        {"repair": "immediate-once", "robust": 0},
+        {"expire": 0.5, "cache_age": 0.2},
     ]
 )
 CALLS = st.lists(
@@ -44,7 +47,8 @@ SLOWER = {"rate": 200_000.0, "flow": 1.0, "cache_min": 1, "gsize": 100}
 def session(link: dict[str, Any], receivers: int, modes: dict[str, Any], calls: list[Any], **network: Any) -> Session:
     """Run four objects, with calls at the sender meanwhile."""
     topology = Star.model_validate({"kind": "star", "receivers": receivers, "link": link}).build()
-    config = NormConfig(**modes, rate=500_000.0, segment=400, block=8, parity=2, grtt=0.05, robust=4)
+    usual = {"rate": 500_000.0, "segment": 400, "block": 8, "parity": 2, "grtt": 0.05, "robust": 4}
+    config = NormConfig(**{**usual, **modes})
     run = Session(topology, protocol("norm"), config, **network)
     for when in (0.01, 0.01, 0.05, 0.4):
         run.host.later(when, partial(run.send, 30_000))

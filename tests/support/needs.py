@@ -3,11 +3,13 @@
 import ctypes
 import os
 import shutil
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from emu.namespaces import run_isolated
+from emu.peers.brokers import BROKERS
 from emu.requirements import KERNEL, check_kernel, check_tools
 from experiments.sweep.run.spark_session import JAVA_PACKAGE, check_java, check_pyspark
 from protocols.errors import UnsupportedError
@@ -25,7 +27,7 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 @cache
 def missing(name: str) -> str | None:
     """Return why `name` (like "emulation" or "tshark") is unavailable and how to install it; None if it is available."""
-    return {
+    reasons: dict[str, Callable[[], str | None]] = {
         "emulation": _emulation,
         "libnorm1": _libnorm1,
         "tshark": _tshark,
@@ -34,7 +36,10 @@ def missing(name: str) -> str | None:
         "spark": _spark,
         "docs": _docs,
         "activemq": _activemq,
-    }[name]()
+        "mosquitto": lambda: _broker("mosquitto"),
+        "stomp.py": _stomp,
+    }
+    return reasons[name]()
 
 
 def _emulation() -> str | None:
@@ -71,6 +76,10 @@ def _spark() -> str | None:
     return None
 
 
+def _stomp() -> str | None:
+    return None if find_spec("stomp") else "needs stomp.py: pip install stomp.py"
+
+
 def _activemq() -> str | None:
     packages = {
         "libactivemq-java": ACTIVEMQ.joinpath("activemq-client.jar").exists(),
@@ -80,6 +89,11 @@ def _activemq() -> str | None:
     if lacking:
         return f"needs ActiveMQ: {_APT} {' '.join(lacking)}"
     return None if find_spec("py4j") else "needs py4j: pip install 'mcastlab[spark]'"
+
+
+def _broker(name: str) -> str | None:
+    lacking = BROKERS[name].lacks
+    return None if lacking is None else f"needs {lacking}: {_APT} {BROKERS[name].packages}"
 
 
 def _docs() -> str | None:

@@ -16,6 +16,8 @@ LEAST_DISCOUNT: Final = 0.5
 """The factor by which older intervals count less, at the least."""
 MOST_MISSING: Final = 256
 """Lost packets of a loss event that are remembered, to find out whether all of them were only late."""
+MOST_EVENTS: Final = 2 * INTERVALS
+"""Loss events that are recorded of one gap: more than these replace the whole history anyway."""
 
 
 def mean_interval(intervals: Sequence[float], discounts: Sequence[float] = (), present: float = 1.0) -> float:
@@ -78,7 +80,7 @@ class LossHistory:
         self.intervals: list[float] = []
         """Packets between loss events, newest first, without the present interval."""
         self.events = 0
-        """Loss events so far."""
+        """Loss events so far; of one gap at most `MOST_EVENTS` and the first."""
 
     @property
     def present(self) -> int:
@@ -128,6 +130,9 @@ class LossHistory:
     def _lose(self, first: int, count: int, now: float, rtt: float) -> None:
         """Record `count` lost packets, which were due at even intervals between the last arrival and this one."""
         step = (now - self._arrived) / (count + 1)
+        # The packets of a loss event, and the place of the first of the last `MOST_EVENTS` loss events.
+        width = ceil(min(rtt / step, count)) if step > 0.0 else count
+        last = count + 1 - MOST_EVENTS * max(width, 1)
         index = 1
         while index <= count:
             when, number = self._arrived + index * step, first + index - 1
@@ -139,7 +144,7 @@ class LossHistory:
                 left = self._begun + rtt - when
                 following = count + 1 if left >= step * count else min(count + 1, index + max(1, ceil(left / step)))
                 self._missing.update(range(number, number + min(following - index, MOST_MISSING - len(self._missing))))
-            index = following
+            index = max(following, last)
 
     def _is_alone(self, number: int, when: float, rtt: float) -> bool:
         """Return whether a lost packet is no loss event by itself, as losses of single packets are tolerated."""

@@ -22,9 +22,14 @@ def is_plain(config: NormConfig) -> bool:
     return has_modes or not has_description or config.congestion != "none" or config.feedback != "multicast"
 
 
+def _is_planned(config: NormConfig) -> bool:
+    """Return whether a sender knows ahead what it sends: its repairs are gathered, and not those of single NACKs."""
+    return config.repair == "gathered" and not is_plain(config)
+
+
 def make_sender(ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> NormSender:
     """Make a sender for the fast engine."""
-    return (NormSender if is_plain(config) else FastNormSender)(ports, config, node, group, instance)
+    return (NormSender if not _is_planned(config) else FastNormSender)(ports, config, node, group, instance)
 
 
 def make_receiver(ports: Ports, config: NormConfig, node: int, group: Group) -> NormBatchReceiver:

@@ -44,6 +44,7 @@ class NackLog:
         "_irregular",
         "_mark",
         "_mark_until",
+        "_merged",
         "_times",
         "_until",
         "end",
@@ -56,8 +57,9 @@ class NackLog:
         """The number of the next NACK."""
         self._entries: list[RequestedRepairs] = []
         self._times: list[float] = []
-        # Results of `parity_count` since the last NACK.
+        # Results of `parity_count` and of `merged` since the last NACK.
         self._counts: dict[tuple[tuple[int, int], int, int, int], int] = {}
+        self._merged: dict[tuple[int, int, int], RequestedRepairs | None] = {}
         self.size = self._irregular = 0
         # Block -> symbol -> the NACKs that request it.
         self._by_block: dict[tuple[int, int], dict[int, list[int]]] = {}
@@ -71,6 +73,7 @@ class NackLog:
         self._entries.append(requested)
         self._times.append(now)
         self._counts.clear()
+        self._merged.clear()
         self.size += requested.size
         self._irregular += _is_irregular(requested)
         for unit, mask in requested.symbols.items():
@@ -123,7 +126,7 @@ class NackLog:
 
     @property
     def is_regular(self) -> bool:
-        """Whether all NACKs request nothing but symbols, and not too many for a process to remember them all."""
+        """Whether no NACK requests whole objects or blocks, and they are not too many for a process to remember them all."""
         return not self._irregular and self.size <= MOST_MERGED
 
     def end_before(self, first: int, time: float) -> int:
@@ -179,6 +182,15 @@ class NackLog:
 
     def merged(self, known: RequestedRepairs | None, first: int, end: int, lost: int) -> RequestedRepairs | None:
         """Return what `known` and the NACKs from `first` to `end` - 1 request, merged one after another."""
+        if known is not None:
+            return self._merge(known, first, end, lost)
+        # The same for all receivers that began their back-off together.
+        key = first, end, lost
+        if key not in self._merged:
+            self._merged[key] = self._merge(None, first, end, lost)
+        return self._merged[key]
+
+    def _merge(self, known: RequestedRepairs | None, first: int, end: int, lost: int) -> RequestedRepairs | None:
         for number in range(max(first, self._base), end):
             if not lost >> number - first & 1:
                 entry = self._entries[number - self._base]
@@ -187,7 +199,8 @@ class NackLog:
 
 
 def _is_irregular(requested: RequestedRepairs) -> bool:
-    return bool(requested.objects or requested.infos or requested.blocks)
+    """Return whether more than symbols is requested of receivers that only miss symbols; NORM_INFO is nothing to them."""
+    return bool(requested.objects or requested.blocks)
 
 
 class FastNackProcess(NackProcess):
@@ -253,7 +266,7 @@ class FastNackProcess(NackProcess):
 
     @property
     def is_regular(self) -> bool:
-        """Whether everything overheard are symbols, and not too many to be remembered."""
+        """Whether no whole objects or blocks were requested in what was overheard, and it is not too much to be remembered."""
         known, log = self.overheard, self.log
         if known is None:
             return log is None or log.is_regular

@@ -185,7 +185,7 @@ class NormOverhearers(Overhearers):
     def _take(self, requested: RequestedRepairs, tx_point: Point) -> list[FastMachine]:
         """Remove and return the receivers that wait for what is requested, or for nothing that was sent before `tx_point`."""
         index, (object_id, block, symbol) = self._by_symbol, tx_point
-        if requested.objects or requested.infos or requested.blocks:
+        if requested.objects or requested.blocks:
             return index.take_all()
         taken: list[FastMachine] = []
         for unit, mask in requested.symbols.items():

@@ -290,4 +290,4 @@ def _renews_activity(machine: FastMachine, now: float) -> bool:
     if state.attentive or not isinstance(group, LockstepGroup):
         return False
     heard = group.heard(machine)
-    return heard is not None and state.renew_activity(heard, now)
+    return heard is not None and state.ages is None and state.renew_activity(heard, now)

@@ -205,6 +205,19 @@ CASES = (
     RuleCase("parity-none", _scenario(_star(50, **_lossy("5%")), _norm(grtt="30ms", parity=0), _file("500kB")), _content, 1.5),
     RuleCase("nacking-none", _scenario(_star(4, **_lossy("2%")), _norm(nacking="none"), _file("100kB")), _incomplete, 4),
     RuleCase(
+        "silent-below-loss",
+        _scenario(_star(4, **_lossy("2%")), _norm(feedback="none", auto_parity=2, robust=60), _file("200kB")),
+        _incomplete,
+        4,
+        10,
+    ),
+    RuleCase(
+        "unicast-feedback",
+        _scenario(_star(300, _lossy("2%", "40ms")), _norm(feedback="unicast", grtt="90ms", gsize=300), _file("500kB")),
+        _feedback,
+        1.5,
+    ),
+    RuleCase(
         "timeout-below-path",
         _scenario(_star(4, **_lossy("0%", "100ms")), {"name": "a", "rate": "10Mbit", "timeout": "50ms"}, _file("100kB")),
         _content,

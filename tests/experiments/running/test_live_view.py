@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,17 @@ def test_a_terminal_shows_a_table_of_hosts() -> None:
     shown(1.0, FIRST)
     for word in ("demo, second 1", "sender", "10.00", "900", "r1", "891", " 1.0 "):
         assert word in text.getvalue()
+
+
+def test_the_cursor_is_shown_again_after_the_table_though_a_child_process_drew_it() -> None:
+    text = io.StringIO()
+    with LiveView("lan", (), Console(file=text, force_terminal=True, width=100, height=30)) as view:
+        child = os.fork()
+        if child == 0:
+            view(1.0, {"sender": {"at": 1.0, "octets": 1}})
+            os._exit(0)
+        os.waitpid(child, 0)
+    assert text.getvalue().endswith("\n\x1b[?25h")
 
 
 def test_hosts_keep_the_given_order_whoever_reports_first() -> None:

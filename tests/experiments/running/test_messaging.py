@@ -12,13 +12,14 @@ from experiments.scenario.cases import load_cases
 from experiments.scenario.scenario import parse
 from experiments.search.search import search
 from protocols import registry
+from protocols.central.outbox import Outbox
 from protocols.machine import Message
 from protocols.messaging import MessageReceived, Publication
 from protocols.relay import PROTOCOL
 from protocols.relay.messages import Delivery
-from protocols.relay.outbox import Outbox
 from protocols.relay.relay import Relay
 from protocols.relay.subscriber import RelaySubscriber
+from protocols.relay.wire import size_of
 
 WORK: list[dict[str, Any]] = [
     {"kind": "publish", "hosts": ["sender"], "to": "topic:t", "size": "1kB", "rate": "200/s", "at": "200ms", "count": 200},
@@ -209,7 +210,7 @@ class _Forgetful(Relay):
 
     def opened(self, connection: Any, now: float) -> None:
         super().opened(connection, now)
-        self._clients[connection].outbox = _Lossy(self.ports, connection)
+        self._clients[connection].outbox = _Lossy(self.ports, connection, size_of)
 
 
 class _Twice(Relay):
@@ -242,7 +243,7 @@ class _Disordered(Relay):
 
     def opened(self, connection: Any, now: float) -> None:
         super().opened(connection, now)
-        self._clients[connection].outbox = _Hasty(self.ports, connection)
+        self._clients[connection].outbox = _Hasty(self.ports, connection, size_of)
 
 
 class _Generous(RelaySubscriber):
@@ -254,7 +255,7 @@ class _Generous(RelaySubscriber):
         if not isinstance(message, Delivery):
             super().receive(message, source, to, now)
             return
-        for subscription in self._subscriptions:
+        for subscription in self.subscriptions:
             self.ports.notify(MessageReceived(subscription.number, message.message))
 
 

@@ -79,6 +79,24 @@ def test_an_empty_input_is_a_stream_of_nothing() -> None:
     assert received["streams"] == 1
 
 
+def test_a_receiver_of_files_goes_on_beside_a_stream(tmp_path: Path) -> None:
+    port = 6125
+    group = ["--group", f"239.7.7.21:{port}", "--iface", "lo", "--timeout", "30", "--json"]
+    program = [sys.executable, "-m", "mcastlab"]
+    file = tmp_path / "file.bin"
+    file.write_bytes(bytes(5000))
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": ENVIRONMENT, "cwd": ROOT}
+    receiver = subprocess.Popen([*program, "recv", *group, "--dir", str(tmp_path / "into"), "--count", "1"], **options)
+    _wait_for_group(port)
+    stream = command("send", port, "--by", "line", "--rate", "50Mbit", "--grtt", "10ms", "--node", "7")
+    subprocess.run(stream, input=b"line\n" * 100, check=True, **{**options, "stdout": subprocess.DEVNULL})
+    subprocess.run([*program, "send", str(file), *group, "--rate", "50Mbit", "--grtt", "10ms"], check=True, **options)
+    told, errors = receiver.communicate(timeout=40)
+    assert receiver.returncode == 0, errors
+    assert json.loads(told.splitlines()[-1])["objects"] == 1
+    assert (tmp_path / "into" / "file.bin").read_bytes() == file.read_bytes()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

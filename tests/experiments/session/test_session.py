@@ -286,6 +286,8 @@ def test_a_failed_session_raises_at_every_call_and_at_the_end() -> None:
                 await anext(one)
             with pytest.raises(TransferError, match="failed"):
                 await one.send_bytes(b"x")
+            with pytest.raises(TransferError, match="failed"):
+                await one.closed()
 
     with pytest.raises(TransferError, match="the session failed") as caught:
         run(main())

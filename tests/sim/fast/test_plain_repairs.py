@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from protocols.machine import Group
 from protocols.norm.fast import FastNormReceiver
+from protocols.norm.repair_requests import RequestedRepairs
 from tests.sim.fast.test_lookahead import _leave, _partition, _restart, _second_object, _unicast, outcome, session
 from tests.sim.runs import Session
 
@@ -118,3 +119,20 @@ def test_a_repair_concerns_few_receivers(monkeypatch: pytest.MonkeyPatch) -> Non
     # repair is 53 on average.
     assert sorted(asked)[len(asked) // 2] <= 8
     assert sum(asked) < 25 * repairs
+
+
+def test_receivers_that_miss_the_same_share_what_they_overheard(monkeypatch: pytest.MonkeyPatch) -> None:
+    merges: list[int] = []
+    merged = RequestedRepairs.merged
+
+    def count(known: RequestedRepairs, other: RequestedRepairs) -> RequestedRepairs:
+        merges.append(1)
+        return merged(known, other)
+
+    monkeypatch.setattr(RequestedRepairs, "merged", count)
+    made = session("fast", receivers=300, loss="1%", parity=0, block=64, size=100_000, probing="passive").run()
+    nacks = made.network.traffic.packets["nack"]
+    # Two of 300 receivers request the NORM_INFO. If others asked each NACK for more than symbols because of that, each of
+    # them merged all NACKs of its back-off at each: 300 merges for each NACK.
+    assert nacks > 50
+    assert len(merges) < 5 * nacks

@@ -2,6 +2,7 @@
 
 import pytest
 
+from protocols.norm.congestion import loss_history
 from protocols.norm.congestion.loss_history import INTERVALS, LossHistory, mean_interval
 
 RTT = 0.1
@@ -126,3 +127,24 @@ def test_an_interval_can_be_set_before_the_first_loss_event() -> None:
     path.send(21, 10)
     path.history.initialise(400.0)
     assert path.history.loss == pytest.approx(1 / 400)
+
+
+@pytest.mark.parametrize("is_tolerant", [False, True])
+@pytest.mark.parametrize(("silence", "rtt"), [(3600.0, 0.001), (30.0, 0.02), (10.0, 0.1), (0.5, 0.02)])
+def test_of_a_long_gap_only_the_loss_events_that_the_history_keeps_are_recorded(
+    silence: float, rtt: float, is_tolerant: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def after_gap() -> LossHistory:
+        history = LossHistory(is_tolerant)
+        for sequence in (0, 1, 2, 4, 5, 6, 9, 10):
+            history.arrived(sequence, 0.1 * sequence, rtt)
+        history.arrived(32_000, 1.0 + silence, rtt)
+        return history
+
+    short = after_gap()
+    monkeypatch.setattr(loss_history, "MOST_EVENTS", 1 << 20)
+    whole = after_gap()
+    assert short.events <= 3 + 1 + 2 * INTERVALS
+    assert short.intervals == pytest.approx(whole.intervals, abs=1)
+    assert short.loss == pytest.approx(whole.loss, rel=0.02)
+    assert whole.events > short.events or silence == 0.5 or is_tolerant

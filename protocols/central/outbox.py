@@ -1,24 +1,30 @@
 """What waits to be sent on one connection while it is full."""
 
 from collections import deque
+from collections.abc import Callable
 
 from protocols.connection import Connection
 from protocols.machine import Message, Packet, Ports
-from protocols.relay.wire import size_of
 
 __all__ = ["Outbox"]
 
 
 class Outbox:
-    """Sends messages on a connection in order, and keeps those for which it has no room."""
+    """Sends messages on a connection in order, and keeps those for which it has no room.
 
-    __slots__ = ("_connection", "_full", "_ports", "waiting")
+    `size_of` returns the encoded bytes of a message.
+    """
 
-    def __init__(self, ports: Ports, connection: Connection) -> None:
+    __slots__ = ("_connection", "_full", "_ports", "_size_of", "sent", "waiting")
+
+    def __init__(self, ports: Ports, connection: Connection, size_of: Callable[[Message], int]) -> None:
         self._ports = ports
         self._connection = connection
+        self._size_of = size_of
         self._full = False
         self.waiting: deque[Message] = deque()
+        self.sent = 0
+        """Messages that were given to the connection."""
 
     def send(self, message: Message) -> None:
         """Send a message, now or when there is room."""
@@ -34,4 +40,5 @@ class Outbox:
             self._put(self.waiting.popleft())
 
     def _put(self, message: Message) -> None:
-        self._full = bool(self._ports.send(Packet(message, size_of(message), self._connection)))
+        self.sent += 1
+        self._full = bool(self._ports.send(Packet(message, self._size_of(message), self._connection)))

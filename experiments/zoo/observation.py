@@ -1,0 +1,99 @@
+"""Run a scenario in the simulator and check every rule there is of it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+
+from experiments.running.result import Result
+from experiments.running.simulate import simulate
+from experiments.scenario.fault_schedule import Fault
+from experiments.scenario.scenario import Scenario
+from experiments.search.search import RAISED
+from experiments.zoo.repair_rules import REPAIR_RULES, RepairRules
+from topologies.spec import Topology
+
+__all__ = ["RULES", "Observation", "RuleBreak", "observe"]
+
+RULES: Mapping[str, str] = {
+    "raises": "no machine raises, or breaks the contract of machines and hosts",
+    "once": "nothing is delivered twice",
+    "intact": "what is delivered is what was published",
+    "matches": "only what was published is delivered, in subscriptions that it matches",
+    "fifo": "the messages of a publisher are delivered in order",
+    "promised": "no accepted message is skipped, unless that is told",
+    "told": "an accepted message is delivered or reported lost by the end of the run",
+    "memory": "no machine keeps more than its parameters allow",
+    "quiescence": "at the end nothing more is sent but heartbeats",
+    **REPAIR_RULES,
+}
+"""The rules by name, in a line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleBreak:
+    """The first break of a rule in a run, and how often it was broken (as far as breaks are recorded)."""
+
+    rule: str
+    what: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A run and the rules that it broke, in their order in `RULES`; `result` is None if a machine raised."""
+
+    result: Result | None
+    breaks: tuple[RuleBreak, ...]
+
+
+def observe(scenario: Scenario) -> Observation:
+    """Run a scenario in the strict engine, and check all rules.
+
+    The rules about requests need to know what reaches a machine, so they are not checked where a fault or a slow application
+    keeps from it what arrives at its host.
+    """
+    spec = scenario.protocol.spec
+    scenario = scenario.model_copy(update={"engine": "strict"})
+    topology = scenario.build_topology()
+    is_direct = not any(_keeps_packets(fault, topology) for fault in scenario.all_faults)
+    watchers = []
+    if spec.repairs is not None and is_direct:
+        watchers.append(RepairRules(spec.repairs, scenario.protocol.config, list(_restarts(scenario))))
+    try:
+        result = simulate(scenario, watchers)
+    except RAISED as error:
+        return Observation(None, (RuleBreak("raises", f"{type(error).__name__}: {error}", 1),))
+    found: dict[str, list[str]] = {}
+    for row in result.violations:
+        found.setdefault(row["rule"], []).append(_told(row["what"], row["host"], row["at"]))
+    for watcher in watchers:
+        for broken in watcher.violations:
+            found.setdefault(broken.rule, []).append(_told(broken.what, broken.host, broken.at))
+    untold = result.metrics.get("messages", {}).get("untold", 0)
+    if untold and spec.guarantees is not None and spec.guarantees.promised:
+        found["told"] = [f"{untold} accepted messages were neither delivered nor reported lost"]
+    order = list(RULES)
+    breaks = [RuleBreak(rule, found[rule][0], len(found[rule])) for rule in sorted(found, key=order.index)]
+    return Observation(result, tuple(breaks))
+
+
+def _keeps_packets(fault: Fault, topology: Topology) -> bool:
+    """Return whether a fault may keep packets from a machine that arrive at its host."""
+    # A link to a member of a group of equal hosts is taken down at the member.
+    is_at_member = fault.flap is not None and not topology.graph.has_edge(*fault.flap)
+    return bool(fault.partition or fault.hold or fault.slow or is_at_member)
+
+
+def _told(what: str, host: str, at: float) -> str:
+    return f"{what} ({host or 'network'} at {at:.6g} s)"
+
+
+def _restarts(scenario: Scenario) -> Iterator[tuple[float, str]]:
+    """Yield when a host crashes or starts again."""
+    topology = scenario.build_topology()
+    for fault in scenario.faults:
+        for name in fault.crash or ():
+            for host in topology.hosts_of(name):
+                for at in (fault.at or 0.0, (fault.at or 0.0) + (inf if fault.lasts is None else fault.lasts)):
+                    if at < inf:
+                        yield at, host

@@ -1,0 +1,46 @@
+"""Messages of JMS on a real network, for programs that use asyncio.
+
+>>> from mcastlab.messaging import connect
+>>> async with connect("239.7.7.61:6010", "eth0") as bus:
+...     await bus.publish("prices", "12.5", priority=7, ttl=5, properties={"symbol": "ABB"})
+"""
+
+from typing import Any
+
+from emu.udp_options import UdpOptions
+from experiments.scenario.protocol_choice import ProtocolChoice
+from experiments.session.deliveries import CallbackFailed, DeliveryOverflowed
+from experiments.session.membership import Membership
+from experiments.session.message_bus import MOST_WAITING, MessageBus
+from experiments.session.message_stream import MessageStream
+from protocols.jms import ConversionError, JmsMessage, Properties, Typed
+from protocols.messaging import MessageDropped, MessageExpired, MessagesLost
+
+__all__ = [
+    "CallbackFailed",
+    "ConversionError",
+    "DeliveryOverflowed",
+    "JmsMessage",
+    "MessageBus",
+    "MessageDropped",
+    "MessageExpired",
+    "MessageStream",
+    "MessagesLost",
+    "Properties",
+    "Typed",
+    "connect",
+]
+
+
+def connect(
+    group: str, iface: str | None = None, *, ttl: int = 1, waiting: int = MOST_WAITING, **parameters: Any
+) -> MessageBus:
+    """Return a bus: `async with connect("239.7.7.61:6010", "eth0") as bus`.
+
+    `group` is a multicast address and a port, `iface` a device or its address (default: the system's multicast route), `ttl`
+    that of IP packets, `waiting` how many messages of a subscription may wait for the program. `parameters` are those of FJM2
+    (docs/fjm2.md), as numbers in seconds, bytes and bits per second or with units: `rate="50Mbit", order="fifo"`. UsageError
+    names the parameter that is wrong.
+    """
+    choice = ProtocolChoice.parse({"name": "fjm2", **parameters})
+    return MessageBus(Membership(choice.spec, choice.config, group, iface, None, UdpOptions(ttl)), waiting)

@@ -1,0 +1,29 @@
+"""A central broker of topics that speaks STOMP 1.2, and its publishers and subscribers."""
+
+from protocols.broker.broker import Broker
+from protocols.broker.config import BrokerConfig
+from protocols.broker.framing import StompFraming
+from protocols.broker.publisher import BrokerPublisher
+from protocols.broker.subscriber import BrokerSubscriber
+from protocols.broker.wire import StompCodec
+from protocols.jms.subscriptions import matches
+from protocols.messaging import Guarantees
+from protocols.roles import Role
+from protocols.spec import ProtocolSpec
+
+__all__ = ["PROTOCOL", "BrokerConfig"]
+
+PROTOCOL = ProtocolSpec(
+    "broker",
+    BrokerConfig,
+    StompCodec,
+    connected=True,
+    framing=StompFraming,
+    periodic=("beat",),
+    roles={
+        "broker": Role(Broker, single=True),
+        "publisher": Role(BrokerPublisher, needs=("broker",)),
+        "subscriber": Role(BrokerSubscriber, needs=("broker",)),
+    },
+    guarantees=Guarantees(promised=True, once=True, fifo=True, survives_publisher=True, matches=matches, has_selectors=True),
+)

@@ -1,0 +1,46 @@
+"""Parameters of a broker and its clients."""
+
+from dataclasses import dataclass
+
+from protocols.settings import check, setting
+
+__all__ = ["BrokerConfig"]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Bounds of what waits, and times."""
+
+    window: int = setting(
+        64,
+        "count",
+        1,
+        65_536,
+        help="messages of a publisher that the broker has not accepted, from which on it is blocked, or its connection held",
+    )
+    queue: int = setting(
+        64,
+        "count",
+        1,
+        1_000_000,
+        help="messages waiting for one subscriber, from which on the broker accepts none that is for it",
+    )
+    clients: int = setting(10_000, "count", 1, 1_000_000, help="connections of the broker; further ones are closed")
+    stall: float = setting(
+        30.0, "seconds", 1e-3, 1e6, help="time in which a subscriber whose queue is full takes nothing until it is closed"
+    )
+    heartbeat: float = setting(
+        10.0,
+        "seconds",
+        0.0,
+        1e6,
+        help="time within which each end sends something, if only a heart-beat; 0: no heart-beats",
+        source="STOMP 1.2, heart-beating",
+    )
+    retry: float = setting(
+        0.2, "seconds", 1e-3, 1e6, help="time to the first attempt to connect again, doubled by each that fails"
+    )
+    retry_max: float = setting(5.0, "seconds", 1e-3, 1e6, help="longest time between attempts to connect")
+
+    def __post_init__(self) -> None:
+        check(self)

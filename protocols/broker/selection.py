@@ -1,0 +1,57 @@
+"""Which messages of a topic a subscription selects."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+from protocols.broker.content import is_typed, selector_fields
+from protocols.broker.messages import Content
+from protocols.messaging import Value
+
+__all__ = ["Selection", "selection"]
+
+_Test: TypeAlias = Callable[[Mapping[str, Value]], bool]
+
+
+class Selection:
+    """A selector of a client of STOMP. ConfigError for a text that is none.
+
+    Of a message of another program all properties are texts, as STOMP has no types. Those that the selector compares with
+    numbers are taken for the numbers that they spell, as ActiveMQ takes them.
+    """
+
+    __slots__ = ("_numbers", "_selects", "text")
+
+    def __init__(self, text: str) -> None:
+        # Selectors need a parser, which is an extra; a broker without selectors needs none.
+        from protocols.broker.conversion import compared_with_numbers
+        from protocols.selector import selector
+
+        self.text = text
+        self._selects: _Test = selector(text).selects
+        self._numbers = compared_with_numbers(text)
+
+    def selects(self, content: Content) -> bool:
+        """Return whether a message is selected."""
+        fields = selector_fields(content)
+        if self._numbers and not is_typed(content):
+            fields = {name: _number(value) if name in self._numbers else value for name, value in fields.items()}
+        return self._selects(fields)
+
+
+@lru_cache(maxsize=4096)
+def selection(text: str) -> Selection | None:
+    """Return the selection of a selector; None for the empty one, which selects everything. ConfigError for what is none."""
+    return Selection(text) if text.strip() else None
+
+
+def _number(value: Value) -> Value:
+    """Return the number that a text stands for, or the text if it stands for none."""
+    if not isinstance(value, str):
+        return value
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value

@@ -1,0 +1,55 @@
+"""The subscriber of a broker."""
+
+from protocols.broker.client import BrokerClient, Session
+from protocols.broker.content import publication_of
+from protocols.broker.messages import Delivery, Receipt, Subscribe, Unsubscribe
+from protocols.broker.selection import selection
+from protocols.central.subscriber import ClientSubscriber
+from protocols.jms import topic_of
+from protocols.machine import Message, Ports
+from protocols.messaging import Subscription
+from protocols.roles import RoleContext
+from protocols.subscriptions import SubscriptionTable
+
+__all__ = ["BrokerSubscriber"]
+
+
+class BrokerSubscriber(BrokerClient, ClientSubscriber):
+    """Subscribes at the broker, which sends a copy of a message for each subscription that it matches."""
+
+    __slots__ = ("_foreign", "session")
+
+    def __init__(self, ports: Ports, context: RoleContext) -> None:
+        super().__init__(ports, context, SubscriptionTable(has_selectors=True))
+        self.session = Session(context.config.heartbeat)
+        self._foreign = 0
+
+    def subscribe(self, subscription: Subscription, now: float) -> None:
+        """Subscribe. UsageError for a destination that is no topic, ConfigError for a selector that is none."""
+        topic_of(subscription.destination)
+        selection(subscription.selector)
+        super().subscribe(subscription, now)
+
+    def request(self, subscription: Subscription) -> Message:
+        """See `ClientSubscriber`; the receipt says that the subscription is in effect."""
+        number = str(subscription.number)
+        return Subscribe(number, subscription.destination, subscription.selector, number)
+
+    def ending(self, number: int) -> Message:
+        """See `ClientSubscriber`."""
+        return Unsubscribe(str(number))
+
+    def take(self, message: Message, now: float) -> None:
+        """Deliver a message, or note that a subscription is in effect."""
+        if isinstance(message, Delivery):
+            self._deliver(message, now)
+        elif isinstance(message, Receipt) and message.receipt.isdigit():
+            self.begun(int(message.receipt))
+
+    def _deliver(self, message: Delivery, now: float) -> None:
+        number = int(message.subscription) if message.subscription.isdigit() else -1
+        if number not in self.active:
+            return
+        publication = publication_of(message.content, self._foreign)
+        self._foreign += publication.publisher == 0
+        self.deliver([self.subscriptions.event(number, publication, self.ports.epoch + now)])

@@ -1,0 +1,75 @@
+"""A subscriber that subscribes at a central server, and again on every new connection."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from protocols.central.client import Client
+from protocols.events import Event
+from protocols.machine import Message, Ports
+from protocols.messaging import MessageReceived, Subscribed, Subscriber, Subscription, SubscriptionEnded
+from protocols.roles import RoleContext
+from protocols.subscriptions import SubscriptionTable
+
+__all__ = ["ClientSubscriber"]
+
+
+class ClientSubscriber(Client, Subscriber):
+    """Keeps what the application subscribed to, and which of it is in effect. `subscriptions` is the table for it."""
+
+    __slots__ = ("_delivered", "active", "subscriptions")
+
+    def __init__(self, ports: Ports, context: RoleContext, subscriptions: SubscriptionTable) -> None:
+        super().__init__(ports, context)
+        self.subscriptions = subscriptions
+        self.active: set[int] = set()
+        """The numbers of subscriptions that are in effect."""
+        self._delivered = 0
+
+    @abstractmethod
+    def request(self, subscription: Subscription) -> Message:
+        """Return what asks the server for a subscription."""
+
+    @abstractmethod
+    def ending(self, number: int) -> Message:
+        """Return what tells the server that a subscription ends."""
+
+    def subscribe(self, subscription: Subscription, now: float) -> None:
+        """Subscribe at the server, now or when there is a connection."""
+        self.subscriptions.add(subscription)
+        if self.outbox is not None:
+            self.outbox.send(self.request(subscription))
+
+    def unsubscribe(self, number: int, now: float) -> None:
+        """End a subscription, here at once."""
+        self.subscriptions.remove(number)
+        self.active.discard(number)
+        if self.outbox is not None:
+            self.outbox.send(self.ending(number))
+
+    def connected(self, now: float) -> None:
+        """Subscribe again to everything."""
+        for subscription in self.subscriptions:
+            assert self.outbox is not None
+            self.outbox.send(self.request(subscription))
+
+    def disconnected(self, reason: str, now: float) -> None:
+        """Tell that no subscription is in effect."""
+        for number in sorted(self.active):
+            self.ports.notify(SubscriptionEnded(number, reason))
+        self.active.clear()
+
+    def begun(self, number: int) -> None:
+        """Note that the server has a subscription; one that was ended meanwhile is ignored."""
+        if number in self.subscriptions:
+            self.active.add(number)
+            self.ports.notify(Subscribed(number))
+
+    def deliver(self, events: Sequence[Event]) -> None:
+        """Tell the application of a message."""
+        for event in events:
+            self._delivered += isinstance(event, MessageReceived)
+            self.ports.notify(event)
+
+    def counts(self) -> dict[str, int]:
+        """Return the messages delivered, and the connections made."""
+        return {"messages_received": self._delivered, "connections": self.connections}

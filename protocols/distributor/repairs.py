@@ -1,0 +1,41 @@
+"""What the messages of the Distributor mean for repair; a unit is a segment of a publisher."""
+
+from collections.abc import Sequence
+
+from protocols.distributor.config import DistributorConfig
+from protocols.distributor.messages import Nak, Request, Segment, Source
+from protocols.machine import Message
+from protocols.repairs import Limit, Repairs, Unit
+
+__all__ = ["DistributorRepairs"]
+
+
+class DistributorRepairs(Repairs):
+    """Reads the messages. A request does not name the address of a publisher, so a stream is its id and start time."""
+
+    def carried(self, message: Message) -> Unit | None:
+        """See `Repairs.carried`."""
+        return Unit(_stream(message.source), message.seqno) if isinstance(message, Segment) else None
+
+    def requested(self, message: Message) -> Sequence[Unit]:
+        """See `Repairs.requested`."""
+        if not isinstance(message, Request):
+            return ()
+        stream = (message.target_id, message.target_start)
+        return [Unit(stream, number) for number in range(message.low, message.high + 1)]
+
+    def refused(self, message: Message) -> Sequence[Unit]:
+        """See `Repairs.refused`."""
+        return [Unit(_stream(message.source), seqno) for seqno in message.seqnos] if isinstance(message, Nak) else ()
+
+    def quiet(self, config: DistributorConfig) -> float:
+        """See `Repairs.quiet`."""
+        return config.timeout
+
+    def limit(self, config: DistributorConfig) -> Limit:
+        """See `Repairs.limit`."""
+        return Limit(config.nagging_window, config.nagging_check, config.nagging_max)
+
+
+def _stream(source: Source) -> tuple[int, int]:
+    return source.sender_id, source.start

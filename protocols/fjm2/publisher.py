@@ -1,0 +1,212 @@
+"""The publisher (thesis, 3.3): a container for each message, a queue for each priority, and NORM, which sends and repairs.
+
+NORM gets a message only when it has nothing else to send, so that a message of a high priority overtakes all that wait. A
+message keeps its container until it has left the cache of NORM.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from protocols.errors import UsageError
+from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectSent
+from protocols.fjm2.config import Fjm2Config
+from protocols.fjm2.content import Outgoing
+from protocols.fjm2.pool import Container, Pool
+from protocols.fjm2.queues import PriorityQueues
+from protocols.jms import JmsMessage, message_of, write_head
+from protocols.layer import EventLayer
+from protocols.machine import Content, Ports
+from protocols.messaging import (
+    MessageAccepted,
+    MessageDropped,
+    MessageExpired,
+    Publication,
+    Publisher,
+    PublisherIdle,
+    PublisherUnblocked,
+)
+from protocols.norm.sender import NormSender
+from protocols.norm.tx_object import check_content
+from protocols.roles import RoleContext
+from protocols.spec import MakeSender
+
+__all__ = ["Fjm2Publisher"]
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A message that waits; `container` None: for a container, too."""
+
+    message: JmsMessage
+    head: bytes
+    container: Container | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of head and body."""
+        return len(self.head) + self.message.size
+
+
+class Fjm2Publisher(EventLayer, Publisher):
+    """Publishes each message as an object; blocked while a message waits for a container or for room in its queue."""
+
+    __slots__ = ("_config", "_expired", "_instance", "_kept", "_pool", "_published", "_queues", "_unsent", "_waiting")
+
+    def __init__(self, make_sender: MakeSender, ports: Ports, context: RoleContext) -> None:
+        config: Fjm2Config = context.config
+        inner = cast(NormSender, make_sender(ports, config, context.node, context.group, context.instance))
+        super().__init__(ports, inner)
+        self._config = config
+        self._instance = context.instance
+        self._pool = Pool(config.pool)
+        self._queues: PriorityQueues[_Entry] = PriorityQueues(config.queue, config.scheduling == "strict")
+        # What has no container or no room in its queue yet: one message, unless the application does not stop when blocked.
+        self._waiting: deque[_Entry] = deque()
+        # By object id: what NORM has not sent once, and what it keeps for repairs.
+        self._unsent: dict[int, _Entry] = {}
+        self._kept: dict[int, Container] = {}
+        self._published = self._expired = 0
+        inner.supply = self
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the application is to wait for `PublisherUnblocked`."""
+        return bool(self._waiting)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a message waits for a container: see `protocols.norm.supply.Supply`."""
+        return bool(self._waiting) and self._waiting[0].container is None
+
+    @property
+    def limit(self) -> str:
+        """The limit for which a blocked publisher waits, in words."""
+        if not self._waiting:
+            return ""
+        if self._waiting[0].container is None:
+            return f"pool: all {self._config.pool} bytes of containers are in use"
+        return f"queue: {self._config.queue} messages of priority {self._waiting[0].message.priority} wait to be sent"
+
+    def publish(self, message: Publication, now: float) -> bool:
+        """Publish a message; see `Publisher.publish`. UsageError for one that can't be sent."""
+        entry = self._entry(message)
+        self._published += 1
+        if self._is_expired(entry, now):
+            self._drop_expired(entry)
+            if self._is_idle:
+                self.ports.notify(PublisherIdle())
+            return self.is_blocked
+        if not self._place(entry):
+            self._waiting.append(entry)
+        if not self._unsent:
+            self.next(now)
+        if self.is_short:
+            self._sender.make_room(now)
+        return self.is_blocked
+
+    @property
+    def _sender(self) -> NormSender:
+        return cast(NormSender, self.inner)
+
+    def _entry(self, message: Publication) -> _Entry:
+        """Return a message with its head. UsageError for one that is not allowed, or larger than what carries it."""
+        jms = message_of(message, self._instance)
+        if jms.is_persistent:
+            raise UsageError("delivery_mode: PERSISTENT is not allowed; messages are NON_PERSISTENT, nobody stores them")
+        entry = _Entry(jms, write_head(jms))
+        if not self._pool.fits(entry.size):
+            needed = self._pool.octets_for(entry.size)
+            raise UsageError(f"pool: {self._config.pool} bytes are too few for a message of {entry.size}; at least {needed}")
+        check_content(Content(_Sized(entry.size), is_file=False), self._config)
+        return entry
+
+    def _is_expired(self, entry: _Entry, now: float) -> bool:
+        return entry.message.expires_at <= self.ports.epoch + now
+
+    def _drop_expired(self, entry: _Entry) -> None:
+        self._expired += 1
+        if entry.container is not None:
+            self._pool.give_back(entry.container)
+        self.ports.notify(MessageExpired(entry.message.publisher, entry.message.number))
+
+    def _place(self, entry: _Entry) -> bool:
+        """Give a message a container and a place in its queue; return whether it has both."""
+        if entry.container is None:
+            entry.container = self._pool.take(entry.size)
+        if entry.container is None or self._queues.is_full(entry.message.priority):
+            return False
+        self._queues.push(entry.message.priority, entry.size, entry)
+        return True
+
+    def _place_waiting(self) -> None:
+        """Place the messages that wait, as far as there is room; tell the application when none is left."""
+        was_blocked = bool(self._waiting)
+        while self._waiting and self._place(self._waiting[0]):
+            self._waiting.popleft()
+        if was_blocked and not self._waiting:
+            self.ports.notify(PublisherUnblocked())
+
+    def next(self, now: float) -> None:
+        """Give NORM the next message, if there is one."""
+        while (entry := self._queues.pop()) is not None:
+            self._place_waiting()
+            if self._is_expired(entry, now):
+                self._drop_expired(entry)
+                continue
+            assert entry.container is not None
+            source = Outgoing(entry.message, entry.head, entry.container)
+            content = Content(source, is_file=False, carried=entry.message)
+            object_id = self._sender.submit(content, now)
+            self._unsent[object_id] = entry
+            self._kept[object_id] = entry.container
+            return
+
+    def heard(self, event: Event, now: float) -> Iterator[Event]:
+        """Turn events of objects into those of messages."""
+        if isinstance(event, ObjectSent) and event.object_id in self._unsent:
+            yield MessageAccepted(self._unsent.pop(event.object_id).message.number)
+        elif isinstance(event, ObjectAborted) and event.object_id in self._unsent:
+            yield MessageDropped(self._unsent.pop(event.object_id).message.number, event.reason)
+            self._release(event.object_id)
+        elif isinstance(event, FlushCompleted):
+            if self._is_idle:
+                yield PublisherIdle()
+        elif isinstance(event, (MessageExpired, PublisherIdle, PublisherUnblocked)):
+            yield event
+
+    def purged(self, object_id: int, now: float) -> None:
+        """Take the container of an object back; see `protocols.norm.supply.Supply`."""
+        self._release(object_id)
+        if not self._unsent:
+            self.next(now)
+
+    def _release(self, object_id: int) -> None:
+        """Give the container of an object back, which may be what others wait for."""
+        self._pool.give_back(self._kept.pop(object_id))
+        self._place_waiting()
+
+    @property
+    def _is_idle(self) -> bool:
+        return not (self._unsent or self._waiting or self._queues.waiting)
+
+    def counts(self) -> dict[str, int]:
+        """Return the counters of the sender, of messages and of the pool."""
+        own = {"messages_published": self._published, "messages_expired": self._expired}
+        return {**self.inner.counts(), **own, **self._pool.counts()}
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return what the sender keeps, the bytes of containers in use and the longest queue."""
+        own = {"bytes of containers": (self._pool.held, self._pool.limit)}
+        return {**self.inner.held(), **own, "messages in a queue": (max(self._queues.depths()), self._config.queue)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    """A source of a size only, to ask whether it can be carried."""
+
+    size: int
+
+    def read(self, offset: int, n: int) -> None:
+        """Return None."""

@@ -1,0 +1,148 @@
+"""The subscriber (thesis, 3.4): a container for each message that begins, and delivery when it is complete.
+
+Back-off, suppression, hold-off and repair are those of the NORM receiver. Its decisions and those made here have names in a
+trace: docs/fjm2.md lists them beside the steps of the thesis.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import cast
+
+from protocols.events import Event, ObjectAborted, ObjectReceived, ObjectsAborted
+from protocols.fjm2.config import Fjm2Config
+from protocols.fjm2.content import Incoming
+from protocols.fjm2.pool import Pool
+from protocols.jms import JmsMessage
+from protocols.jms.subscriptions import JmsSubscriptions
+from protocols.layer import Accept, EventLayer
+from protocols.machine import Offer, Ports, Sink
+from protocols.messaging import MessageReceived, MessagesLost, Subscribed, Subscriber, Subscription
+from protocols.norm.receiver import NormReceiver
+from protocols.roles import RoleContext
+from protocols.serial import ahead
+from protocols.spec import MakeReceiver
+
+__all__ = ["Fjm2Subscriber"]
+
+
+class Fjm2Subscriber(EventLayer, Subscriber):
+    """Delivers the messages of the topics it subscribes to, as they become complete or in the order of publishing."""
+
+    __slots__ = ("_early", "_incoming", "_is_fifo", "_lost", "_malformed", "_pool", "_received", "_refused", "subscriptions")
+
+    def __init__(self, make_receiver: MakeReceiver, ports: Ports, context: RoleContext) -> None:
+        config: Fjm2Config = context.config
+        super().__init__(ports, make_receiver(ports, config, context.node, context.group))
+        self.subscriptions = JmsSubscriptions()
+        self._pool = Pool(config.pool)
+        self._is_fifo = config.order == "fifo"
+        # The messages that have begun, by publisher and object id.
+        self._incoming: dict[tuple[int, int], Incoming] = {}
+        # By publisher, complete messages before which others are incomplete, in the order of completion.
+        self._early: dict[int, deque[tuple[int, JmsMessage]]] = {}
+        self._received = self._lost = self._refused = self._malformed = 0
+
+    @property
+    def _receiver(self) -> NormReceiver:
+        return cast(NormReceiver, self.inner)
+
+    def subscribe(self, subscription: Subscription, now: float) -> None:
+        """Deliver what matches from now on. UsageError for a destination that is no topic, and for a bad selector."""
+        self.subscriptions.add(subscription)
+        self.ports.notify(Subscribed(subscription.number))
+
+    def unsubscribe(self, number: int, now: float) -> None:
+        """End a subscription."""
+        self.subscriptions.remove(number)
+
+    def offered(self, offer: Offer, accept: Accept | None) -> Sink | None:
+        """Take every object that is no file, while there is a subscription; (3) and (4) of the thesis."""
+        if offer.is_file or not len(self.subscriptions):
+            return None
+        container = self._pool.take(offer.size) if self._pool.fits(offer.size) else None
+        if container is None:
+            self._refused += 1
+            self._trace("message_refused", offer.sender, offer.object_id)
+            return None
+        self._trace("container_taken", offer.sender, offer.object_id)
+        carried = offer.carried if isinstance(offer.carried, JmsMessage) else None
+        sink = Incoming(container, carried, partial(self._receiver.origin_of, offer.sender))
+        self._incoming[offer.sender, offer.object_id] = sink
+        return sink
+
+    def heard(self, event: Event, now: float) -> Iterable[Event]:
+        """Turn the end of an object into messages; (7) to (9) of the thesis."""
+        if isinstance(event, ObjectReceived):
+            return self._on_received(event, now)
+        if isinstance(event, ObjectAborted):
+            return self._on_aborted(event, now)
+        if isinstance(event, ObjectsAborted):
+            return self._on_lost(event.sender, event.count, now)
+        return (event,) if isinstance(event, (Subscribed, MessagesLost)) else ()
+
+    def _on_received(self, event: ObjectReceived, now: float) -> Iterator[Event]:
+        sink = self._close(event.sender, event.object_id)
+        if sink is None or sink.message is None:
+            return
+        self._trace("message_completed", event.sender, event.object_id)
+        if self._is_fifo:
+            self._early.setdefault(event.sender, deque()).append((event.object_id, sink.message))
+            yield from self._in_order(event.sender, now)
+        else:
+            yield from self._delivered(sink.message, now)
+
+    def _on_aborted(self, event: ObjectAborted, now: float) -> Iterator[Event]:
+        sink = self._close(event.sender, event.object_id)
+        if sink is not None and event.reason.startswith("sink: no message"):
+            self._malformed += 1
+            return
+        yield from self._on_lost(event.sender, 1, now)
+
+    def _on_lost(self, publisher: int, count: int, now: float) -> Iterator[Event]:
+        self._lost += count
+        yield MessagesLost(publisher, count)
+        if self._is_fifo:
+            yield from self._in_order(publisher, now)
+
+    def _close(self, publisher: int, object_id: int) -> Incoming | None:
+        """Give the container of an object back."""
+        sink = self._incoming.pop((publisher, object_id), None)
+        if sink is not None:
+            self._pool.give_back(sink.container)
+            self._trace("container_returned", publisher, object_id)
+        return sink
+
+    def _in_order(self, publisher: int, now: float) -> Iterator[Event]:
+        """Deliver the complete messages of a publisher before which none is incomplete."""
+        early = self._early.get(publisher)
+        while early:
+            entry = min(early, key=lambda entry: ahead(entry[0], early[0][0]))
+            if self._receiver.is_incomplete_before(publisher, entry[0]):
+                return
+            early.remove(entry)
+            yield from self._delivered(entry[1], now)
+
+    def _delivered(self, message: JmsMessage, now: float) -> Iterator[Event]:
+        for event in self.subscriptions.delivery(message, self.ports.epoch + now):
+            self._received += isinstance(event, MessageReceived)
+            yield event
+
+    def _trace(self, name: str, publisher: int, object_id: int) -> None:
+        if self.ports.trace is not None:
+            self.ports.trace(name, {"publisher": publisher, "object": object_id})
+
+    def counts(self) -> dict[str, int]:
+        """Return the counters of the receiver, of messages and of the pool."""
+        own = {
+            "messages_received": self._received,
+            "messages_filtered": self.subscriptions.filtered,
+            "messages_lost": self._lost,
+            "messages_refused": self._refused,
+            "messages_malformed": self._malformed,
+        }
+        return {**self.inner.counts(), **own, **self._pool.counts()}
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return what the receiver keeps, and the bytes of containers in use."""
+        return {**self.inner.held(), "bytes of containers": (self._pool.held, self._pool.limit)}

@@ -1,0 +1,29 @@
+"""Messages of JMS 1.1: head, properties, bodies and their form on the wire, for every messaging protocol that carries them."""
+
+from protocols.jms.bodies import BODY_TYPES, ContentError, Scalar
+from protocols.jms.conversions import ConversionError
+from protocols.jms.message import TOPIC, JmsMessage, fields_of, jms_message, message_of, topic_of
+from protocols.jms.properties import KINDS, Properties, Typed, check_name
+from protocols.jms.wire import FIXED_SIZE, LONGEST_HEAD, LONGEST_TOPIC, read_message, write_head
+
+__all__ = [
+    "BODY_TYPES",
+    "FIXED_SIZE",
+    "KINDS",
+    "LONGEST_HEAD",
+    "LONGEST_TOPIC",
+    "TOPIC",
+    "ContentError",
+    "ConversionError",
+    "JmsMessage",
+    "Properties",
+    "Scalar",
+    "Typed",
+    "check_name",
+    "fields_of",
+    "jms_message",
+    "message_of",
+    "read_message",
+    "topic_of",
+    "write_head",
+]

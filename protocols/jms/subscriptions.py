@@ -1,0 +1,77 @@
+"""Subscriptions to topics, with selectors."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from protocols.errors import UnsupportedError
+from protocols.events import Event
+from protocols.jms.message import JmsMessage, fields_of, topic_of
+from protocols.messaging import MessageExpired, MessageReceived, Publication, Subscription, Value
+from protocols.subscriptions import SubscriptionTable
+
+if TYPE_CHECKING:
+    from protocols.selector import Selector
+
+__all__ = ["JmsSubscriptions", "matches", "selector_of"]
+
+
+def selector_of(text: str) -> "Selector | None":
+    """Return a selector that is ready for use, None for the empty one. SelectorError for a text that is none."""
+    if not text.strip():
+        return None
+    try:
+        from protocols.selector import selector
+    except ImportError as error:
+        raise UnsupportedError("selectors need the package lark: pip install 'mcastlab[messaging]'") from error
+    return selector(text)
+
+
+def matches(subscription: Subscription, destination: str, fields: Mapping[str, Value]) -> bool:
+    """Return whether a message with these header fields and properties is for a subscription."""
+    if subscription.destination != destination:
+        return False
+    chosen = selector_of(subscription.selector)
+    return chosen is None or chosen.selects(fields)
+
+
+class JmsSubscriptions(SubscriptionTable):
+    """Subscriptions by number and by destination; `filtered` counts messages that no selector let pass."""
+
+    __slots__ = ("_selectors", "filtered")
+
+    def __init__(self) -> None:
+        super().__init__()
+        # By number: a selector, and whether it names header fields.
+        self._selectors: dict[int, tuple[Selector, bool]] = {}
+        self.filtered = 0
+
+    def add(self, subscription: Subscription) -> None:
+        """Add a subscription. UsageError for a number in use and for what is no topic, SelectorError for a bad selector."""
+        topic_of(subscription.destination, "to")
+        chosen = selector_of(subscription.selector)
+        self._enter(subscription)
+        if chosen is not None:
+            self._selectors[subscription.number] = chosen, "JMS" in subscription.selector
+
+    def remove(self, number: int) -> Subscription:
+        """Remove a subscription and return it. UsageError for an unknown number."""
+        self._selectors.pop(number, None)
+        return super().remove(number)
+
+    def delivery(self, message: Publication, time: float) -> list[Event]:
+        """Return the event of each subscription that selects the message, or that it has expired."""
+        numbers = self.numbers_of(message.destination)
+        if numbers and message.expires_at <= time:
+            return [MessageExpired(message.publisher, message.number)]
+        if self._selectors:
+            chosen = [number for number in numbers if self._selects(number, message)]
+            self.filtered += len(numbers) - len(chosen)
+            numbers = chosen
+        return [MessageReceived(number, message) for number in numbers]
+
+    def _selects(self, number: int, message: Publication) -> bool:
+        entry = self._selectors.get(number)
+        if entry is None:
+            return True
+        chosen, has_head = entry
+        return chosen.selects(fields_of(message) if has_head and isinstance(message, JmsMessage) else message.properties)

@@ -1,0 +1,200 @@
+"""Claims are judged by what runs measure, and a claim that does not hold says so."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.claims import claim as reading
+from experiments.claims.claim import FOLDER, Check, claim_files, read_claims
+from experiments.claims.claims_page import with_section
+from experiments.claims.expressions import Formula
+from experiments.claims.judge import judge
+from experiments.cli import invoke
+from experiments.scenario.cases import load_cases
+from protocols.errors import ConfigError
+from tests.tidy.tree import ROOT
+
+SAMPLE = ("D06", "D08", "D12", "D13", "D15", "D22")
+"""Claims that take little time; `make claims` judges all."""
+TWO_LOSSES = """
+name: two
+topology: {kind: star, receivers: 2, link: {rate: 100Mbit, delay: 1ms}}
+protocol: {name: distributor, segment: 1400, heartbeat: 300ms}
+workload:
+  - {kind: publish, hosts: [sender], to: "/a", size: 200, rate: 100/s, count: 10}
+  - {kind: subscribe, hosts: [r], to: ["/a"]}
+duration: 10s
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put claims of a document 900 into a folder of their own."""
+    lines = ['seed: "900"', "title: A document", "about: It says things.", "claims:"]
+    for name, wanted, more in ROWS:
+        check = f"{{what: messages, {wanted}, measure: run.metrics.messages.delivered}}"
+        lines.append(f"  {name}: {{claim: c, criterion: d, scenario: two, {more}checks: [{check}]}}")
+    text = "\n".join(lines)
+    (tmp_path / "claims" / "900").mkdir(parents=True)
+    (tmp_path / "claims" / "900.yaml").write_text(text)
+    (tmp_path / "claims" / "900" / "two.yaml").write_text(TWO_LOSSES)
+    monkeypatch.setattr(reading, "FOLDER", tmp_path / "claims")
+    monkeypatch.setattr("experiments.claims.judge.FOLDER", tmp_path / "claims")
+    return tmp_path
+
+
+ROWS = (
+    ("X1", "near: 20", ""),
+    ("X2", "least: 21", "reason: there are ten of them, "),
+    ("X3", "most: 30", "caveat: it says so, "),
+)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_claim_of_the_distributor_holds(name: str) -> None:
+    (found,) = judge(read_claims("003"), [name], "sim")
+    assert found.verdict == "holds", found
+
+
+def test_every_scenario_of_a_claim_loads_and_every_scenario_is_one_of_a_claim() -> None:
+    for seed in claim_files():
+        wanted = {claim.scenario for claim in read_claims(seed).claims.values()}
+        assert wanted == {path.stem for path in (FOLDER / seed).glob("*.yaml")}
+        for name in wanted:
+            assert load_cases(FOLDER / seed / f"{name}.yaml")
+
+
+def test_all_claims_of_the_distributor_are_there() -> None:
+    assert list(read_claims("003").claims) == [f"D{number:02}" for number in range(1, 23)]
+
+
+def test_claims_that_do_not_hold_say_so(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["claims", "900", "--jobs", "1", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["holds"], found["of"]) == (1, 3)
+    assert [row["verdict"] for row in found["claims"]] == ["holds", "fails", "caveat"]
+    first = found["claims"][0]
+    assert (first["measured"], first["wanted"], first["backend"]) == (20.0, "messages: 20", "sim")
+    assert first["command"] == "mcastlab claims 900 --only X1"
+    assert found["claims"][1]["reason"] == "there are ten of them"
+
+
+def test_a_claim_that_is_not_for_this_world_has_no_measurement(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["claims", "900", "--only", "X1", "--on", "emu", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["claims"]
+    assert (row["verdict"], row["measured"]) == ("caveat", None)
+
+
+def test_the_section_is_put_between_its_markers_and_an_interrupted_run_continues(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = small / "seeds.md"
+    page.write_text("# Page\n\n<!-- claims 900 -->\nstale words\n<!-- end of claims 900 -->\n\nafter\n")
+    (small / "seeds.md.part").write_text("")
+    assert invoke(["claims", "900", "--only", "X1", "--jobs", "1", "--out", str(page), "--resume"]) == 0
+    text = page.read_text()
+    assert text.startswith("# Page\n")
+    assert text.endswith("<!-- end of claims 900 -->\n\nafter\n")
+    assert "stale words" not in text
+    assert "| X1 | c | d | messages: 20 (wanted: 20) | 0 | holds |" in text
+    assert not (small / "seeds.md.part").exists()
+
+
+def test_verdicts_of_an_interrupted_run_are_not_measured_again(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = small / "seeds.md"
+    lines: list[str] = []
+
+    def stop(self: Any, text: str) -> None:
+        lines.append(text)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("experiments.output.result_log.ResultLog.finish", stop)
+        assert invoke(["claims", "900", "--only", "X1", "--jobs", "1", "--out", str(page)]) == 130
+    monkeypatch.setattr("experiments.claims.judge._measure", lambda *args: pytest.fail("it was measured again"))
+    assert invoke(["claims", "900", "--only", "X1", "--jobs", "1", "--out", str(page), "--resume"]) == 0
+    assert "holds" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["claims", "999"], "SEED: value '999' is not allowed; one of 003"),
+        (["claims", "003", "--only", "D99"], "--only: value 'D99' is not allowed; one of D01, D02"),
+        (["claims", "003", "--on", "moon"], "--on: value 'moon' is not allowed; one of sim, emu"),
+        (["claims", "003", "--resume"], "--resume: nothing to go on with without --out"),
+    ],
+)
+def test_bad_options_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_new_page_gets_head_and_markers() -> None:
+    text = with_section("", "900", "words")
+    assert text.startswith("# Claims of the seed documents\n")
+    assert text.endswith("<!-- claims 900 -->\n\nwords\n\n<!-- end of claims 900 -->\n")
+
+
+def test_the_page_has_a_verdict_for_each_claim_of_today() -> None:
+    text = (ROOT / "docs" / "seeds.md").read_text()
+    for seed in claim_files():
+        section = text.partition(f"<!-- claims {seed} -->")[2].partition(f"<!-- end of claims {seed} -->")[0]
+        rows = [line.split(" | ")[:3] for line in section.splitlines() if line.startswith("| D")]
+        assert [(row[0].strip("| "), row[1], row[2]) for row in rows] == [
+            (name, claim.claim, claim.criterion) for name, claim in read_claims(seed).claims.items()
+        ]
+
+
+NAMES = {"run": {"rows": [{"n": 1, "name": "a"}, {"n": 3, "name": "b"}], "mean": 2.0}}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("run.mean * 2 - 1", 3),
+        ("sum(column(run.rows, 'n')) / len(run.rows)", 2),
+        ("row(run.rows, 'name', 'b').n ** 2", 9),
+        ("-run.rows[0].n", -1),
+        ("(run.mean > 1) + (run.mean == 5)", 1),
+    ],
+)
+def test_formulas_compute(text: str, value: float) -> None:
+    assert Formula(text).value(NAMES) == value
+
+
+NOT_ALLOWED = (
+    *("__import__('os')", "run.__class__()", "[x for x in run]", "lambda: 1", "open('x')", "run.mean.real()", "1 +"),
+    *("f'{run}'", "2 @ 3"),
+)
+NO_VALUE = ("run.absent", "absent", "run.rows[7]", "1 / 0", "row(run.rows, 'name', 'c')", "run.mean.real")
+
+
+@pytest.mark.parametrize("text", NOT_ALLOWED)
+def test_formulas_allow_arithmetic_only(text: str) -> None:
+    with pytest.raises(ConfigError, match="formula"):
+        Formula(text)
+
+
+@pytest.mark.parametrize("text", NO_VALUE)
+def test_a_formula_without_a_value_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="has no value"):
+        Formula(text).value(NAMES)
+
+
+def test_criteria_judge_means_with_their_standard_errors() -> None:
+    near = Check(what="w", measure="1", near=10, within=0.01)
+    assert near.allows(10.05, 0.0)
+    assert not near.allows(10.5, 0.0)
+    assert near.allows(10.5, 0.2)
+    exact = Check(what="w", measure="1", near=0)
+    assert not exact.allows(0.2, 0.2), "an exact value is not loosened by chance"
+    limits = Check(what="w", measure="1", least=1, most=3)
+    assert limits.allows(1, 0.0)
+    assert not limits.allows(3.1, 5.0)
+    assert limits.is_close(1.1, 0.1)
+    assert not limits.is_close(2.0, 0.1)
+    with pytest.raises(ValueError, match="near"):
+        Check(what="w", measure="1")

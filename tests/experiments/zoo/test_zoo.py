@@ -1,0 +1,75 @@
+"""Rules of runs find every mutant, and break in no run of a protocol without a defect."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from experiments.cli import invoke
+from experiments.scenario.scenario import load, parse, read
+from experiments.zoo.observation import RULES, observe
+from experiments.zoo.zoo import SCENARIOS, Specimen, Visit, specimens, visit
+from protocols.errors import ConfigError
+from protocols.registry import PROTOCOLS
+from tests.tidy.tree import ROOT
+
+SPECIMENS = specimens()
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+def test_a_mutant_breaks_a_rule_and_a_protocol_none(specimen: Specimen) -> None:
+    (seen,) = visit([specimen])
+    assert seen.is_caught == bool(specimen.mutant), seen.breaks
+    assert seen.is_as_expected
+    assert set(seen.by_rule()) <= set(RULES)
+
+
+def test_a_mutant_that_breaks_no_rule_is_not_as_expected() -> None:
+    quiet, loud = (
+        Visit(SPECIMENS[1], {"here": ()}),
+        observe(load(SCENARIOS / "small-cache.yaml", ["protocol.mutant=stuck-gap"])),
+    )
+    assert not quiet.is_as_expected
+    assert not Visit(SPECIMENS[0], {"here": loud.breaks}).is_as_expected
+
+
+def test_other_networks_and_losses_break_no_rule_of_the_plain_protocol() -> None:
+    for receivers, loss, seed in ((1, "20%", 3), (5, "5%", 4), (12, "2%", 5)):
+        changes = [f"topology.receivers={receivers}", f"topology.link.down.loss={loss}", "workload.0.count=60"]
+        assert not observe(load(SCENARIOS / "own-losses.yaml", changes, seed)).breaks
+
+
+def test_the_command_prints_which_rule_found_which_mutant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["zoo", "--only", "stuck-gap", "--jobs", "1", "--json"]) == 0
+    plain, mutant = json.loads(capsys.readouterr().out)["runs"]
+    assert (plain["mutant"], plain["caught"], plain["breaks"]) == (None, False, [])
+    assert mutant["mutant"] == "stuck-gap"
+    assert {row["rule"] for row in mutant["breaks"]} == {"told"}
+
+
+def test_an_unknown_mutant_is_named_with_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["zoo", "--only", "unicorn"]) == 2
+    assert "--only: value 'unicorn' is not allowed; one of no-suppression, " in capsys.readouterr().err
+
+
+def test_a_scenario_names_a_mutant_and_keeps_its_name() -> None:
+    data = read(SCENARIOS / "small-cache.yaml", ["protocol.mutant=crosstalk"])
+    scenario = parse(data, "here")
+    assert scenario.plain()["protocol"]["mutant"] == "crosstalk"
+    assert scenario.digest() != load(SCENARIOS / "small-cache.yaml").digest()
+    assert "mutant" not in load(SCENARIOS / "small-cache.yaml").plain()["protocol"]
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"), [("distributor", "one of no-suppression, no-merging, "), ("norm", "protocol norm has none")]
+)
+def test_a_mutant_that_the_protocol_does_not_have_is_refused(name: str, allowed: str) -> None:
+    data = {**read(SCENARIOS / "small-cache.yaml"), "protocol": {"name": name, "mutant": "unicorn"}}
+    with pytest.raises(ConfigError, match=f"protocol.mutant: value 'unicorn' is not allowed; {allowed}"):
+        parse(data, "here")
+
+
+def test_the_plain_protocol_names_no_mutant() -> None:
+    names = [name for spec in PROTOCOLS.values() for name in spec.mutant_table]
+    sources = [path for path in (ROOT / "protocols" / "distributor").glob("*.py") if path.name != "__init__.py"]
+    assert not [path for path in sources for name in (*names, "mutant") if name in Path(path).read_text()]

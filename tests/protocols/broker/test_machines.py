@@ -1,0 +1,361 @@
+"""The broker and its clients on fake hosts, which fail a test when a machine breaks a rule of connections."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from experiments.contract.bench import Bench
+from experiments.contract.recorder import Recorder
+from protocols.broker.broker import Broker
+from protocols.broker.config import BrokerConfig
+from protocols.broker.messages import Connect, Content, Delivery, Disconnect, Failure, Receipt, Refused, Send, Subscribe
+from protocols.broker.publisher import BrokerPublisher
+from protocols.broker.subscriber import BrokerSubscriber
+from protocols.broker.wire import StompCodec
+from protocols.connection import Connection
+from protocols.errors import ConfigError, UsageError
+from protocols.events import Event
+from protocols.machine import Group, Message
+from protocols.messaging import (
+    MessageAccepted,
+    MessageDropped,
+    MessageExpired,
+    MessageReceived,
+    Publication,
+    PublisherIdle,
+    PublisherUnblocked,
+    Subscribed,
+    Subscription,
+    SubscriptionEnded,
+)
+from protocols.roles import RoleContext
+
+GROUP = Group("239.0.0.1:6003")
+NEVER = float("inf")
+
+
+class Scene:
+    """A broker "m", a publisher "p" and subscribers on a bench, with the events of each."""
+
+    def __init__(self, subscribers: Sequence[str] = ("r1",), room: float = NEVER, selector: str = "", **settings: Any) -> None:
+        self.config = BrokerConfig(**settings)
+        self.bench = Bench(("m", "p", "q", *subscribers), room=room, codec=StompCodec(), timeout=0.5)
+        self.events: dict[str, list[Event]] = {name: [] for name in self.bench.hosts}
+        self.start_broker()
+        self.publishers = {name: BrokerPublisher(self.bench[name], self.context(2)) for name in ("p", "q")}
+        for name, machine in self.publishers.items():
+            self.bench[name].run(machine, self.events[name].append)
+        self.subscribers = {}
+        for node, name in enumerate(subscribers, 3):
+            subscriber = self.subscribers[name] = BrokerSubscriber(self.bench[name], self.context(node))
+            self.bench[name].run(subscriber, self.events[name].append)
+            self.bench[name].call(subscriber.subscribe, Subscription(0, "topic:t", selector))
+        self.bench.run(0.1)
+
+    def start_broker(self) -> None:
+        self.broker = Broker(self.bench["m"], self.context(1))
+        self.bench["m"].run(self.broker, self.events["m"].append)
+
+    def context(self, node: int) -> RoleContext:
+        return RoleContext(self.config, node, GROUP, addresses={"broker": ["m"]})
+
+    def publish(
+        self, *numbers: int, to: str = "topic:t", by: str = "p", expires_at: float = NEVER, **properties: Any
+    ) -> list[bool]:
+        messages = [Publication(2, number, to, 3, b"abc", properties, 4, 0.0, expires_at) for number in numbers]
+        return [self.bench[by].call(self.publishers[by].publish, message) for message in messages]
+
+    def received(self, name: str) -> list[int]:
+        return [event.message.number for event in self.events[name] if isinstance(event, MessageReceived)]
+
+    def kinds(self, name: str, *kinds: type[Event]) -> list[Event]:
+        return [event for event in self.events[name] if isinstance(event, kinds)]
+
+    def slow_down(self, name: str) -> Connection:
+        """Let a subscriber take nothing, and return its connection."""
+        (connection,) = self.bench[name].rules.states
+        self.bench[name].hold(connection)
+        return connection
+
+
+def test_every_subscriber_gets_every_message_in_order() -> None:
+    scene = Scene(("r1", "r2", "r3"))
+    scene.publish(*range(20))
+    scene.bench.run(1.0)
+    assert [scene.received(name) for name in ("r1", "r2", "r3")] == [list(range(20))] * 3
+    assert scene.kinds("p", MessageAccepted) == [MessageAccepted(number) for number in range(20)]
+    assert scene.events["p"][-1] == PublisherIdle()
+    assert scene.broker.counts()["copies_sent"] == 60
+
+
+def test_only_subscriptions_whose_selector_is_true_get_a_message() -> None:
+    scene = Scene(("r1", "r2"), selector="price > 10 AND symbol = 'A'")
+    scene.bench["r2"].call(scene.subscribers["r2"].subscribe, Subscription(1, "topic:t", "price <= 10"))
+    scene.bench.run(0.2)
+    scene.publish(1, price=11, symbol="A")
+    scene.publish(2, price=9.5, symbol="A")
+    scene.publish(3, symbol="A")
+    scene.bench.run(1.0)
+    assert scene.received("r1") == [1]
+    assert scene.received("r2") == [1, 2]
+    assert [event.subscription for event in scene.kinds("r2", MessageReceived)] == [0, 1]  # type: ignore[attr-defined]
+    assert scene.broker.counts()["copies_sent"] == 3
+
+
+def test_equal_selectors_are_evaluated_once_for_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    from protocols.broker import selection
+
+    count = 0
+    before = selection.Selection.selects
+
+    def counted(self: selection.Selection, content: Content) -> bool:
+        nonlocal count
+        count += 1
+        return before(self, content)
+
+    monkeypatch.setattr(selection.Selection, "selects", counted)
+    scene = Scene(("r1", "r2", "r3"), selector="price > 10")
+    scene.publish(1, price=11)
+    scene.bench.run(1.0)
+    assert [scene.received(name) for name in ("r1", "r2", "r3")] == [[1]] * 3
+    assert count == 1
+
+
+def test_header_fields_can_be_selected() -> None:
+    scene = Scene(
+        ("r1",), selector="JMSPriority > 4 AND JMSMessageID = 'ID:00000002.1.7' AND JMSDeliveryMode = 'NON_PERSISTENT'"
+    )
+    for number, priority in ((6, 9), (7, 9), (8, 4)):
+        message = Publication(2, number, "topic:t", 0, b"", {}, priority)
+        scene.bench["p"].call(scene.publishers["p"].publish, message)
+    scene.bench.run(1.0)
+    assert scene.received("r1") == [7]
+
+
+def test_after_unsubscribing_nothing_comes_and_another_topic_goes_on() -> None:
+    scene = Scene(("r1",))
+    scene.bench["r1"].call(scene.subscribers["r1"].subscribe, Subscription(1, "topic:other"))
+    scene.bench["r1"].call(scene.subscribers["r1"].unsubscribe, 0)
+    scene.bench.run(0.2)
+    scene.publish(1)
+    scene.publish(2, to="topic:other")
+    scene.bench.run(1.0)
+    assert scene.received("r1") == [2]
+    assert scene.broker.counts()["copies_sent"] == 1
+
+
+def test_a_slow_subscriber_blocks_the_publisher_of_its_topic_alone_and_loses_nothing() -> None:
+    scene = Scene(("r1", "r2"), room=2, window=4, queue=2)
+    scene.bench["r1"].call(scene.subscribers["r1"].subscribe, Subscription(1, "topic:other"))
+    scene.bench.run(0.2)
+    slow = scene.slow_down("r2")
+    number, full = 0, False
+    while not full:
+        (full,) = scene.publish(number)
+        number += 1
+        scene.bench.run(scene.bench.now + 0.1)
+    assert number > 4
+    scene.publish(100, 101, 102, to="topic:other", by="q")
+    scene.bench.run(scene.bench.now + 5.0)
+    assert not scene.kinds("p", PublisherUnblocked)
+    assert scene.kinds("q", MessageAccepted) == [MessageAccepted(number) for number in (100, 101, 102)]
+    scene.bench["r2"].release(slow)
+    scene.bench.run(scene.bench.now + 1.0)
+    assert scene.kinds("p", PublisherUnblocked)
+    assert scene.received("r2") == list(range(number))
+    assert [each for each in scene.received("r1") if each < 100] == list(range(number))
+
+
+def test_a_subscriber_that_takes_nothing_for_long_is_closed_and_the_others_go_on() -> None:
+    scene = Scene(("r1", "r2"), room=1, queue=2, stall=2.0, retry_max=100.0, retry=50.0)
+    scene.slow_down("r2")
+    scene.publish(*range(10))
+    scene.bench.run(1.5)
+    assert len(scene.received("r1")) < 10
+    scene.bench.run(6.0)
+    assert scene.received("r1") == list(range(10))
+    assert scene.broker.counts()["clients_stalled"] == 1
+    assert scene.events["p"][-1] == PublisherIdle()
+
+
+def test_a_subscriber_that_is_slow_but_takes_something_is_not_closed() -> None:
+    scene = Scene(("r1",), room=1, queue=2, window=3, stall=1.0)
+    scene.publish(*range(3))
+    for _ in range(20):
+        slow = scene.slow_down("r1")
+        scene.bench.run(scene.bench.now + 0.6)
+        scene.bench["r1"].release(slow)
+        scene.publish(len(scene.received("r1")) + 100)
+        scene.bench.run(scene.bench.now + 0.01)
+    scene.bench.run(scene.bench.now + 3.0)
+    assert scene.broker.counts()["clients_stalled"] == 0
+    assert len(scene.received("r1")) == 23
+
+
+def test_clients_connect_again_after_a_crash_of_the_broker_and_tell_what_they_lost() -> None:
+    scene = Scene(("r1",), retry=0.1)
+    scene.publish(1)
+    scene.bench.run(0.2)
+    scene.publish(2)
+    scene.bench.crash("m")
+    scene.bench.run(0.4)
+    assert scene.kinds("r1", SubscriptionEnded) == [SubscriptionEnded(0, "reset")]
+    assert scene.kinds("p", MessageDropped) == [MessageDropped(2, "reset")]
+    scene.publish(3)
+    scene.start_broker()
+    scene.bench.run(3.0)
+    assert scene.kinds("r1", Subscribed) == [Subscribed(0), Subscribed(0)]
+    scene.publish(4)
+    scene.bench.run(4.0)
+    # Message 3 waited for the connection, and the publisher may have been back before the subscriber.
+    assert scene.received("r1") in ([1, 3, 4], [1, 4])
+    assert scene.kinds("p", MessageAccepted)[-1] == MessageAccepted(4)
+
+
+def test_expired_messages_are_not_delivered() -> None:
+    scene = Scene(("r1",))
+    scene.publish(1, expires_at=0.101)
+    scene.publish(2, expires_at=10.0)
+    scene.bench.run(1.0)
+    assert scene.received("r1") == [2]
+    scene.publish(3, expires_at=0.01)
+    assert scene.kinds("p", MessageExpired) == [MessageExpired(2, 3)]
+
+
+def test_an_idle_session_goes_on_by_heart_beats_and_a_silent_broker_is_given_up() -> None:
+    scene = Scene(("r1",), heartbeat=1.0)
+    scene.bench.run(20.0)
+    assert not scene.kinds("r1", SubscriptionEnded)
+    scene.publish(1)
+    scene.bench.run(20.5)
+    assert scene.received("r1") == [1]
+    scene.slow_down("r1")
+    scene.bench.run(30.0)
+    assert scene.kinds("r1", SubscriptionEnded) == [SubscriptionEnded(0, "timeout")]
+
+
+def test_destinations_and_selectors_that_are_none_are_refused_before_they_are_sent() -> None:
+    scene = Scene(("r1",))
+    with pytest.raises(UsageError, match="no queues"):
+        scene.publish(1, to="queue:x")
+    subscriber = scene.subscribers["r1"]
+    with pytest.raises(UsageError, match="topic:NAME"):
+        scene.bench["r1"].call(subscriber.subscribe, Subscription(1, "topic:"))
+    with pytest.raises(ConfigError):
+        scene.bench["r1"].call(subscriber.subscribe, Subscription(1, "topic:t", "price >"))
+
+
+# A broker among clients that break rules
+
+
+class Served:
+    """A broker with recorded ports, and connections of clients that send what they like."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.ports = Recorder()
+        self.broker = Broker(self.ports, RoleContext(BrokerConfig(**settings), 1, GROUP))
+        self.broker.start(0.0)
+
+    def client(self, *messages: Message, greets: bool = True) -> Connection:
+        connection = Connection("somebody")
+        self.broker.opened(connection, 0.0)
+        for message in (*([Connect()] if greets else []), *messages):
+            self.send(connection, message)
+        return connection
+
+    def send(self, connection: Connection, message: Message, now: float = 0.0) -> None:
+        self.broker.receive(message, connection, connection, now)
+
+    def sent(self, connection: Connection) -> list[Message]:
+        return [packet.message for packet in self.ports.packets if packet.to is connection][1:]
+
+
+MESSAGE = Send(Content("topic:t", b"", 1, b"x"))
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (Refused("transaction: there are no transactions", "7"), "transactions"),
+        (Connect(), "CONNECT is not allowed here"),
+        (Receipt("1"), "RECEIPT is not allowed here"),
+        (Subscribe("s", "topic:t", "price >", "7"), "selector: "),
+        (Subscribe("a", "topic:t"), "another subscription"),
+    ],
+)
+def test_who_breaks_a_rule_is_told_why_and_closed(message: Message, words: str) -> None:
+    served = Served()
+    connection = served.client(Subscribe("a", "topic:t"), message)
+    failure = served.sent(connection)[-1]
+    assert isinstance(failure, Failure)
+    assert words in failure.reason
+    assert served.ports.hung_up == [connection]
+    served.client(MESSAGE)
+    assert served.broker.counts()["copies_sent"] == 0
+    assert served.broker.counts()["clients_refused"] == 1
+
+
+@pytest.mark.parametrize("message", [MESSAGE, Connect(("1.0", "1.1")), Disconnect()])
+def test_a_session_begins_with_connect_of_version_1_2(message: Message) -> None:
+    served = Served()
+    connection = served.client(message, greets=False)
+    assert served.ports.hung_up == [connection]
+
+
+def test_one_client_too_many_is_closed() -> None:
+    served = Served(clients=2)
+    served.client()
+    served.client()
+    third = served.client(greets=False)
+    assert served.ports.hung_up == [third]
+
+
+def test_a_publisher_without_receipts_is_not_read_while_its_messages_wait() -> None:
+    served = Served(window=4, queue=1)
+    subscriber = served.client(Subscribe("s", "topic:t"))
+    served.ports.rooms[subscriber] = 1
+    publisher = served.client()
+    for _ in range(7):
+        served.send(publisher, MESSAGE)
+    assert served.ports.held_back == {publisher}
+    assert served.broker.held()["messages of a client"][0] == 5
+    for _ in range(5):
+        served.ports.rooms[subscriber] = 1
+        served.broker.drained(subscriber, 1.0)
+    assert not served.ports.held_back
+    assert sum(isinstance(message, Delivery) for message in served.sent(subscriber)) >= 5
+
+
+def test_who_disconnects_gets_its_receipt_when_everything_before_is_accepted() -> None:
+    served = Served(queue=1)
+    subscriber = served.client(Subscribe("s", "topic:t"))
+    served.ports.rooms[subscriber] = 1
+    publisher = served.client(*[MESSAGE] * 4, Disconnect("bye"))
+    assert Receipt("bye") not in served.sent(publisher)
+    served.ports.rooms[subscriber] = float("inf")
+    served.broker.drained(subscriber, 1.0)
+    assert served.sent(publisher)[-1] == Receipt("bye")
+    assert served.ports.hung_up == [publisher]
+    assert sum(isinstance(message, Delivery) for message in served.sent(subscriber)) == 4
+
+
+def test_a_client_that_is_not_heard_is_closed() -> None:
+    served = Served(heartbeat=1.0)
+    silent = served.client(Connect(send_every=1000, hear_every=0), greets=False)
+    served.client()
+    while served.broker.deadline < 10.0:
+        served.broker.wake(served.broker.deadline)
+    assert served.ports.hung_up == [silent]
+
+
+def test_a_crash_of_a_publisher_drops_what_it_published_and_was_not_accepted() -> None:
+    served = Served(queue=1)
+    subscriber = served.client(Subscribe("s", "topic:t"))
+    served.ports.rooms[subscriber] = 1
+    publisher = served.client(*[MESSAGE] * 5)
+    served.broker.closed(publisher, "reset", 1.0)
+    served.ports.rooms[subscriber] = float("inf")
+    served.broker.drained(subscriber, 1.0)
+    assert sum(isinstance(message, Delivery) for message in served.sent(subscriber)) == 2
+    assert served.broker.held()["messages of a client"][0] == 0

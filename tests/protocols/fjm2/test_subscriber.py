@@ -1,0 +1,105 @@
+"""The subscriber: selectors, order, what is lost, what a trace shows."""
+
+from typing import Any
+
+import pytest
+
+from experiments.contract.losses import everything_to, numbered
+from protocols.errors import UsageError
+from protocols.messaging import MessageExpired, MessagesLost, Subscription
+from protocols.selector import SelectorError
+from tests.protocols.fjm2.scene import Scene, message
+
+
+def test_a_selector_decides_what_is_delivered() -> None:
+    scene = Scene(selector="price > 10 AND JMSPriority = 9")
+    scene.publish(*(message(n, priority=9 if n % 2 else 4, properties={"price": n}) for n in range(20)))
+    scene.run()
+    assert scene.numbers() == [11, 13, 15, 17, 19]
+    assert scene.subscribers["s1"].counts()["messages_filtered"] == 15
+
+
+def test_topics_are_told_apart() -> None:
+    scene = Scene(to="topic:a")
+    scene.bench.hosts["s1"].call(scene.subscribers["s1"].subscribe, Subscription(1, "topic:b"))
+    scene.publish(message(0, to="topic:a"), message(1, to="topic:c"), message(2, to="topic:b"))
+    scene.run()
+    assert scene.numbers() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("destination", "selector", "problem"),
+    [("queue:q", "", "no queues"), ("t", "", "to: 't' is not allowed"), ("topic:t", "price >", "the end is not allowed here")],
+)
+def test_a_subscription_that_can_not_be_is_refused(destination: str, selector: str, problem: str) -> None:
+    scene = Scene()
+    with pytest.raises(UsageError, match=problem) as caught:
+        scene.bench.hosts["s1"].call(scene.subscribers["s1"].subscribe, Subscription(5, destination, selector))
+    if selector:
+        assert isinstance(caught.value, SelectorError)
+        assert caught.value.place == "price >\n       ^"
+    scene.bench.hosts["s1"].call(scene.subscribers["s1"].subscribe, Subscription(5, "topic:t"))
+
+
+def _lossy(order: str, **settings: Any) -> Scene:
+    scene = Scene(drop=numbered("data", {2, 3}), order=order, **settings)
+    scene.publish(*(message(n) for n in range(10)))
+    scene.run()
+    return scene
+
+
+def test_without_an_order_messages_are_delivered_as_they_are_complete() -> None:
+    scene = _lossy("none")
+    assert scene.numbers() == [0, *range(3, 10), 1, 2]
+
+
+def test_with_fifo_later_ones_wait_for_repairs() -> None:
+    assert _lossy("fifo").numbers() == list(range(10))
+
+
+def test_with_fifo_what_is_lost_for_good_is_told_and_skipped() -> None:
+    # NORM never repairs the second and third, since the sender forgets objects at once.
+    scene = _lossy("fifo", cache_age=0.0)
+    assert scene.numbers() == [0, *range(3, 10)]
+    assert sum(event.count for event in scene.told["s1"] if isinstance(event, MessagesLost)) == 2
+    assert scene.subscribers["s1"].counts()["messages_lost"] == 2
+
+
+def test_incomplete_messages_expire_and_their_containers_come_back() -> None:
+    scene = Scene(drop=everything_to("s1", 0.003), expire=2.0, rate=1e5)
+    scene.publish(*(message(n, 2000) for n in range(5)))
+    scene.run(60.0)
+    subscriber = scene.subscribers["s1"]
+    assert subscriber.counts()["pool_taken"] >= 1
+    assert subscriber.counts()["pool_taken"] == subscriber.counts()["pool_returned"]
+    assert subscriber.held()["bytes of containers"][0] == 0
+    assert not subscriber._incoming
+
+
+def test_messages_that_expired_on_the_way_are_not_delivered() -> None:
+    scene = Scene(drop=numbered("data", {1}))
+    scene.publish(message(0, expires_at=0.004), message(1))
+    scene.run()
+    assert scene.numbers() == [1]
+    assert MessageExpired(1, 0) in scene.told["s1"]
+
+
+def test_a_message_that_does_not_fit_the_pool_is_refused_and_told() -> None:
+    scene = Scene(pool=20_000)
+    scene.subscribers["s1"]._pool.limit = 1000
+    scene.publish(message(0), message(1, 3000), message(2))
+    scene.run()
+    assert scene.numbers() == [0, 2]
+    assert scene.subscribers["s1"].counts()["messages_refused"] == 1
+
+
+def test_a_trace_shows_the_steps_of_the_thesis() -> None:
+    scene, told = Scene(drop=numbered("data", {2})), list[str]()
+    host = scene.bench.hosts["s1"]
+    host.trace = lambda name, details: told.append(name)
+    scene.publish(message(0, 300), message(1, 900))
+    scene.run()
+    assert told == [
+        *("container_taken", "container_returned", "message_completed"),
+        *("container_taken", "nack_backoff", "nack_due", "container_returned", "message_completed"),
+    ]
