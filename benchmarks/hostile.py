@@ -107,6 +107,12 @@ class Silent:
     def hang_up(self, connection: Connection) -> None:
         """Ignore a connection."""
 
+    def keep(self, octets: int) -> None:
+        """Ignore the number."""
+
+    def fail(self, reason: str) -> None:
+        """Ignore the reason."""
+
     def hold(self, connection: Connection) -> None:
         """Ignore a connection."""
 

@@ -8,7 +8,7 @@ import asyncio
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from math import inf
 from typing import Any, TypeAlias, TypeVar
@@ -26,7 +26,7 @@ from emu.udp import BUFFERS, SEGMENTS, receive_coalesced
 from emu.udp_options import DEFAULTS, UdpOptions
 from protocols.batches import Assisted, RunReceiver, Selective
 from protocols.connection import Connection
-from protocols.errors import LivelockError, UsageError, WireError
+from protocols.errors import FailureError, LivelockError, UsageError, WireError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Event, Machine, Offer, Packet, Sink
@@ -34,7 +34,6 @@ from protocols.overview import bytes_of_content
 from protocols.rng import Rng
 from protocols.run import Run
 from protocols.snapshot import Snapshot
-from protocols.storage import Change
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
 
@@ -135,6 +134,7 @@ class UdpHost:
         self.worked = 0.0
         """Seconds of work that the machine stated."""
         self._disk = HostDisk(open_disk, loop.call_soon_threadsafe, inputs)
+        self.store, self.fetch = self._disk.store, self._disk.fetch
 
     # What applications use -------------------------------------------------------------------------------------------
 
@@ -316,13 +316,12 @@ class UdpHost:
         """Ask the application for the sink of an offered object; None declines it."""
         return None if self._accept is None else self._accept(offer)
 
-    def store(self, changes: Sequence[Change], port: int = 0) -> int:
-        """See `StoragePorts.store`; every port has records of its own."""
-        return self._disk.store(changes, port)
+    def keep(self, octets: int, port: int = 0) -> None:
+        """Do nothing: the kernel limits the memory of a process."""
 
-    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
-        """See `StoragePorts.fetch`."""
-        return self._disk.fetch(first, last, most, port)
+    def fail(self, reason: str) -> None:
+        """End the program of this host. Raises FailureError, which stops the loop."""
+        raise FailureError(reason)
 
     def work(self, seconds: float) -> None:
         """See `Ports.work`: what was sent before leaves, then the time is spent."""

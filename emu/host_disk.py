@@ -17,11 +17,11 @@ class HostDisk:
         self._open, self._in_loop, self._inputs = open_disk, in_loop, inputs
         self._disk: Disk | None = None
 
-    def store(self, changes: Sequence[Change], port: int) -> int:
+    def store(self, changes: Sequence[Change], port: int = 0) -> int:
         """See `StoragePorts.store`."""
         return self._opened().store(changes, port)
 
-    def fetch(self, first: bytes, last: bytes | None, most: int | None, port: int) -> int:
+    def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
         """See `StoragePorts.fetch`."""
         return self._opened().fetch(first, last, most, port)
 

@@ -270,7 +270,8 @@ class _IsolatedEmulation:
             # Captures, the meters of foreign programs and fault filters must see single packets, not batches.
             burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
             address, ttl, key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
-            model = self.topology.node(self.topology.member(name).node).disk or DiskModel()
+            spec = self.topology.node(self.topology.member(name).node)
+            model = spec.disk or DiskModel()
             processes.fork(
                 NodeConfig(
                     name,
@@ -292,6 +293,7 @@ class _IsolatedEmulation:
                     disk=self.disk / name,
                     statistics=self.statistics,
                     decision=decisions.get(name),
+                    memory=spec.memory,
                 )
             )
 

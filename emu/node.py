@@ -26,11 +26,12 @@ from emu.disk import OpenDisk
 from emu.foreign_program import ForeignContext, ForeignProgram
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
+from emu.memory_limit import limited_memory
 from emu.namespaces import enter_network_namespace
 from emu.ports import Devices
 from emu.statistics_log import StatisticsLog
 from emu.udp_options import UdpOptions
-from protocols.errors import McastlabError
+from protocols.errors import FailureError, McastlabError
 from protocols.framing import Framing
 from protocols.hosting import PortsHost
 from protocols.machine import Codec
@@ -94,6 +95,8 @@ class NodeConfig:
     """Devices on which it joins groups; none: the one of its address."""
     networks: Mapping[str, str] = field(default_factory=dict)
     """The devices of its networks by their names, if it has several."""
+    memory: int | None = None
+    """Bytes that its program may need beside what it needs at its start; None: any number."""
     statistics: float | None = None
     """Interval in seconds at which the statistics of its machine are kept; None: they are not."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -169,12 +172,24 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         signal.signal(CRASH, lambda number, frame: _die(control, lambda: _report(host, program, log.rows), before))
         program.start(host)
         log.begin()
-        _send(control, {"ready": True})
-        loop.run()
+        with limited_memory(node.memory):
+            _send(control, {"ready": True})
+            failure = _run_loop(loop, node.memory)
         signal.signal(CRASH, signal.SIG_IGN)
-        return _report(host, program, log.end()) | _used(before)
+        return _report(host, program, log.end()) | _used(before) | failure
     finally:
         host.close()
+
+
+def _run_loop(loop: Loop, memory: int | None) -> dict[str, Any]:
+    """Run a loop until it is stopped. Return what the report says of a program that failed, which is killed then."""
+    try:
+        loop.run()
+    except MemoryError:
+        return {"error": f"out of memory: it has {(memory or 0) / 1e6:g} MB", "killed": True}
+    except FailureError as error:
+        return {"error": str(error), "killed": True}
+    return {}
 
 
 def _report(host: UdpHost, program: Program, statistics: Sequence[Any]) -> dict[str, Any]:

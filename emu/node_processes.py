@@ -202,7 +202,8 @@ class NodeProcesses:
         if begin is not None:
             begin(epoch)
         self._send_to_all({"begin": epoch})
-        ended = self._run_until(epoch + duration, lambda: over(self._in_state("finished")))
+        # A node that reports before it was told to end has failed, and never finishes.
+        ended = self._run_until(epoch + duration, lambda: over(self._in_state("finished", "reported", "dead")))
         elapsed = time.monotonic() - epoch
         self._actions.clear()
         self._send_to_all({"stop": True})
@@ -211,8 +212,8 @@ class NodeProcesses:
             self._reap(name, "did not report in time")
         return elapsed, ended
 
-    def _in_state(self, state: str) -> set[str]:
-        return {name for name, process in self._processes.items() if process.state == state}
+    def _in_state(self, *states: str) -> set[str]:
+        return {name for name, process in self._processes.items() if process.state in states}
 
     def _running(self) -> set[str]:
         return {name for name, process in self._processes.items() if process.state not in ("reported", "dead", "down", "held")}

@@ -42,8 +42,8 @@ COMMANDS = {
     "send": ("send:send", "Send files to a multicast group by NORM."),
     "recv": ("recv:recv", "Receive files from a multicast group by NORM."),
     "stream": ("stream:stream_command", "Send standard input to the standard output of all receivers, by NORM."),
-    "pub": ("pub:pub", "Publish lines of standard input, or generated updates, to a multicast group."),
-    "sub": ("sub:sub", "Print the updates of a multicast group that match subjects."),
+    "pub": ("pub:pub", "Publish messages: files, lines of standard input, or generated ones."),
+    "sub": ("sub:sub", "Print the messages of topics as they come."),
     "broker": ("broker:broker", "Run a broker of topics that speaks STOMP."),
     "console": ("console:console", "Show sessions and whole domains as tables in the terminal, live."),
     "monitor": ("monitor:monitor", "Show sessions and whole domains as a page, live."),
@@ -119,7 +119,7 @@ def invoke(arguments: Sequence[str]) -> int:
     except UnsupportedError as error:
         return _fail(str(error), 3)
     except UsageError as error:
-        return _fail(str(error), 2)
+        return _fail(str(error), 2, getattr(error, "place", ""))
     except McastlabError as error:
         return _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
@@ -146,12 +146,15 @@ def _lacking(error: ModuleNotFoundError) -> str:
     return f"{module} is missing; get it: {extra.command}"
 
 
-def _fail(text: str, code: int) -> int:
+def _fail(text: str, code: int, place: str = "") -> int:
+    """Print an error in one line, and below it the place in what a user wrote, if it has one (`SelectorError`)."""
     if text:
         # The text is empty for a command line without arguments, after the help was shown.
         words = (printable(word) for word in text.split())
         line = " ".join(word if len(word) <= LONGEST_WORD else f"{word[:LONGEST_WORD]}..." for word in words)
         typer.echo(f"mcastlab: {line}", err=True)
+    if place:
+        typer.echo("\n".join(map(printable, place.split("\n"))), err=True)
     return code
 
 

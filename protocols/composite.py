@@ -59,6 +59,12 @@ class _AtPort:
     def work(self, seconds: float) -> None:
         self._host.work(seconds)
 
+    def keep(self, octets: int) -> None:
+        self._host.keep(octets, self._port)
+
+    def fail(self, reason: str) -> None:
+        self._host.fail(reason)
+
     def listen(self) -> None:
         self._host.listen(self._port)
 
@@ -223,6 +229,7 @@ class CompositeMachine(Layer):
     def forget(self, component: ComponentHost) -> None:
         """Remove a component and close its port."""
         self.changed()
+        self.kept.pop(component, None)
         self.connections = {key: inner for key, inner in self.connections.items() if inner is not component}
         self.tickets = {key: inner for key, inner in self.tickets.items() if inner is not component}
         self._inner.remove(component)

@@ -1,9 +1,9 @@
 """What an application sends and stores: the content of an object, where it comes from and where it goes."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
-__all__ = ["Content", "Offer", "Sink", "Source"]
+__all__ = ["LATER", "Content", "Offer", "Sink", "Source"]
 
 
 class Source(Protocol):
@@ -31,6 +31,26 @@ class Sink(Protocol):
 
     def abort(self) -> None:
         """Drop an object that will never be complete."""
+
+
+class _Later:
+    """See `LATER`; what takes it for a sink finds that it can't be written."""
+
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        raise OSError("no room yet")
+
+    def read(self, offset: int, n: int) -> bytes:
+        raise OSError("no room yet")
+
+    def commit(self, info: bytes) -> None:
+        raise OSError("no room yet")
+
+    def abort(self) -> None:
+        """Do nothing."""
+
+
+LATER: Final[Sink] = _Later()
+"""Answer to an offer that can't be taken now: NORM requests the object again and offers it with what arrives then."""
 
 
 @dataclass(frozen=True, slots=True)

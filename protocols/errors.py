@@ -5,6 +5,7 @@ from typing import ClassVar
 __all__ = [
     "ConfigError",
     "ContractError",
+    "FailureError",
     "LivelockError",
     "McastlabError",
     "ReplayedError",
@@ -69,6 +70,10 @@ class StaleError(WireError):
 
 class ContractError(McastlabError):
     """A machine breaks a rule of the contract (`protocols.machine`). The message names the host and the rule."""
+
+
+class FailureError(McastlabError):
+    """A machine ended its host by a fault that is a part of its model (`Ports.fail`)."""
 
 
 class LivelockError(ContractError):

@@ -67,6 +67,9 @@ class SeveralPortsHost(PortsHost, Protocol):
     def leave(self, group: Group, port: int = 0) -> None:
         """See `Ports.leave`."""
 
+    def keep(self, octets: int, port: int = 0) -> None:
+        """See `Ports.keep`; what the machines of several ports keep adds up."""
+
     def listen(self, port: int = 0) -> None:
         """See `ConnectionPorts.listen`."""
 

@@ -94,6 +94,15 @@ class InnerPorts:
         """See `Ports.work`."""
         self._out.work(seconds)
 
+    def keep(self, octets: int) -> None:
+        """See `Ports.keep`; what several machines keep adds up."""
+        self._owner.kept[self] = octets
+        self._out.keep(sum(kept for inner, kept in self._owner.kept.items() if inner.port == self.port))
+
+    def fail(self, reason: str) -> None:
+        """See `Ports.fail`."""
+        self._out.fail(reason)
+
     def listen(self) -> None:
         """See `ConnectionPorts.listen`."""
         if self._owner.listener(self.port) is not None:
@@ -148,7 +157,7 @@ class Layer(Machine):
     has a deadline of its own by `set_timer` and `expire`.
     """
 
-    __slots__ = ("_events", "_heard", "_inner", "_is_hearing", "_timer", "connections", "tickets")
+    __slots__ = ("_events", "_heard", "_inner", "_is_hearing", "_timer", "connections", "kept", "tickets")
 
     def __init__(self, ports: Ports) -> None:
         super().__init__(ports)
@@ -159,6 +168,8 @@ class Layer(Machine):
         self._timer = inf
         self.connections: dict[Connection, InnerPorts] = {}
         """The connections that are not closed, and whose they are."""
+        self.kept: dict[InnerPorts, int] = {}
+        """Bytes that inner machines without a bound keep."""
         self.tickets: dict[int, InnerPorts] = {}
         """The tickets of storage that were not answered, and whose they are."""
 

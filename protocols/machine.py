@@ -123,6 +123,15 @@ class Ports(ConnectionPorts, StoragePorts, Protocol):
     def accept(self, offer: Offer) -> Sink | None:
         """Return the storage for an object, or None when it is not wanted."""
 
+    def keep(self, octets: int) -> None:
+        """State that the machine keeps so many bytes of content now, where it has no bound of its own.
+
+        A host that has less memory ends as a crash: in the simulator by this number, else by the limit of its process.
+        """
+
+    def fail(self, reason: str) -> None:
+        """End the host's program as a crash, by a fault of the machine's own that is a part of its model; no input follows."""
+
     def work(self, seconds: float) -> None:
         """State that this input costs `seconds` of processor time: the next input and what is sent from now on wait for it."""
 

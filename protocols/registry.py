@@ -1,6 +1,6 @@
 """The protocols by name. A new protocol is added by a package and a line in PROTOCOLS."""
 
-from protocols import arq, broker, datagram, distributor, fjm2, norm, relay, srm
+from protocols import arq, broker, bus, datagram, distributor, fjm, fjm2, norm, relay, srm
 from protocols.errors import ConfigError
 from protocols.spec import ProtocolSpec
 
@@ -15,6 +15,8 @@ PROTOCOLS = {
     "datagram": datagram.PROTOCOL,
     "relay": relay.PROTOCOL,
     "broker": broker.PROTOCOL,
+    "bus": bus.PROTOCOL,
+    "fjm": fjm.PROTOCOL,
     "distributor": distributor.PROTOCOL,
     "fjm2": fjm2.PROTOCOL,
 }

@@ -71,6 +71,10 @@ class ProtocolSpec:
     periodic: tuple[str, ...] = ()
     """Kinds of the messages that its machines send as long as they run, such as heartbeats."""
 
+    can_fail: bool = False
+    """Whether its machines may end their host by a fault of their own (`Ports.fail`)."""
+    separates_roles: Callable[[Any], bool] = lambda config: False
+    """Whether, with a config, a host must not both publish and subscribe."""
     connected: bool = False
     """Whether its machines use connections."""
     framing: Callable[[], Framing] = LengthPrefixed

@@ -8,6 +8,7 @@ from protocols.rng import Rng, key_of
 from protocols.traffic import Traffic
 from sim.acceleration import Accelerator
 from sim.disk import Disk
+from sim.failures import Failures
 from sim.fault_shim import FaultShim
 from sim.fingerprint import Fingerprint
 from sim.flight import Forwarding
@@ -61,6 +62,8 @@ class Fabric:
         """Packets delivered to machines, as far as they are brought up to date (`Accelerator.catch_up`)."""
         self.serial = 0
         """Number of the packet sent last."""
+        self.failures = Failures()
+        """Hosts that end by what their own machines do."""
         self.disks: dict[int, Disk] = {}
         """The disks of hosts that used them, by place."""
 

@@ -275,6 +275,14 @@ class SimHost(KernelHost):
         """See `Ports.work`."""
         self.processor.work(seconds, self.endpoint.fabric.kernel.env._now)
 
+    def keep(self, octets: int, port: int = 0) -> None:
+        """See `Ports.keep`."""
+        self.endpoint.fabric.failures.keep(self.name, octets, port)
+
+    def fail(self, reason: str) -> None:
+        """See `Ports.fail`."""
+        self.endpoint.fabric.failures.fail(self.name, reason)
+
     @property
     def processor(self) -> HostProcessor:
         """The host's processor, made when first asked for."""

@@ -57,13 +57,16 @@ def _changed(name: str, spec: NodeSpec, attributes: NodeAttributes) -> NodeSpec:
     model = attributes.model(name, kind)
     bystander = spec.bystander if attributes.bystander is None else attributes.bystander
     disk = spec.disk if attributes.disk is None else attributes.disk
-    return replace(spec, kind=kind, model=spec.model if model is None else model, bystander=bystander, disk=disk)
+    memory = spec.memory if attributes.memory is None else attributes.memory
+    model = spec.model if model is None else model
+    return replace(spec, kind=kind, model=model, bystander=bystander, disk=disk, memory=memory)
 
 
 def node_spec(name: str, attributes: NodeAttributes, links: int) -> NodeSpec:
     """Return the NodeSpec of user-written attributes. Without a kind, a node with more than one of `links` is a switch."""
     kind = attributes.kind or ("switch" if links > 1 else "host")
-    return NodeSpec(kind, attributes.count, attributes.model(name, kind), bool(attributes.bystander), attributes.disk)
+    model, bystander = attributes.model(name, kind), bool(attributes.bystander)
+    return NodeSpec(kind, attributes.count, model, bystander, attributes.disk, memory=attributes.memory)
 
 
 def start() -> Graph:

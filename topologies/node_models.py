@@ -109,7 +109,9 @@ Model: TypeAlias = HostModel | SwitchModel | RouterModel
 MODELS: dict[str, type[Model]] = {"host": HostModel, "switch": SwitchModel, "router": RouterModel}
 
 
-_OF_ANY_MODEL = ("kind", "count", "bystander", "disk")
+LEAST_MEMORY = 16_000_000
+"""Bytes; a program in Python needs some to say that it has no more."""
+_OF_ANY_MODEL = ("kind", "count", "bystander", "disk", "memory")
 
 
 class NodeAttributes(HostModel, SwitchModel, RouterModel):
@@ -126,11 +128,15 @@ class NodeAttributes(HostModel, SwitchModel, RouterModel):
     )
 
     disk: DiskModel | None = Field(default=None, description="Disk of a host, for programs that store; none: it takes no time.")
+    memory: Annotated[Size, Field(ge=LEAST_MEMORY)] | None = Field(
+        default=None, description="Bytes that the programs of a host may keep, like 256MB; more ends them. none: any number."
+    )
 
     def model(self, name: str, kind: str) -> Model | None:
         """Return the model of this kind, None if no attribute was given. ConfigError for an attribute of another kind."""
-        if self.disk is not None and kind != "host":
-            raise ConfigError(f"nodes.{name}.disk: is not allowed; only for a host, this is a {kind}")
+        for key in ("disk", "memory"):
+            if getattr(self, key) is not None and kind != "host":
+                raise ConfigError(f"nodes.{name}.{key}: is not allowed; only for a host, this is a {kind}")
         written = {key: getattr(self, key) for key in self.model_fields_set if key not in _OF_ANY_MODEL}
         for key in sorted(written):
             if key not in MODELS[kind].model_fields:

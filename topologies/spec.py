@@ -146,7 +146,7 @@ class NodeSpec:
 
     `model` is its processing model, None for none. A `bystander` takes part in a session only if it is named. `disk` is the
     disk of a host, None for one that takes no time. With `router` it is what runs the machine of that router
-    (`with_router_machines`).
+    (`with_router_machines`). `memory` is the bytes that the programs of a host may keep, None for any number.
     """
 
     kind: Kind = "host"
@@ -155,6 +155,7 @@ class NodeSpec:
     bystander: bool = False
     disk: DiskModel | None = None
     router: str = ""
+    memory: int | None = None
 
     @property
     def is_hub(self) -> bool:

@@ -1,4 +1,4 @@
-"""UDP datagrams out of captures: link layers, VLAN tags, IPv4 with its fragments, and IPv6."""
+"""UDP datagrams out of captures: link layers, VLAN tags, IPv4 and IPv6, each with its fragments."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from struct import unpack_from
 
 from experiments.captures.capture_file import CaptureFile, Frame, is_capture
 from protocols.errors import ConfigError
-from topologies.frames.ipv4 import IPV4, IPV6, UDP, VLAN_TAGS, Reassembly, is_fragment, network_layer, read_ipv4
+from topologies.frames.ipv4 import IPV4, IPV6, VLAN_TAGS, IpPacket, Reassembly, network_layer, read_ipv4
+from topologies.frames.ipv6 import read_ipv6
 
 __all__ = ["Capture", "CapturedDatagram", "endpoint_text", "is_capture", "read_capture"]
 
@@ -62,27 +63,23 @@ class Capture:
         self._reassembly = Reassembly(_INCOMPLETE_KEPT)
         for frame in self.file.frames():
             self.frames += 1
+            found, is_fragment = None, False
             try:
                 at, point = _network(frame)
-                found = None if at is None else self._datagram(frame, at, point)
+                packet = None if at is None else _packet(frame.data, at)
+                if packet is not None:
+                    is_fragment = bool(packet.fragment)
+                    found = self._datagram(frame, packet, point)
             except (StructError, IndexError):
                 # Too short for the headers it begins with.
-                at = found = None
+                pass
             if found is not None:
                 yield found
-            elif at is None or not is_fragment(frame.data, at):
+            elif not is_fragment:
                 self.others += 1
         self.unfinished = self._reassembly.dropped + self._reassembly.waiting
 
-    def _datagram(self, frame: Frame, at: int, point: tuple[int, ...]) -> CapturedDatagram | None:
-        data = frame.data
-        if data[at] >> 4 == 6:
-            if data[at + 6] != UDP:
-                return None
-            return self._udp(frame, point, data[at + 40 :], data[at + 8 : at + 24], data[at + 24 : at + 40])
-        packet = read_ipv4(data, at) if data[at] >> 4 == 4 else None
-        if packet is None:
-            return None
+    def _datagram(self, frame: Frame, packet: IpPacket, point: tuple[int, ...]) -> CapturedDatagram | None:
         body = packet.body
         if packet.fragment:
             found = self._reassembly.add(packet)
@@ -105,6 +102,12 @@ class Capture:
         if found is None:
             found = self._addresses[raw] = str(ip_address(raw))
         return found
+
+
+def _packet(data: bytes, at: int) -> IpPacket | None:
+    """Return the IP packet at an offset, if it carries UDP."""
+    version = data[at] >> 4
+    return read_ipv4(data, at) if version == 4 else read_ipv6(data, at) if version == 6 else None
 
 
 def _network(frame: Frame) -> tuple[int | None, tuple[int, ...]]:

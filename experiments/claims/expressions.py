@@ -90,19 +90,25 @@ class Formula:
             raise ConfigError(f"formula {self.text!r} has no value; {type(error).__name__}: {error}") from error
 
     def _check(self, node: ast.expr) -> None:
-        if not self._is_allowed(node):
-            raise ConfigError(f"formula {self.text!r}: {ast.unparse(node)!r} is not allowed")
-        called = node.func if isinstance(node, ast.Call) else None
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr) and child is not called:
-                self._check(child)
-
-    def _is_allowed(self, node: ast.expr) -> bool:
+        """Raise ConfigError if a part is not allowed."""
+        parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
         if isinstance(node, ast.Call):
-            return isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords
-        if isinstance(node, ast.BinOp):
-            return type(node.op) in _BINARY
-        return isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.UnaryOp | ast.Compare | ast.Constant)
+            allowed = isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords
+            parts = node.args
+        elif isinstance(node, ast.BinOp):
+            allowed = type(node.op) in _BINARY
+        elif isinstance(node, ast.Compare):
+            allowed = len(node.ops) == 1 and type(node.ops[0]) in _COMPARED
+        elif isinstance(node, ast.UnaryOp):
+            allowed = isinstance(node.op, ast.USub)
+        elif isinstance(node, ast.Constant):
+            allowed = isinstance(node.value, (int, float, str))
+        else:
+            allowed = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
+        if not allowed:
+            raise ConfigError(f"formula {self.text!r}: {ast.unparse(node)!r} is not allowed")
+        for part in parts:
+            self._check(part)
 
     def _value(self, node: ast.expr, names: Mapping[str, Any]) -> Any:
         if isinstance(node, ast.Constant):

@@ -1,30 +1,85 @@
-"""Options of `mcastlab pub` and `sub`, and the connection they describe."""
+"""Options of `mcastlab pub` and `sub`, and the connection or the bus they describe."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 
 from emu.udp_options import UdpOptions
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.session.connection import DistributorConnection
 from experiments.session.membership import Membership
+from experiments.session.message_bus import MessageBus
+from experiments.session.node_file import NodeFile as NodeSettings
+from experiments.session.node_file import read_node
+from experiments.workload.publish import MessageRate
+from protocols.distributor.management import GROUP as MANAGEMENT
 from protocols.errors import ConfigError, UsageError
+from topologies.units import parse_duration, parse_size
 
-__all__ = ["Application", "Management", "MessagingProtocol", "connection", "parameters"]
+__all__ = [
+    "Application",
+    "Hops",
+    "Management",
+    "MessagingProtocol",
+    "NodeFile",
+    "OptionalGroup",
+    "bus",
+    "check_unused",
+    "connection",
+    "duration",
+    "parameters",
+    "per_second",
+    "size_in_bytes",
+]
 
 MessagingProtocol: TypeAlias = Annotated[
-    Literal["distributor"], typer.Option(help="Protocol that carries the updates.", metavar="NAME")
+    Literal["fjm2", "distributor"], typer.Option(help="Protocol that carries the messages.", metavar="NAME")
+]
+OptionalGroup: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--group", help="Multicast address and port.  (default: that of --config)", metavar="ADDR:PORT", show_default=False
+    ),
+]
+NodeFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--config", help="Configuration of the node; options go before.", metavar="NODE.YAML", show_default=False),
+]
+Hops: TypeAlias = Annotated[
+    int, typer.Option("--hops", help="IP time to live of multicast packets.", min=0, max=255, metavar="N")
 ]
 Management: TypeAlias = Annotated[
-    str, typer.Option(help="Group on which this program announces itself to consoles; 'off': it does not.", metavar="ADDR:PORT")
+    str | None,
+    typer.Option(
+        help=f"Distributor: group on which this program announces itself; 'off': it does not.  (default: {MANAGEMENT})",
+        metavar="ADDR:PORT",
+        show_default=False,
+    ),
 ]
-Application: TypeAlias = Annotated[str, typer.Option(help="Name that other nodes are told.", metavar="NAME")]
+Application: TypeAlias = Annotated[
+    str | None, typer.Option(help="Distributor: name that other nodes are told.", metavar="NAME", show_default=False)
+]
+
+
+def check_unused(protocol: str, options: Mapping[str, object]) -> None:
+    """Raise UsageError for an option that was given and that the protocol does not have."""
+    for name, value in options.items():
+        if value is not None:
+            raise UsageError(f"{name}: is not an option of protocol {protocol}")
 
 
 def parameters(protocol: str, **given: str | None) -> Any:
     """Make the config of a protocol from options as the user wrote them. ConfigError names the option."""
+    return _chosen(protocol, {}, given).config
+
+
+def _chosen(protocol: str, base: Mapping[str, object], given: Mapping[str, str | None]) -> ProtocolChoice:
     try:
-        return ProtocolChoice.of(protocol, {key: value for key, value in given.items() if value is not None}).config
+        return ProtocolChoice.of(protocol, {**base, **{key: value for key, value in given.items() if value is not None}})
     except ConfigError as error:
         key, _, why = str(error).removeprefix("protocol.").partition(": ")
         name = {"rate": "bandwidth"}.get(key, key)
@@ -32,13 +87,73 @@ def parameters(protocol: str, **given: str | None) -> Any:
 
 
 def connection(
-    protocol: str, config: Any, group: str, iface: str | None, application: str, management: str, ttl: int = 1
+    protocol: str, config: Any, group: str | None, iface: str | None, application: str, management: str | None, ttl: int = 1
 ) -> DistributorConnection:
     """Make a connection from options. UsageError names the option."""
     from protocols.registry import protocol as named
 
+    told = MANAGEMENT if management is None else management
     try:
-        place = Membership(named(protocol), config, group, iface, None, UdpOptions(ttl))
-        return DistributorConnection(place, application, management=None if management == "off" else management)
+        place = Membership(named(protocol), config, _group(group), iface, None, UdpOptions(ttl))
+        return DistributorConnection(place, application, management=None if told == "off" else told)
     except UsageError as error:
         raise UsageError(f"--{error}") from error
+
+
+def _group(group: str | None) -> str:
+    if group is None:
+        raise UsageError("group: is missing; a multicast address and a port")
+    return group
+
+
+def bus(protocol: str, path: Path | None, group: str | None, iface: str | None, hops: int, **given: str | None) -> MessageBus:
+    """Make a bus from a node file and options, which go before what the file says. Errors name the option or file and key."""
+    node = NodeSettings() if path is None else read_node(path)
+    if node.protocol.name != protocol:
+        raise UsageError(f"{path}: protocol.name: value {node.protocol.name!r} is not allowed; {protocol}")
+    options = _chosen(protocol, {}, given)
+    changed = {name: getattr(options.config, name) for name, value in given.items() if value is not None}
+    try:
+        network = UdpOptions(hops if hops != 1 else node.hops)
+        place = Membership(
+            options.spec,
+            replace(node.protocol.config, **changed),
+            _group(group or node.group),
+            iface or node.iface,
+            None,
+            network,
+        )
+    except UsageError as error:
+        raise UsageError(f"--{error}") from error
+    return MessageBus(place, node.waiting)
+
+
+def size_in_bytes(option: str, value: str) -> int:
+    """Return a size in bytes. UsageError names the option."""
+    try:
+        return int(parse_size(value))
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def duration(option: str, value: str) -> float:
+    """Return a time in seconds. UsageError names the option."""
+    try:
+        return parse_duration(value)
+    except ConfigError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def per_second(rate: str | None, gap: str | None) -> float | None:
+    """Return the rate of messages that --rate or --gap says, per second; None for as fast as possible."""
+    if rate is not None and gap is not None:
+        raise UsageError("--gap: is not allowed beside --rate; one of both")
+    if gap is not None:
+        time = duration("--gap", gap)
+        return 1 / time if time else None
+    if rate is None:
+        return None
+    try:
+        return TypeAdapter(MessageRate).validate_python(rate)
+    except ValidationError:
+        raise UsageError(f"--rate: value {rate!r} is not allowed; messages per second, like 500/s") from None

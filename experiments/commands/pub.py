@@ -1,190 +1,161 @@
-"""`mcastlab pub`: publish lines of standard input, or generated updates, to a multicast group on a real network."""
+"""`mcastlab pub`: publish messages from files, lines of standard input, or generated ones, to a multicast group."""
 
-import asyncio
-import json
-import sys
-from itertools import count, cycle
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
-from experiments.commands.messaging_options import Application, Management, MessagingProtocol, connection, parameters
-from experiments.commands.options import Group, Iface, Json, Metrics, Stats, seconds
-from experiments.running.live import FINISHED, Live, live
+from experiments.commands.messaging_options import (
+    Application,
+    Hops,
+    Management,
+    MessagingProtocol,
+    NodeFile,
+    OptionalGroup,
+    bus,
+    check_unused,
+    connection,
+    duration,
+    parameters,
+    per_second,
+    size_in_bytes,
+)
+from experiments.commands.options import Iface, Json, Metrics, Stats, seconds
+from experiments.commands.pub_messages import MessageOptions, publish_messages
+from experiments.commands.pub_updates import UpdateOptions, publish_updates
 from experiments.running.live_statistics import WantedStatistics
-from experiments.running.standard_streams import PipeReader
-from experiments.session.boundaries import MessageCutter
-from experiments.session.connection import DistributorConnection
-from protocols.distributor.management import GROUP as MANAGEMENT
-from protocols.distributor.snapshot import MEASURES
-from protocols.errors import ConfigError, TransferError, UsageError
-from topologies.units import format_duration, parse_duration, parse_size
+from protocols.errors import UsageError
+from protocols.jms import check_priority, property_of, topic_of
 
 __all__ = ["pub"]
 
-BURST = 0.005
-"""Seconds of updates that are published together, so that a high rate costs few wake-ups."""
-
 
 def pub(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TOPIC [FILE]...", help="Topic, and files that are messages.  (without files: lines of standard input)"
+        ),
+    ] = None,
     *,
-    group: Group,
+    group: OptionalGroup = None,
+    protocol: MessagingProtocol = "fjm2",
+    iface: Iface = None,
+    config: NodeFile = None,
+    priority: Annotated[
+        int | None,
+        typer.Option(help="Priority, 0 to 9; the highest goes first.  (default: 4)", metavar="N", show_default=False),
+    ] = None,
+    ttl: Annotated[
+        str | None, typer.Option(help="Time after which messages expire.  (default: never)", metavar="TIME", show_default=False)
+    ] = None,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option("--property", help="Property as name=value or name:type=value; may be repeated.", metavar="PROPERTY"),
+    ] = None,
+    body: Annotated[
+        Literal["text", "bytes", "map", "object"] | None,
+        typer.Option(
+            "--type",
+            help="Body of a message; map and object are read as JSON.  (default: text of lines, bytes of files)",
+            metavar="TYPE",
+            show_default=False,
+        ),
+    ] = None,
     subject: Annotated[
         list[str] | None,
         typer.Option(
-            help="Subject, as /quotes/ABB; may be repeated, and updates take turns.  (default: each line begins with its own)",
+            help="Distributor: subject, as /quotes/ABB; may be repeated.  (default: each line begins with its own)",
             metavar="SUBJECT",
             show_default=False,
         ),
     ] = None,
-    protocol: MessagingProtocol = "distributor",
-    iface: Iface = None,
-    application: Application = "mcastlab pub",
+    application: Application = None,
     size: Annotated[
         str | None,
-        typer.Option(help="Generate updates of this size instead of reading lines.", metavar="SIZE", show_default=False),
+        typer.Option(help="Generate messages of this size instead of reading lines.", metavar="SIZE", show_default=False),
     ] = None,
     count: Annotated[
-        int | None, typer.Option(help="End after this number of updates.", min=1, metavar="N", show_default=False)
+        int | None, typer.Option(help="End after this number of messages.", min=1, metavar="N", show_default=False)
     ] = None,
     rate: Annotated[
-        float | None,
-        typer.Option(help="Updates per second.  (default: as fast as possible)", min=0.001, metavar="N", show_default=False),
+        str | None,
+        typer.Option(help="Messages per second, as 500/s.  (default: as fast as possible)", metavar="N", show_default=False),
+    ] = None,
+    gap: Annotated[
+        str | None, typer.Option(help="Time between messages, in place of a rate.", metavar="TIME", show_default=False)
     ] = None,
     bandwidth: Annotated[
         str | None, typer.Option(help="Most UDP payload, retransmissions included.", metavar="RATE", show_default=False)
     ] = None,
-    segment: Annotated[str, typer.Option(help="Most bytes in a datagram, the same at all nodes.", metavar="SIZE")] = "8192",
-    holdback: Annotated[str, typer.Option(help="Longest wait of an update for others.", metavar="TIME")] = "10ms",
-    stay: Annotated[str, typer.Option(help="Time to answer requests after the last update.", metavar="TIME")] = "1s",
-    ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
+    segment: Annotated[
+        str | None,
+        typer.Option(
+            help="Content of a packet at most.  (default: 1400, Distributor 8192)", metavar="SIZE", show_default=False
+        ),
+    ] = None,
+    holdback: Annotated[
+        str | None,
+        typer.Option(
+            help="Distributor: longest wait of an update for others.  (default: 10ms)", metavar="TIME", show_default=False
+        ),
+    ] = None,
+    stay: Annotated[
+        str | None,
+        typer.Option(
+            help="Distributor: time to answer requests after the last.  (default: 1s)", metavar="TIME", show_default=False
+        ),
+    ] = None,
+    hops: Hops = 1,
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
-    management: Management = MANAGEMENT,
+    management: Management = None,
     stats: Stats = None,
     metrics: Metrics = None,
     as_json: Json = False,
 ) -> int:
-    """Publish updates, until the end of standard input or --count.
+    """Publish messages, until the end of the files or of standard input, or --count.
 
     Subscribers do not confirm what they have. Exit code 0: everything was sent; 1: not; 2: bad input; 130: interrupted.
     """
-    if size is not None and not subject:
-        raise UsageError("--size: generated updates need a --subject")
-    octets = None if size is None else _size("--size", size)
-    longest, wait = seconds("--timeout", timeout), _duration("--stay", stay)
-    wanted = WantedStatistics.of(stats, metrics)
-    chosen = parameters(protocol, segment=segment, holdback=holdback, rate=bandwidth)
-    opened = connection(protocol, chosen, group, iface, application, management, ttl)
-    publishing = _Publishing(opened, subject or [], count, rate, wait)
-    with live() as runner:
-        ending = runner.play(publishing.run(runner, wanted, octets), longest)
-    ok = ending.word == FINISHED and not publishing.failure
-    word = "sent, reception not confirmed" if ok else publishing.failure or ending.word
-    publishing.conclude(as_json, ok, word, ending.seconds)
-    return 130 if ending.interrupted else int(not ok)
-
-
-class _Publishing:
-    def __init__(
-        self, opened: DistributorConnection, subjects: list[str], most: int | None, rate: float | None, stay: float
-    ) -> None:
-        self._connection = opened
-        self._subjects = cycle(subjects) if subjects else None
-        self._most = most
-        self._rate = rate
-        self._stay = stay
-        self._published = self._octets = 0
-        self.failure = ""
-
-    async def run(self, runner: Live, wanted: WantedStatistics, size: int | None) -> None:
-        """Publish everything, and answer requests for a while."""
-        async with self._connection as opened:
-            with wanted.told(runner, opened.host, MEASURES, out=sys.stderr, managed=opened.process_id):
-                await self._run(opened, size)
-
-    async def _run(self, opened: DistributorConnection, size: int | None) -> None:
-        await opened.announce()
-        try:
-            if size is None:
-                await self._lines()
-            else:
-                await self._generated(size)
-            await opened.flush()
-            await asyncio.sleep(self._stay if self._published else 0.0)
-        except TransferError as error:
-            self.failure = str(error)
-        except OSError as error:
-            self.failure = f"standard input: {error.strerror}"
-
-    def _is_over(self) -> bool:
-        return self._most is not None and self._published >= self._most
-
-    async def _generated(self, size: int) -> None:
-        """Publish updates that begin with their number."""
-        for number in count():
-            if self._is_over():
-                return
-            await self._publish(str(number).encode().ljust(size, b".")[:size])
-
-    async def _lines(self) -> None:
-        """Publish the lines of standard input, without the line feeds."""
-        reader, cutter = PipeReader(sys.stdin.fileno()), MessageCutter("line")
-        while not self._is_over() and (data := await reader.read()):
-            for line in cutter.feed(data):
-                if self._is_over():
-                    return
-                await self._publish(line.removesuffix(b"\n"))
-        rest = cutter.rest()
-        if rest and not self._is_over():
-            await self._publish(rest)
-
-    async def _publish(self, content: bytes) -> None:
-        if self._subjects is not None:
-            subject = next(self._subjects)
-        else:
-            name, _, content = content.partition(b" ")
-            subject = name.decode(errors="replace")
-        if self._rate is not None:
-            await self._turn(self._rate)
-        elif self._published % 1024 == 0:
-            await asyncio.sleep(0)
-        await self._connection.publish(subject, content)
-        self._published += 1
-        self._octets += len(content)
-
-    async def _turn(self, rate: float) -> None:
-        """Wait until the next update is due."""
-        now = asyncio.get_running_loop().time()
-        if not self._published:
-            self._began = now
-        early = self._began + self._published / rate - now
-        if early > BURST:
-            await asyncio.sleep(early)
-
-    def conclude(self, as_json: bool, ok: bool, word: str, elapsed: float) -> None:
-        """Print the summary: on standard output as JSON, else on standard error."""
-        counts = self._connection.statistics()
-        names = ("data_sent", "repairs_sent", "requests_received", "requests_merged", "naks_sent")
-        told = {name: counts.get(name, 0) for name in names}
-        if as_json:
-            last = {"event": "summary", "ok": ok, "updates": self._published, "bytes": self._octets, "seconds": elapsed}
-            typer.echo(json.dumps({**last, **told}))
-            return
-        text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in told.items())
-        typer.echo(f"{word}: {self._published} updates in {format_duration(round(elapsed, 3))}, {text}", err=True)
-
-
-def _size(option: str, value: str) -> int:
-    try:
-        return int(parse_size(value))
-    except UsageError as error:
-        raise UsageError(f"{option}: {error}") from error
-
-
-def _duration(option: str, value: str) -> float:
-    try:
-        return parse_duration(value)
-    except ConfigError as error:
-        raise UsageError(f"{option}: {error}") from error
+    octets = None if size is None else size_in_bytes("--size", size)
+    pace = per_second(rate, gap)
+    longest, wanted = seconds("--timeout", timeout), WantedStatistics.of(stats, metrics)
+    own = {
+        "--subject": subject,
+        "--application": application,
+        "--holdback": holdback,
+        "--stay": stay,
+        "--management": management,
+    }
+    other = {"--priority": priority, "--ttl": ttl, "--property": properties, "--type": body, "--config": config}
+    if protocol == "distributor":
+        check_unused(protocol, other)
+        if names is not None and len(names) > 1:
+            raise UsageError(f"FILE: {names[1]!r} is not allowed; updates of the Distributor are lines or generated ones")
+        chosen = parameters(protocol, segment=segment or "8192", holdback=holdback or "10ms", rate=bandwidth)
+        opened = connection(protocol, chosen, group, iface, application or "mcastlab pub", management, hops)
+        wait = duration("--stay", stay or "1s")
+        return publish_updates(
+            opened,
+            UpdateOptions([*(names or ()), *(subject or ())], count, pace, wait, octets),
+            longest,
+            wanted,
+            as_json=as_json,
+        )
+    check_unused(protocol, own)
+    if not names:
+        raise UsageError("TOPIC: is missing; mcastlab pub TOPIC [FILE]...")
+    if octets is not None and len(names) > 1:
+        raise UsageError("--size: generated messages and files at the same time are not allowed")
+    topic_of(f"topic:{names[0]}")
+    head: dict[str, Any] = {
+        "priority": check_priority(4 if priority is None else priority, "--priority"),
+        "ttl": None if ttl is None else duration("--ttl", ttl),
+        "properties": dict(property_of(text) for text in properties or ()),
+    }
+    given = MessageOptions(names[0], [Path(name) for name in names[1:]], count, pace, octets, body, head)
+    return publish_messages(
+        bus(protocol, config, group, iface, hops, segment=segment, rate=bandwidth), given, longest, wanted, as_json=as_json
+    )

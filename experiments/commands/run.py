@@ -201,8 +201,8 @@ def _run_live(wanted: Scenario, place: str, recording: "Recording | None", hold:
     from experiments.monitor.feed import EmulationFeed
     from experiments.running.run import run
 
-    hosts = [*wanted.senders, *wanted.build_topology().hosts]
-    with EmulationFeed(wanted.name, wanted.protocol.spec.measures) as feed, LiveView(wanted.name, hosts) as view:
+    names = [*wanted.senders, *wanted.build_topology().hosts]
+    with LiveView(wanted.name, names) as view, EmulationFeed(wanted.name, wanted.protocol.spec.measures) as feed:
 
         def watch(now: float, census: Mapping[str, Mapping[str, float]]) -> None:
             feed.take(now, census)

@@ -49,6 +49,10 @@ class Recorder:
         """Ticket, first, last, and most of each request for records."""
         self.works: list[float] = []
         """The processor time of each input that stated one, in seconds."""
+        self.kept_octets: dict[int, int] = {}
+        """Bytes that the machine of each port keeps without a bound of its own."""
+        self.failures: list[str] = []
+        """Why the machine ended its host."""
         self._tickets = 0
 
     def send(self, packet: Packet, port: int = 0) -> bool:
@@ -121,6 +125,15 @@ class Recorder:
         self._tickets += 1
         self.fetches.append((self._tickets, first, last, most))
         return self._tickets
+
+    def keep(self, octets: int, port: int = 0) -> None:
+        """Record the bytes that the machine of a port keeps."""
+        assert octets >= 0, f"{octets} bytes are kept"
+        self.kept_octets[port] = octets
+
+    def fail(self, reason: str) -> None:
+        """Record why the machine ends its host."""
+        self.failures.append(reason)
 
     def work(self, seconds: float) -> None:
         """Record the processor time of an input."""

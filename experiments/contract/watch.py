@@ -82,6 +82,14 @@ class _WatchedPorts:
         self._watch.expect_inside("released a connection")
         self._ports.release(connection)
 
+    def keep(self, octets: int) -> None:
+        self._watch.expect_inside("stated what it keeps")
+        self._ports.keep(octets)
+
+    def fail(self, reason: str) -> None:
+        self._watch.expect_inside("failed")
+        self._ports.fail(reason)
+
     def store(self, changes: Sequence[Change]) -> int:
         self._watch.expect_inside("stored")
         ticket = self._ports.store(changes)

@@ -1,6 +1,7 @@
 """Schedule the faults of a simulated run, check its invariants and count storms."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from experiments.running.invariants import Invariants
@@ -45,7 +46,28 @@ class RunMonitor:
         for name, program in programs_by_row.items():
             program.check_with(name, self._invariants)
         faults = scenario.all_faults
-        self._faults = plan(faults, network, programs, decisions) if faults else None
+        self.failed: dict[str, str] = {}
+        """Hosts that ended by what their own machines did, with the reason."""
+        limits = {host: network.topology.node(network.topology.member(host).node).memory for host in programs}
+        fails = scenario.protocol.spec.can_fail or any(limits.values())
+        self._faults = plan(faults, network, programs, decisions) if faults or fails else None
+        if fails:
+            network.fabric.failures.memory = {host: limit for host, limit in limits.items() if limit is not None}
+            network.fabric.failures.on_failure = partial(self._fail, programs)
+
+    def _fail(self, programs: Mapping[str, CrashableProgram], host: str, reason: str) -> None:
+        """Crash a host for good, at the end of the present input of its machine."""
+        faults, network = self._faults, self._network
+        if host in self.failed or faults is None:
+            return
+        self.failed[host] = f"{reason}, at {network.now:.3f} s"
+        faults.halt(host)
+
+        def crash() -> None:
+            programs[host].crash()
+            faults.crash(host)
+
+        network.later(network.now, crash)
 
     def metrics(self, results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the metrics of faults and storms at the end of the run; `results` are those of the programs, by row."""
@@ -55,6 +77,7 @@ class RunMonitor:
         counts = [row.get("counts", {}) for row in results.values()]
         duplicates = [row["duplicates"] for row in counts if "duplicates" in row]
         return {
+            "faults": {host: {"error": reason} for host, reason in self.failed.items()},
             "injected": {**faults.counts, "dropped": dropped} if faults is not None else {},
             "storm": self.storm.plain(losses=lost + dropped, duplicates=sum(duplicates) if duplicates else None),
         }

@@ -1,6 +1,6 @@
 """The participants of a run: the programs of every host, and the objects each receiver must get."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -295,9 +295,9 @@ class Participants:
         """The hosts of all senders and publishers, which must finish before the run ends."""
         return set(self._awaited)
 
-    def over(self) -> bool:
-        """Whether every sender and publisher has finished."""
-        return all(self._programs[name].finished() for name in self._awaited)
+    def over(self, failed: Collection[str] = ()) -> bool:
+        """Whether every sender and publisher has finished, but for those on hosts that `failed`."""
+        return all(name in failed or self._programs[name].finished() for name in self._awaited)
 
     def groups(self) -> dict[str, list[str]]:
         """Return the hosts that send to or receive each group, by the group's IPv4 address."""
@@ -370,12 +370,16 @@ class Participants:
             digest=self.scenario.digest(),
             backend=backend,
             seed=self.scenario.seed,
-            completed=submitted and all(row.equal for row in rows),
+            completed=submitted and all(row.equal for row in rows) and not self._has_failed(world),
             fingerprint=world.fingerprint,
             metrics=metrics | self._cross(host_results, world) | world.metrics | told,
             receivers=rows,
             messages=None if self.ledger is None else self.ledger.plain(),
         )
+
+    def _has_failed(self, world: WorldCounters) -> bool:
+        """Return whether a host with a sender or a publisher ended with an error."""
+        return any("error" in world.metrics["faults"].get(host, ()) for host in self._awaited)
 
     def _failed(self, host_results: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> dict[str, Any]:
         """Return the faults of the hosts, with those of publishers and servers that have no row to tell theirs."""

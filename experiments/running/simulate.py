@@ -84,7 +84,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
     if progress is not None:
         progress.begin(network, monitor.storm)
     try:
-        statistics = _run(network, scenario, participants.over)
+        statistics = _run(network, scenario, partial(participants.over, monitor.failed))
     finally:
         # After an error, the records up to it are completed as well.
         if isinstance(network, WatchedNetwork):
@@ -102,7 +102,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
             _measured(network, used) | monitor.metrics(parts),
         ),
     )
-    concluded = monitor.conclude(result, parts, participants.ledger, finished=participants.over())
+    concluded = monitor.conclude(result, parts, participants.ledger, finished=participants.over(monitor.failed))
     return replace(concluded, statistics=statistics)
 
 

@@ -140,7 +140,20 @@ class Scenario(BaseModel):
                 )
         if self.publications and not self.subscriptions:
             raise ConfigError("workload: nobody subscribes to what is published; add one of kind subscribe")
+        if spec.separates_roles(self.protocol.config):
+            self._check_separate()
         check_roles(self.nodes, roles, spec.name, needed)
+
+    def _check_separate(self) -> None:
+        """ConfigError for a host that publishes and subscribes, which the protocol refuses."""
+        publishers = {host for work in self.publications for name in work.hosts for host in self._hosts_of(name)}
+        for n, work in enumerate(self.workload):
+            for name in work.hosts if isinstance(work, SubscribeWorkload) else ():
+                if publishers.intersection(self._hosts_of(name)):
+                    raise ConfigError(
+                        f"workload.{n}.hosts: value {name!r} is not allowed; it publishes, and protocol {self.protocol.name} "
+                        "with same_host_fault has no publisher and subscriber on one host"
+                    )
 
     def named_hosts(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield every key that names hosts, with the names."""

@@ -167,7 +167,7 @@ class MessageBus:
         if not publisher.is_blocked:
             return
         try:
-            async with asyncio.timeout(None if longest == inf else longest):
+            async with asyncio.timeout(longest or None):
                 await self._changes.until(lambda: not publisher.is_blocked)
         except TimeoutError:
             raise TransferError(f"no room for a message within {longest:g} s; {publisher.limit}") from None

@@ -211,12 +211,13 @@ class FastMachine(Machine):
             waiting.setdefault(None, []).extend(listed)
 
     @staticmethod
-    def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> None:
+    def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:
         """Note a message that may rewind (`FastMessage.rewinds`); called before it is applied.
 
-        Machines that `coordinator` does not advance any more are skipped.
+        Machines that `coordinator` does not advance any more are skipped. Returns those that may have stopped being quiet.
         """
-        del machines, message, now, coordinator
+        del message, now, coordinator
+        return machines
 
     @staticmethod
     def make_overhearers(group: Any) -> Any:

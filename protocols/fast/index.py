@@ -54,10 +54,15 @@ class PartIndex:
             return [], list(dict.fromkeys([machine for machines in row.values() for machine in machines]))
         taken: Machines = []
         whole = row.pop(ANY, [])
-        while parts:
-            low = parts & -parts
-            parts ^= low
-            taken += row.pop(low.bit_length() - 1, ())
+        if parts.bit_count() > len(row):
+            # Of a long range of parts, hardly any has machines.
+            for part in sorted([part for part in row if parts >> part & 1]):
+                taken += row.pop(part)
+        else:
+            while parts:
+                low = parts & -parts
+                parts ^= low
+                taken += row.pop(low.bit_length() - 1, ())
         if not row:
             del self.rows[unit]
         return taken, whole
@@ -88,9 +93,11 @@ class QuietQueue:
     New entries wait unsorted until the first of them is due, and are sorted together then.
     """
 
-    __slots__ = ("_ends", "_first", "_machines", "_runs")
+    __slots__ = ("_ends", "_first", "_machines", "_runs", "next_due")
 
     def __init__(self) -> None:
+        self.next_due = inf
+        """The first of the times (seconds); inf if there is no machine."""
         self._ends: list[float] = []
         self._machines: Machines = []
         self._first = inf
@@ -101,7 +108,9 @@ class QuietQueue:
         """Add a machine that is quiet until `end` (seconds)."""
         self._ends.append(end)
         self._machines.append(machine)
-        self._first = min(self._first, end)
+        if end < self._first:
+            self._first = end
+            self.next_due = min(self.next_due, end)
 
     def due(self, now: float) -> Machines:
         """Remove and return the machines whose time has come."""
@@ -114,6 +123,7 @@ class QuietQueue:
                 due.append(machines.pop())
         if due:
             self._runs = [run for run in self._runs if run[0]]
+        self.next_due = min([self._first, *[ends[-1] for ends, _ in self._runs]])
         return due
 
     def _sort(self) -> None:
@@ -134,5 +144,5 @@ class QuietQueue:
 
     def clear(self) -> None:
         """Remove all machines."""
-        self._ends, self._machines, self._first = [], [], inf
+        self._ends, self._machines, self._first, self.next_due = [], [], inf, inf
         self._runs.clear()

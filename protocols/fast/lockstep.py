@@ -289,19 +289,27 @@ class LockstepGroup(SenderGroup):
         """Return the machines that a message concerns, most of which are removed from where they are listed.
 
         First come those that lost a visible message before; then what others wait for, and those that wait for it, group by
-        group. Quiet machines may be a last group.
+        group. Machines that stop being quiet by a rewind may be a last group.
         """
-        waiting, rewinds = self._waiting, message.rewinds()
-        quiet = self._quiet.machines() if rewinds else []
-        if not rewinds and (due := self._quiet.due(now)):
-            self._list_again([machine for machine in dict.fromkeys(due) if machine.fast_state.coordinator is self], now)
-        for machines in (*waiting.values(), quiet) if rewinds else (waiting.get(None),):
-            if machines:
+        waiting = self._waiting
+        quiet: list[FastMachine] = []
+        if self._quiet.next_due <= now:
+            due = [machine for machine in dict.fromkeys(self._quiet.due(now)) if machine.fast_state.coordinator is self]
+            self._list_again(due, now)
+        if message.rewinds():
+            quiet = self._quiet.machines()
+            if quiet:
+                quiet = quiet[0].rewind(quiet, message, now, self)
+            for machines in waiting.values():
                 machines[0].rewind(machines, message, now, self)
-        asked = [waiting.pop(None)] if None in waiting else []
+            asked = waiting.pop(None, None)
+        else:
+            asked = waiting.pop(None, None)
+            if asked:
+                asked[0].rewind(asked, message, now, self)
         waited_for = message.concerned(waiting)
         groups = [waiting.pop(each) for each in waited_for]
-        return asked, waited_for, [*groups, quiet] if quiet else groups
+        return [asked] if asked else [], waited_for, [*groups, quiet] if quiet else groups
 
     def _apply_to(
         self,
@@ -330,6 +338,8 @@ class LockstepGroup(SenderGroup):
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
         """Deliver feedback: it advances no machine, and concerns diverged and attentive ones."""
+        # Machines that sent feedback themselves since the last message are at the group's position, and most are not attentive.
+        self.gather()
         self._count_overheard(message, lost_by)
         lost, position = dict.fromkeys(lost_by), self._position
         others = self._overhearers.overhear(message, source, to, now, self._diverged, lost, position, self._last_heard)

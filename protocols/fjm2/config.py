@@ -1,7 +1,6 @@
 """Parameters of FJM2: those of NORM with other defaults, and those of queues, pools and delivery."""
 
 from dataclasses import Field, dataclass, field
-from math import inf
 from typing import Any
 
 from protocols.errors import ConfigError
@@ -24,6 +23,7 @@ class Fjm2Config(NormConfig):
     """Parameters of a node; a message is one object of NORM. A message names its topic, so all topics share a group."""
 
     rate: float = _usual("rate", 12_500_000.0)
+    grtt: float = _usual("grtt", 0.02)
     parity: int = _usual("parity", 0)
     fec: int = _usual("fec", 0)
     cache_max: int = _usual("cache_max", 10_000)
@@ -54,7 +54,7 @@ class Fjm2Config(NormConfig):
         source="JMS 1.1 4.4.10",
     )
     max_wait: float = setting(
-        inf, "seconds", 0.0, help="publisher: longest wait for a full queue or pool, after which a program gets an error"
+        0.0, "seconds", 0.0, help="publisher: longest wait for a full queue or pool before a program gets an error; 0: no limit"
     )
 
     def __post_init__(self) -> None:

@@ -6,10 +6,10 @@ from protocols.errors import WireError
 from protocols.fjm2.pool import Container
 from protocols.jms import JmsMessage, read_message
 
-__all__ = ["Incoming", "Outgoing"]
+__all__ = ["MessageSink", "MessageSource"]
 
 
-class Outgoing:
+class MessageSource:
     """The source of a message, in a container; one whose body has a size only has no bytes."""
 
     __slots__ = ("_memory", "size")
@@ -27,7 +27,7 @@ class Outgoing:
         return None if self._memory is None else bytes(self._memory[offset : offset + n])
 
 
-class Incoming:
+class MessageSink:
     """The sink of a message: its bytes in a container, unless the message itself is known."""
 
     __slots__ = ("_origin", "carried", "container", "message")

@@ -12,7 +12,7 @@ from typing import cast
 from protocols.errors import UsageError
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectSent
 from protocols.fjm2.config import Fjm2Config
-from protocols.fjm2.content import Outgoing
+from protocols.fjm2.content import MessageSource
 from protocols.fjm2.pool import Container, Pool
 from protocols.fjm2.queues import PriorityQueues
 from protocols.jms import JmsMessage, message_of, write_head
@@ -156,7 +156,7 @@ class Fjm2Publisher(EventLayer, Publisher):
                 self._drop_expired(entry)
                 continue
             assert entry.container is not None
-            source = Outgoing(entry.message, entry.head, entry.container)
+            source = MessageSource(entry.message, entry.head, entry.container)
             content = Content(source, is_file=False, carried=entry.message)
             object_id = self._sender.submit(content, now)
             self._unsent[object_id] = entry

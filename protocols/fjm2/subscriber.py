@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import cast
 
+from protocols.content import LATER
 from protocols.events import Event, ObjectAborted, ObjectReceived, ObjectsAborted
 from protocols.fjm2.config import Fjm2Config
-from protocols.fjm2.content import Incoming
+from protocols.fjm2.content import MessageSink
 from protocols.fjm2.pool import Pool
 from protocols.jms import JmsMessage
 from protocols.jms.subscriptions import JmsSubscriptions
@@ -38,7 +39,7 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         self._pool = Pool(config.pool)
         self._is_fifo = config.order == "fifo"
         # The messages that have begun, by publisher and object id.
-        self._incoming: dict[tuple[int, int], Incoming] = {}
+        self._incoming: dict[tuple[int, int], MessageSink] = {}
         # By publisher, complete messages before which others are incomplete, in the order of completion.
         self._early: dict[int, deque[tuple[int, JmsMessage]]] = {}
         self._received = self._lost = self._refused = self._malformed = 0
@@ -60,14 +61,18 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         """Take every object that is no file, while there is a subscription; (3) and (4) of the thesis."""
         if offer.is_file or not len(self.subscriptions):
             return None
-        container = self._pool.take(offer.size) if self._pool.fits(offer.size) else None
-        if container is None:
+        if not self._pool.fits(offer.size):
             self._refused += 1
             self._trace("message_refused", offer.sender, offer.object_id)
             return None
+        container = self._pool.take(offer.size)
+        if container is None:
+            # The pool counts it.
+            self._trace("pool_exhausted", offer.sender, offer.object_id)
+            return LATER
         self._trace("container_taken", offer.sender, offer.object_id)
         carried = offer.carried if isinstance(offer.carried, JmsMessage) else None
-        sink = Incoming(container, carried, partial(self._receiver.origin_of, offer.sender))
+        sink = MessageSink(container, carried, partial(self._receiver.origin_of, offer.sender))
         self._incoming[offer.sender, offer.object_id] = sink
         return sink
 
@@ -105,7 +110,7 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         if self._is_fifo:
             yield from self._in_order(publisher, now)
 
-    def _close(self, publisher: int, object_id: int) -> Incoming | None:
+    def _close(self, publisher: int, object_id: int) -> MessageSink | None:
         """Give the container of an object back."""
         sink = self._incoming.pop((publisher, object_id), None)
         if sink is not None:

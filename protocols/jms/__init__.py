@@ -2,8 +2,8 @@
 
 from protocols.jms.bodies import BODY_TYPES, ContentError, Scalar
 from protocols.jms.conversions import ConversionError
-from protocols.jms.message import TOPIC, JmsMessage, fields_of, jms_message, message_of, topic_of
-from protocols.jms.properties import KINDS, Properties, Typed, check_name
+from protocols.jms.message import TOPIC, JmsMessage, check_priority, fields_of, jms_message, message_of, topic_of
+from protocols.jms.properties import KINDS, Properties, Typed, check_name, property_of
 from protocols.jms.wire import FIXED_SIZE, LONGEST_HEAD, LONGEST_TOPIC, read_message, write_head
 
 __all__ = [
@@ -20,9 +20,11 @@ __all__ = [
     "Scalar",
     "Typed",
     "check_name",
+    "check_priority",
     "fields_of",
     "jms_message",
     "message_of",
+    "property_of",
     "read_message",
     "topic_of",
     "write_head",

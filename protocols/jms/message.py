@@ -15,6 +15,7 @@ __all__ = [
     "LONGEST_TOPIC",
     "TOPIC",
     "JmsMessage",
+    "check_priority",
     "fields_of",
     "jms_message",
     "message_of",
@@ -128,6 +129,13 @@ def topic_of(destination: str, key: str = "topic") -> str:
     return name
 
 
+def check_priority(priority: int, key: str = "priority") -> int:
+    """Return a priority. UsageError, naming `key`, for what is none."""
+    if isinstance(priority, bool) or not isinstance(priority, int) or not LEAST_PRIORITY <= priority <= MOST_PRIORITY:
+        raise UsageError(f"{key}: {priority!r} is not allowed; a whole number from {LEAST_PRIORITY} to {MOST_PRIORITY}")
+    return priority
+
+
 def message_of(publication: Publication, instance: int) -> JmsMessage:
     """Return a publication as its receivers get it. UsageError for what JMS does not allow."""
     if isinstance(publication, JmsMessage) and publication.instance == instance:
@@ -187,8 +195,7 @@ def jms_message(
     topic_of(destination)
     if reply_to:
         topic_of(reply_to, "reply_to")
-    if isinstance(priority, bool) or not isinstance(priority, int) or not LEAST_PRIORITY <= priority <= MOST_PRIORITY:
-        raise UsageError(f"priority: {priority!r} is not allowed; a whole number from {LEAST_PRIORITY} to {MOST_PRIORITY}")
+    check_priority(priority)
     if content is not None:
         body_type = body_type or body_type_of(content)
         body = write_body(body_type, content)

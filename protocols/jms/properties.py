@@ -8,7 +8,7 @@ from protocols.errors import UsageError
 from protocols.jms.conversions import ConversionError, converted
 from protocols.jms.values import KINDS, Scalar, Typed, check_value, typed
 
-__all__ = ["KINDS", "MOST_NAME", "NO_PROPERTIES", "Properties", "Typed", "check_name"]
+__all__ = ["KINDS", "MOST_NAME", "NO_PROPERTIES", "Properties", "Typed", "check_name", "property_of"]
 
 MOST_NAME: Final = 255
 """Bytes of UTF-8 of the name of a property."""
@@ -22,6 +22,27 @@ def check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or name.upper() in _RESERVED or is_header or len(name.encode()) > MOST_NAME:
         allowed = "letters, digits, _ and $, no digit first, no word of selectors, and nothing that begins with JMS"
         raise UsageError(f"property {name!r} is not allowed; {allowed}")
+
+
+def property_of(text: str) -> tuple[str, Typed]:
+    """Return name and value of a property written as name=value or name:type=value. UsageError for another text.
+
+    Without a type true and false are boolean, whole numbers long, other numbers double, and the rest is a string.
+    """
+    left, equals, value = text.partition("=")
+    name, colon, kind = left.partition(":")
+    if not equals or (colon and kind not in KINDS):
+        raise UsageError(f"property {text!r} is not allowed; name=value or name:type=value, type one of {', '.join(KINDS)}")
+    check_name(name)
+    if kind:
+        return name, Typed(kind, converted("string", value, kind))
+    for guessed in ("long", "double"):
+        try:
+            return name, Typed(guessed, converted("string", value, guessed))
+        except ConversionError:
+            continue
+    is_boolean = value in ("true", "false")
+    return name, Typed("boolean", value == "true") if is_boolean else Typed("string", value)
 
 
 class Properties(dict[str, Any]):

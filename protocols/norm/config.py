@@ -1,7 +1,6 @@
 """Parameters of a NORM session, with the defaults of NRL NORM where it has one."""
 
 from dataclasses import dataclass
-from math import inf
 
 from protocols.errors import ConfigError
 from protocols.fec import MOST_SYMBOLS
@@ -66,7 +65,7 @@ class NormConfig:
         help="repairs: for the NACKs of a while together, for each NACK at once, for each but not what waits already",
         source="RFC 5740 5.4; FJM2",
     )
-    cache_age: float = setting(inf, "seconds", 0.0, help="age from which on an object is not repaired any more")
+    cache_age: float = setting(0.0, "seconds", 0.0, help="age from which on an object is not repaired any more; 0: none")
     fti: str = setting(
         "always",
         "choice",
@@ -103,7 +102,7 @@ class NormConfig:
         256, "count", 1, 16_384, help="receiver: objects pending per sender at the most", source="RFC 5740 5.3"
     )
     expire: float = setting(
-        inf, "seconds", 0.001, help="receiver: age at which an incomplete object is given up; a silent sender's at once"
+        0.0, "seconds", 0.0, help="receiver: age at which incomplete objects are given up, a silent sender's at once; 0: never"
     )
     senders: int = setting(
         1024, "count", 1, 1_000_000, help="receiver: senders remembered at the most, new and silent ones forgotten first"

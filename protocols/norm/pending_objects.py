@@ -1,9 +1,9 @@
 """The objects of one sender that are pending at one receiver: begun, opened, stored, finished and given up (RFC 5740 5.3)."""
 
 from functools import lru_cache
-from math import inf
 from typing import Final
 
+from protocols.content import LATER
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, ObjectsAborted
 from protocols.machine import Offer
 from protocols.norm.maps import SmallDict
@@ -56,7 +56,7 @@ class PendingObjects:
         """Whether nothing is missing of what was sent."""
         self.nack_process: NackProcess | None = None
         """Requests what is missing; None when nothing is."""
-        self.ages: dict[int, float] | None = {} if session.config.expire < inf else None
+        self.ages: dict[int, float] | None = {} if session.config.expire else None
         """When incomplete objects were found first, as of the last look; None: they do not expire."""
         self.duplicates = 0
         """Content that was of no use."""
@@ -128,9 +128,13 @@ class PendingObjects:
         """Offer an object to the application; None when it is not wanted."""
         assert self.origin is not None
         ports, node = self.session.ports, self.origin.source_id
-        ports.notify(_opened(node, key, fti.object_size))
         offered = node, key, fti.object_size, is_file
         sink = ports.accept(_offer(*offered) if fti.carried is None else Offer(*offered, fti.carried))
+        if sink is LATER:
+            # Nothing of the object is known, as before.
+            self.is_complete = False
+            return None
+        ports.notify(_opened(node, key, fti.object_size))
         if sink is None:
             del self.objects[key]
             self._note_loss(key)

@@ -76,7 +76,7 @@ class Window:
     def asked(self, requested: RequestedRepairs, now: float) -> list[TxObject]:
         """Return the objects that are requested, lowest id first, but those that are too old to be repaired."""
         found = self._named(requested)
-        if self._config.cache_age < inf:
+        if self._config.cache_age:
             found = {key: item for key, item in found.items() if not self._is_old(item, now)}
         self._asked.update(found)
         return self._in_order(found)
@@ -104,7 +104,7 @@ class Window:
         None if none of the requested ones is too old or was dropped.
         """
         dropped = self._dropped(requested, next_id)
-        if self._config.cache_age == inf:
+        if not self._config.cache_age:
             return dropped
         old = {key for key, item in self._named(requested).items() if self._is_old(item, now)}
         return old | (dropped or set()) if old else dropped

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from protocols.fast.contract import FastMachine
 from protocols.fast.group import MachineGroup
 from protocols.machine import Address, Machine, Message
 from sim.acceleration import Accelerator, deliver_each
@@ -67,12 +68,12 @@ class LockstepAccelerator(Accelerator):
         if machine.fast_state.coordinator is not None:
             machine.wake_in_lockstep(now)
         if machine.plans_bursts:
-            self._plan(host)
+            self._plan(host, machine)
         # As a `Machine`: the compiler can't read a float through a trait.
         if host.machine.deadline <= now:
             machine.wake(now)
             if machine.plans_bursts:
-                self._plan(host)
+                self._plan(host, machine)
 
     def before_input(self, machine: Machine) -> None:
         """See `Accelerator`."""
@@ -125,8 +126,8 @@ class LockstepAccelerator(Accelerator):
         for lookahead in list(self._active):
             lookahead.unfold()
 
-    def _plan(self, host: KernelHost) -> None:
-        """Schedule what the host's machine plans to send, if it can be on the route that the host used last."""
+    def _plan(self, host: KernelHost, machine: FastMachine) -> None:
+        """Schedule what a host's machine plans to send, if it can be on the route that the host used last."""
         assert isinstance(host, SimHost)
         route = host.endpoint.route
         if route is None or not self._look_ahead:
@@ -137,6 +138,4 @@ class LockstepAccelerator(Accelerator):
             lookahead = None if tree is None else Lookahead(host, route, tree, self._active, self._plan)
             self._lookaheads[route] = lookahead
         if lookahead is not None:
-            machine = fast_machine(host.machine)
-            assert machine is not None
             lookahead.plan(machine)

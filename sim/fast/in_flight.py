@@ -114,12 +114,14 @@ class InFlight:
         found: list[Span] = []
         if begin >= end:
             return found
-        excluded, absent, segment = self._excluded, self._absent, self.segment(begin)
-        some = excluded[bisect_left(excluded, begin) : bisect_left(excluded, end)] if excluded else ()
+        excluded, absent = self._excluded, self._absent
+        if not excluded or excluded[-1] < begin:
+            segment = self.segment(begin)
+            if end <= segment.start + segment.burst.count:
+                # As below, for what is usual.
+                return [(segment, begin, segment.burst.identity + begin - segment.start, end - begin)]
+        some = excluded[bisect_left(excluded, begin) : bisect_left(excluded, end)]
         gaps = [number for number in some if absent[number] & bit]
-        if not gaps and end <= segment.start + segment.burst.count:
-            # As below, for what is usual.
-            return [(segment, begin, segment.burst.identity + begin - segment.start, end - begin)]
         while begin < end:
             segment = self.segment(begin)
             stop = min(end, segment.start + segment.burst.count)

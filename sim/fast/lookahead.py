@@ -36,11 +36,16 @@ MOST_SKIPPED: Final = 32
 class Lookahead(Schedule, Pending, Reservation):
     """Schedules the bursts of one host on one route.
 
-    `active` lists all lookaheads with packets in flight; `plan_next(host)` looks for one that can schedule the host's bursts.
+    `active` lists all lookaheads with packets in flight; `plan_next(host, machine)` looks for one that can schedule bursts.
     """
 
     def __init__(
-        self, host: SimHost, route: Route, tree: Tree, active: "list[Lookahead]", plan_next: Callable[[SimHost], None]
+        self,
+        host: SimHost,
+        route: Route,
+        tree: Tree,
+        active: "list[Lookahead]",
+        plan_next: Callable[[SimHost, FastMachine], None],
     ) -> None:
         super().__init__(host, route, tree)
         self._active = active
@@ -160,7 +165,7 @@ class Lookahead(Schedule, Pending, Reservation):
             # As a `Machine`: the compiler can't read a float through a trait.
             due = host.machine.deadline
             if due > now and machine.fast_state.coordinator is not self:
-                self._plan_next(host)
+                self._plan_next(host, machine)
 
     # Cancelling
 

@@ -8,11 +8,13 @@ import pytest
 from experiments.contract.message_checks import MESSAGE_RULES, MessageCase, messages_are_delivered, subscriptions_end
 from experiments.contract.worlds import WORLDS
 from protocols.broker import PROTOCOL as BROKER
+from protocols.bus import PROTOCOL as BUS
 from protocols.connection import Connection
 from protocols.datagram import PROTOCOL as DATAGRAM
 from protocols.datagram.messages import Part
 from protocols.datagram.subscriber import DatagramSubscriber
 from protocols.distributor import PROTOCOL as DISTRIBUTOR
+from protocols.fjm import PROTOCOL as FJM
 from protocols.fjm2 import PROTOCOL as FJM2
 from protocols.machine import Address, Machine, Message, Ports
 from protocols.relay import PROTOCOL as RELAY
@@ -36,6 +38,10 @@ NORM = {"rate": 1e6, "segment": 500, "grtt": 0.01, "probe_min": 0.1, "robust": 1
 CASES = {
     "relay": MessageCase(RELAY, {"window": 8, "queue": 4}),
     "broker": MessageCase(BROKER, {"window": 8, "queue": 4}),
+    "bus": MessageCase(BUS, {"segment": 400, "rate": 2e6, "holdoff": 0.02, "cost": 0.0001}),
+    "bus with loss": MessageCase(BUS, {"segment": 400, "rate": 2e6, "holdoff": 0.02, "cost": 0.0001}, loss=0.1),
+    "fjm": MessageCase(FJM, {"segment": 400, "rate": 2e6, "holdoff": 0.02, "election": 0.02, "ask": 0.05}),
+    "fjm with loss": MessageCase(FJM, {"segment": 400, "rate": 2e6, "holdoff": 0.02, "election": 0.02, "ask": 0.05}, loss=0.1),
     "datagram": MessageCase(DATAGRAM, {"segment": 400}),
     "distributor": MessageCase(DISTRIBUTOR, SHORT, topics=SUBJECTS),
     "distributor with loss": MessageCase(DISTRIBUTOR, SHORT, loss=0.1, topics=SUBJECTS),

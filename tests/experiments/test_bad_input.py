@@ -78,7 +78,7 @@ HOSTILE_FILES = {
     ),
     "a protocol with a typo": (
         SCENARIO.replace("norm", "nrom"),
-        "one of a, datagram, distributor, n1, n2, norm, relay, srm; did you mean 'norm'?",
+        "one of a, datagram, distributor, fjm2, n1, n2, norm, relay, srm; did you mean 'norm'?",
     ),
     "a topology with a typo": (SCENARIO.replace("lan", "lann"), "; did you mean 'lan'?"),
     "a sweep": (SWEEP, "bad.yaml: is a sweep and no scenario; run it with: mcastlab sweep bad.yaml"),

@@ -15,7 +15,8 @@ PROTOCOLS = st.sampled_from(
         {"repair": "immediate"},
         {"repair": "immediate-once", "robust": 2, "order": "fifo"},
         {"fec": 5, "parity": 4, "block": 8, "order": "fifo"},
-        {"expire": "500ms", "pool": 20_000, "scheduling": "weighted"},
+        {"expire": "500ms", "pool": 10_000, "scheduling": "weighted"},
+        {"pool": 9_000, "segment": 250},
         {"cache_max": 8, "cache_age": "300ms", "window": 16},
         {"queue": 2, "backoff": 0, "probing": "none"},
     ]
@@ -71,6 +72,7 @@ def _run(loss: str, settings_given: dict[str, Any], work: dict[str, Any], faults
     st.sampled_from(
         [
             {"size": 100, "count": 60, "rate": "saturated"},
+            {"size": {100: 1, 3000: 3}, "count": 40, "rate": "saturated"},
             {"size": {100: 3, 3000: 1}, "count": 60, "rate": "200/s", "expires": "50ms"},
         ]
     ),

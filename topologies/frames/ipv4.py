@@ -7,12 +7,12 @@ from typing import NamedTuple
 __all__ = [
     "IPV4",
     "IPV6",
+    "MORE",
     "UDP",
     "VLAN_TAGS",
-    "Ipv4Packet",
+    "IpPacket",
     "Reassembled",
     "Reassembly",
-    "is_fragment",
     "network_layer",
     "read_ipv4",
 ]
@@ -23,7 +23,8 @@ UDP = 17
 """The protocol number of UDP."""
 VLAN_TAGS = (0x8100, 0x88A8)
 """EtherTypes of VLAN tags: 802.1Q and 802.1ad."""
-_MORE, _OFFSET = 0x2000, 0x1FFF
+MORE, _OFFSET = 0x2000, 0x1FFF
+"""More fragments follow; the offset of a fragment in units of 8 bytes."""
 
 
 def network_layer(data: bytes, at: int) -> tuple[int, int]:
@@ -38,19 +39,19 @@ def network_layer(data: bytes, at: int) -> tuple[int, int]:
     return kind, at + 2
 
 
-class Ipv4Packet(NamedTuple):
-    """The parts of an IPv4 packet that carries UDP, or a fragment of it."""
+class IpPacket(NamedTuple):
+    """The parts of an IP packet that carries UDP, or a fragment of it."""
 
     source: bytes
     target: bytes
     identification: int
     fragment: int
-    """Flags and offset, without "don't fragment"; 0 for a packet that is no fragment."""
+    """Flags and offset as IPv4 has them, without "don't fragment"; 0 for a packet that is no fragment."""
     body: bytes
-    """What follows the header, without the padding of short frames."""
+    """What follows the headers of IP, without the padding of short frames."""
 
 
-def read_ipv4(data: bytes, at: int) -> Ipv4Packet | None:
+def read_ipv4(data: bytes, at: int) -> IpPacket | None:
     """Parse the IPv4 packet at offset `at`; None when it carries no UDP.
 
     Raises struct.error or IndexError where the frame is too short for the header.
@@ -61,12 +62,7 @@ def read_ipv4(data: bytes, at: int) -> Ipv4Packet | None:
     # Offloaded batches beyond 64 KiB have a length of 0.
     body = data[at + (data[at] & 15) * 4 : at + length if length else None]
     source, target = unpack_from(">4s4s", data, at + 12)
-    return Ipv4Packet(source, target, identification, fragment & (_MORE | _OFFSET), body)
-
-
-def is_fragment(data: bytes, at: int) -> bool:
-    """Whether there is a fragment of UDP over IPv4 at offset `at`; IndexError or struct.error as of `read_ipv4`."""
-    return data[at] >> 4 == 4 and data[at + 9] == UDP and bool(unpack_from(">H", data, at + 6)[0] & (_MORE | _OFFSET))
+    return IpPacket(source, target, identification, fragment & (MORE | _OFFSET), body)
 
 
 class Reassembled(NamedTuple):
@@ -86,13 +82,13 @@ class _Fragments:
         self.octets = 0
         self.end: int | None = None
 
-    def add(self, packet: Ipv4Packet, frame: bytes) -> Reassembled | None:
+    def add(self, packet: IpPacket, frame: bytes) -> Reassembled | None:
         offset = (packet.fragment & _OFFSET) * 8
         if offset in self.parts:
             self.octets -= len(self.parts[offset][0])
         self.parts[offset] = packet.body, frame
         self.octets += len(packet.body)
-        if not packet.fragment & _MORE:
+        if not packet.fragment & MORE:
             self.end = offset + len(packet.body)
         return self._join() if self.octets == self.end else None
 
@@ -118,7 +114,7 @@ class Reassembly:
         self.dropped = 0
         """Fragments dropped because too many packets were incomplete."""
 
-    def add(self, packet: Ipv4Packet, frame: bytes = b"") -> Reassembled | None:
+    def add(self, packet: IpPacket, frame: bytes = b"") -> Reassembled | None:
         """Add a fragment and the frame it came in; returns the packet it completes."""
         key = packet.source, packet.target, packet.identification
         fragments = self._incomplete.get(key)

@@ -73,14 +73,9 @@ class FastGatheringSender(GatheringSender, FastMachine):
     def plan_bursts(self) -> Sequence[Burst]:
         """Return the next new units of an object without bytes, if these are due before any repair."""
         store, begin = self._linked, self._next_at
-        if (
-            not store.waiting
-            or self._repairs
-            or self._blocked
-            or self.ports.trace is not None
-            or self.deadline != begin
-            or store.position.sent < self._next_plan
-        ):
+        if store.position.sent < self._next_plan or self._repairs or not store.waiting or self._blocked:
+            return ()
+        if self.ports.trace is not None or self.deadline != begin:
             return ()
         item, unit = store.waiting[-1]
         start = store.position

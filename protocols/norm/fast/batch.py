@@ -61,8 +61,9 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
             state: FastSenderState = machine.fast_state
             if state.coordinator is not coordinator or state.position is next_state:
                 continue
-            objects, process, item = state.objects, state.nack_process, state.objects.item
-            if objects.key != key or item is None:
+            objects, process = state.objects, state.nack_process
+            item = objects.item
+            if item is None:
                 rest.append(machine)
                 continue
             if item.fti is not fti:
@@ -71,12 +72,18 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
                 indexed = is_indexed(fti)
             if process is not None and now < process.holdoff_end and not indexed:
                 # As `is_idle_before`; many are suppressed up to the same point.
+                if now >= process.backoff_end:
+                    unchanged.append(machine)
+                    continue
                 if process.suppressed_to is not suppressed_to:
                     suppressed_to = process.suppressed_to
                     is_covered_to = suppressed_to is not None and suppressed_to[0] == key and reach <= suppressed_to
-                if suppressed_to is None or is_covered_to or now >= process.backoff_end:
+                if suppressed_to is None or is_covered_to:
                     unchanged.append(machine)
                     continue
+            if objects.key != key:
+                rest.append(machine)
+                continue
             was_attentive = state.attentive
             state.position, state.last_heard = next_state, now
             if state.check(reach, now):
@@ -130,10 +137,11 @@ def _apply_content(groups: list[list[Any]], message: FastData, now: float, coord
     return answer
 
 
-def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> None:
+def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:
     """`FastMachine.rewind` for the receivers of a sender: a hold-off may end."""
     rewound = message.effect()[3] if isinstance(message, FastData) else None
     noted, is_rewind = None, False
+    roused: list[Any] = []
     for machine in machines:
         state: FastSenderState = machine.fast_state
         process = state.nack_process
@@ -144,6 +152,9 @@ def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: C
             is_rewind = is_before(rewound, noted)
         if is_rewind:
             process.rewind(rewound, now)
+            if process.holdoff_end <= now:
+                roused.append(machine)
+    return roused
 
 
 class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, int], int]]):

@@ -73,7 +73,10 @@ class FastNormSender(NormSender, FastMachine):
         factory, clear = self._linked, self._clear
         if self._limit is not None or self._control.due < inf:
             return []
-        if not self._unsent or self._squelch is not None or self._full or self._window.backlog or self.ports.trace is not None:
+        if self._repairs and not self._repairs[0].fti.usable:
+            # Bursts have repairs by parity only.
+            return []
+        if not self._unsent or self._squelch is not None or self._full or self._needs_room or self.ports.trace is not None:
             return []
         item, until = cast(FastTxObject, self._unsent[0]), min(self._probe_at, self._aggregate_at)
         if not item.counted or not item.packet or self.deadline != clear or not clear < until < inf:

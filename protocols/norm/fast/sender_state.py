@@ -90,8 +90,8 @@ class FastSenderState(StreamSenderState, FastState):
         self.receive(message, now)
         return RESCHEDULE
 
-    def advance(self, message: FastData | FastFlush, now: float) -> int:
-        """Process a message with `expects_if_complete` at this position.
+    def advance(self, message: FastData | FastFlush, now: float, position: TransmitPosition | None = None) -> int:
+        """Process a message with `expects_if_complete` at this position. `position` is that after it; None for the sender's.
 
         Returns OTHER, ADVANCED or RESCHEDULE.
         """
@@ -99,11 +99,11 @@ class FastSenderState(StreamSenderState, FastState):
         if not self.is_complete:
             objects = self.objects
             item = objects.item if objects.key == key else objects.get(key)
-            if item is None and key in objects:
+            if (item is None and key in objects) or self._is_postponed(self.position):
                 return OTHER
         self.last_heard = now
         next_state: TransmitPosition = message.next_state
-        self.position = next_state
+        self.position = next_state if position is None else position
         block = message.block
         if type(message) is FastData:
             length = message.block_length
@@ -123,16 +123,21 @@ class FastSenderState(StreamSenderState, FastState):
         return RESCHEDULE if self.check((key, block, 0), now) else ADVANCED
 
     def _advance_over_repairs(self, message: FastData, gap: int, now: float) -> int:
-        """Process a message after `gap` lost ones if these were repairs, as they are if the next new symbol is the sender's."""
-        position = self.position
+        """Process a message after `gap` lost ones if these were repairs, as they are if the next new symbol is the sender's.
+
+        Or process a repair of what was sent before this receiver's next new symbol, if it lost the symbols from there on.
+        """
+        position, after = self.position, None
         expected: TransmitPosition | None = message.expects_if_complete
-        if expected is None or (position.symbol, position.block, position.object_id) != (
-            expected.symbol,
-            expected.block,
-            expected.object_id,
-        ):
+        if expected is None:
             return OTHER
-        result = self.advance(message, now)
+        key, next_new = position.object_id, (position.block, position.symbol)
+        if next_new != (expected.block, expected.symbol) or key != expected.object_id:
+            if not message.flags & FLAG_REPAIR or message.object_id != key or (message.block, message.symbol) >= next_new:
+                return OTHER
+            following: TransmitPosition = message.next_state
+            after = TransmitPosition(key, position.block, position.symbol, following.sequence, following.tx_point)
+        result = self.advance(message, now, after)
         self.lost += gap if result else 0
         return result
 
@@ -187,12 +192,17 @@ class FastSenderState(StreamSenderState, FastState):
         if self.first_sequence is None and sequence != self.position.sequence and isinstance(message, FastMessage):
             following: TransmitPosition | None = message.next_state
             if following is not None:
-                if (following.object_id, following.block, following.symbol) == next_new:
+                if (following.object_id, following.block, following.symbol) == next_new and not self._is_postponed(following):
                     self.position = following
                     return
                 sequence = following.sequence
         object_id, block, symbol = next_new
         self.position = TransmitPosition(object_id, block, symbol, sequence, tx_point or next_new)
+
+    def _is_postponed(self, position: TransmitPosition) -> bool:
+        """Return whether the object that is being sent is not open yet, so that each of its messages is to be looked at."""
+        key = position.object_id
+        return bool(position.block or position.symbol) and key in self.objects and self.objects[key] is None
 
     def _ordinal(self, message: SenderMessage) -> int:
         """Return the sender's count of messages where it is known, so that positions can be shared."""

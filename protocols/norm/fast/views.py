@@ -34,10 +34,13 @@ class NormFollower(FastMachine):
     def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:
         """Deliver a message to many receivers, most of which it advances."""
         if isinstance(message, (FastData, FastFlush)) and message.expects is None and message.expects_if_complete is not None:
-            expected = message.expects_if_complete
+            expected, data = message.expects_if_complete, message if isinstance(message, FastData) else None
             for machine in machines:
                 state: FastSenderState = machine.fast_state
-                result = state.advance(message, now) if state.position is expected else OTHER
+                if state.position is expected:
+                    result = state.advance(message, now)
+                else:
+                    result = OTHER if data is None else state.take(data, now)
                 if result == OTHER:
                     machine.receive(message, source, to, now)
                 elif result == RESCHEDULE:
@@ -58,9 +61,9 @@ class NormFollower(FastMachine):
         list_waiting(machines, now, waiting, quiet, lacking)
 
     @staticmethod
-    def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> None:
-        """Note that the sender rewound."""
-        rewind(machines, message, now, coordinator)
+    def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:
+        """Note that the sender rewound; return those whose hold-off may have ended."""
+        return rewind(machines, message, now, coordinator)
 
     @staticmethod
     def make_overhearers(group: OverhearingGroup) -> Overhearers:

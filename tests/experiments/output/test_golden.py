@@ -25,6 +25,7 @@ from experiments.output.printer import Printer
 from experiments.running import run as running
 from experiments.running.run import run
 from experiments.scenario.scenario import Scenario
+from experiments.zoo import zoo
 from tests.support.captures import VECTORS
 from tests.support.golden import WIDTHS, check_golden, recorded
 from tests.tidy.tree import ROOT
@@ -55,6 +56,8 @@ COMMANDS: dict[str, tuple[int, tuple[str, ...]]] = {
     "doctor-scenario": (1, ("doctor", "no-parity", "--set", "protocol.rate=64kbit")),
     "scenarios": (0, ("scenarios",)),
     "validate": (0, ("validate", "--effort", "0.05", "--family", "implosion_drop", "--jobs", "1")),
+    "zoo": (0, ("zoo", "--only", "stuck-gap", "--jobs", "1")),
+    "claims": (0, ("claims", "003", "--only", "D13", "--only", "D22", "--jobs", "1")),
     "topo": (0, ("topo", "lan-file", "--svg", "lan.svg", "--core", "lan.xml")),
     "ladder": (0, ("ladder", "seen", "--svg", "ladder.svg")),
     "explain": (0, ("explain", CAPTURE, "--object", "0", "--receiver", "2")),
@@ -97,6 +100,9 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     copy(VECTORS / "file_loss5.pcap", CAPTURE)
     Path("cases.yaml").write_text(CASES, encoding="utf-8")
     Path("losses.txt").write_text("".join("0" * 40 + "1" * (1 + place % 3) for place in range(40)), encoding="utf-8")
+    Path("zoo").mkdir()
+    copy(zoo.SCENARIOS / "small-cache.yaml", "zoo")
+    monkeypatch.setattr(zoo, "SCENARIOS", Path("zoo"))
     monkeypatch.setitem(running.BACKENDS, "emu", _emulated)
     monkeypatch.setattr(doctor, "list_capabilities", lambda: FOUND)
     monkeypatch.setattr(doctor, "EXTRAS", (Extra("data", "time series", ("json",)), Extra("spark", "sweeps", ("no_such",))))

@@ -13,12 +13,13 @@ import pytest
 from experiments.cli import invoke
 from tests.tidy.tree import ROOT
 
+DISTRIBUTOR = ("--protocol", "distributor")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def command(verb: str, port: int, *options: str) -> list[str]:
     """Return a command line."""
-    common = ["--group", f"239.7.7.43:{port}", "--iface", "lo", "--timeout", "30"]
+    common = ["--protocol", "distributor", "--group", f"239.7.7.43:{port}", "--iface", "lo", "--timeout", "30"]
     return [sys.executable, "-m", "mcastlab", verb, *common, *options]
 
 
@@ -81,14 +82,14 @@ def test_a_subscriber_without_updates_ends_with_one() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["sub", "abc", "--group", "239.7.7.43:6144", "--iface", "lo"], "subscription 'abc'"),
-        (["sub", "/a", "--group", "10.0.0.1:5"], "--group"),
-        (["sub", "/a", "--group", "239.7.7.43:6144", "--segment", "1"], "--segment"),
-        (["pub", "--group", "239.7.7.43:6144", "--size", "5"], "--subject"),
-        (["pub", "--group", "239.7.7.43:6144", "--size", "x", "--subject", "/a"], "--size"),
-        (["pub", "--group", "239.7.7.43:6144", "--bandwidth", "fast"], "--bandwidth"),
-        (["pub", "--group", "239.7.7.43:6144", "--stay", "long"], "--stay"),
-        (["pub", "--group", "239.7.7.43:6144", "--iface", "lo", "--subject", "/*", "--size", "1"], "wildcards"),
+        (["sub", "abc", *DISTRIBUTOR, "--group", "239.7.7.43:6144", "--iface", "lo"], "subscription 'abc'"),
+        (["sub", "/a", *DISTRIBUTOR, "--group", "10.0.0.1:5"], "--group"),
+        (["sub", "/a", *DISTRIBUTOR, "--group", "239.7.7.43:6144", "--segment", "1"], "--segment"),
+        (["pub", *DISTRIBUTOR, "--group", "239.7.7.43:6144", "--size", "5"], "--subject"),
+        (["pub", *DISTRIBUTOR, "--group", "239.7.7.43:6144", "--size", "x", "--subject", "/a"], "--size"),
+        (["pub", *DISTRIBUTOR, "--group", "239.7.7.43:6144", "--bandwidth", "fast"], "--bandwidth"),
+        (["pub", *DISTRIBUTOR, "--group", "239.7.7.43:6144", "--stay", "long"], "--stay"),
+        (["pub", *DISTRIBUTOR, "--group", "239.7.7.43:6144", "--iface", "lo", "--subject", "/*", "--size", "1"], "wildcards"),
         (["sub", "/a", "--group", "239.7.7.43:6144", "--protocol", "smoke"], "protocol"),
     ],
 )

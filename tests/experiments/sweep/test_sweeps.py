@@ -55,7 +55,19 @@ def theory(plan: SweepPlan, point: Point, name: str) -> float:
 
 
 def test_there_is_a_ready_sweep_for_each_question() -> None:
-    assert SWEEPS == ["baselines", "congestion", "fec", "nack-atlas", "router", "storm", "twin"]
+    assert SWEEPS == ["baselines", "congestion", "distributor-storm", "fec", "nack-atlas", "router", "storm", "twin"]
+
+
+def test_without_the_remedies_of_the_distributor_every_subscriber_causes_a_retransmission() -> None:
+    plan = plan_of("distributor-storm")
+    found = {
+        case: fmean(measure(plan, points(plan, case, topology__receivers=20)[0], "repair_multiplicity", 1))
+        for case in ("all-three", "no-suppression", "no-merging", "none")
+    }
+    assert found["all-three"] == 1
+    assert found["none"] == pytest.approx(20, abs=1)
+    assert 1 < found["no-suppression"] < 5
+    assert 1 < found["no-merging"] < 5
 
 
 @pytest.mark.parametrize("name", SWEEPS)

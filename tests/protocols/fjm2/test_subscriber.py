@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.content import Bytes
 from experiments.contract.losses import everything_to, numbered
 from protocols.errors import UsageError
+from protocols.machine import Content
 from protocols.messaging import MessageExpired, MessagesLost, Subscription
 from protocols.selector import SelectorError
 from tests.protocols.fjm2.scene import Scene, message
@@ -59,7 +61,7 @@ def test_with_fifo_later_ones_wait_for_repairs() -> None:
 
 def test_with_fifo_what_is_lost_for_good_is_told_and_skipped() -> None:
     # NORM never repairs the second and third, since the sender forgets objects at once.
-    scene = _lossy("fifo", cache_age=0.0)
+    scene = _lossy("fifo", cache_age=1e-9)
     assert scene.numbers() == [0, *range(3, 10)]
     assert sum(event.count for event in scene.told["s1"] if isinstance(event, MessagesLost)) == 2
     assert scene.subscribers["s1"].counts()["messages_lost"] == 2
@@ -91,6 +93,33 @@ def test_a_message_that_does_not_fit_the_pool_is_refused_and_told() -> None:
     scene.run()
     assert scene.numbers() == [0, 2]
     assert scene.subscribers["s1"].counts()["messages_refused"] == 1
+
+
+def test_with_an_exhausted_pool_messages_are_requested_again() -> None:
+    # Each third segment is lost, so that more messages are incomplete than there are containers.
+    scene = Scene(drop=numbered("data", set(range(3, 90, 3))), grtt=0.02)
+    scene.subscribers["s1"]._pool.limit = 8192
+    scene.publish(*(message(n, 1500) for n in range(20)))
+    scene.run(30.0)
+    counts = scene.subscribers["s1"].counts()
+    assert counts["pool_exhausted"] > 10
+    assert sorted(scene.numbers()) == list(range(20))
+    assert counts["pool_taken"] == counts["pool_returned"]
+    assert counts["messages_refused"] == 0
+
+
+def test_objects_that_are_no_messages_are_counted_and_dropped() -> None:
+    scene = Scene()
+    for content in (b"", b"no message", bytes(40), b"\x14\x04\x00\x10" + bytes(11) + b"t" + b"[" * 5000):
+        body = Content(Bytes(content), is_file=False)
+        scene.bench.hosts["p"].call(scene.publisher._sender.submit, body)
+    scene.bench.hosts["p"].call(scene.publisher._sender.submit, Content(Bytes(b"file"), b"name"))
+    scene.publish(message(7))
+    scene.run()
+    assert scene.numbers() == [7]
+    counts = scene.subscribers["s1"].counts()
+    assert counts["messages_malformed"] == 4
+    assert counts["pool_taken"] == counts["pool_returned"]
 
 
 def test_a_trace_shows_the_steps_of_the_thesis() -> None:

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from protocols.machine import Group
 from protocols.norm.fast import FastNormReceiver
+from protocols.norm.fast.sender_state import FastSenderState
+from protocols.norm.messages import FLAG_REPAIR, Data
 from protocols.norm.repair_requests import RequestedRepairs
 from tests.sim.fast.test_lookahead import _leave, _partition, _restart, _second_object, _unicast, outcome, session
 from tests.sim.runs import Session
@@ -136,3 +138,20 @@ def test_receivers_that_miss_the_same_share_what_they_overheard(monkeypatch: pyt
     # them merged all NACKs of its back-off at each: 300 merges for each NACK.
     assert nacks > 50
     assert len(merges) < 5 * nacks
+
+
+def test_a_receiver_that_lost_the_last_new_symbols_interprets_no_repair_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreted: list[bool] = []
+    receive = FastSenderState.receive
+
+    def count(state: FastSenderState, message: Any, now: float) -> None:
+        if isinstance(message, Data):
+            interpreted.append(bool(message.flags & FLAG_REPAIR))
+        receive(state, message, now)
+
+    monkeypatch.setattr(FastSenderState, "receive", count)
+    made = session("fast", receivers=200, loss="1%", parity=0, block=64, size=400_000, probing="passive").run()
+    assert made.network.traffic.packets["data"] > 500
+    # The first and the last symbol of the object concern every receiver. Otherwise hundreds of repairs would, too.
+    assert interpreted.count(False) < 3 * 200
+    assert interpreted.count(True) < 20

@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topologies.frames.ipv4 import Ipv4Packet, Reassembled, Reassembly, network_layer
+from topologies.frames.ipv4 import IpPacket, Reassembled, Reassembly, network_layer
 
 MORE = 0x2000
 
 
-def fragment(number: int, at: int, body: bytes, more: bool) -> Ipv4Packet:
+def fragment(number: int, at: int, body: bytes, more: bool) -> IpPacket:
     """Return the fragment of packet `number` with `body` at this offset."""
-    return Ipv4Packet(b"\x0a\x00\x00\x01", b"\xef\x00\x00\x01", number, at // 8 | (MORE if more else 0), body)
+    return IpPacket(b"\x0a\x00\x00\x01", b"\xef\x00\x00\x01", number, at // 8 | (MORE if more else 0), body)
 
 
-def cut(body: bytes, sizes: list[int]) -> list[Ipv4Packet]:
+def cut(body: bytes, sizes: list[int]) -> list[IpPacket]:
     """Cut a packet into fragments of `sizes` times 8 bytes, and the rest."""
     found, at = [], 0
     for size in sizes:

@@ -1,0 +1,159 @@
+"""`mcastlab sub`: print messages of JMS as they come."""
+
+import asyncio
+import base64
+import json
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from experiments.commands.pub_messages import Tally, summary_of
+from experiments.output.safe_text import printable
+from experiments.running.live import Live, live
+from experiments.running.live_statistics import WantedStatistics
+from experiments.session.deliveries import DeliveryOverflowed
+from experiments.session.message_bus import MessageBus
+from experiments.session.message_stream import MessageStream
+from protocols.errors import UsageError
+from protocols.events import Event
+from protocols.jms import JmsMessage, topic_of
+from protocols.jms.subscriptions import selector_of
+from protocols.messaging import MessagesLost
+from protocols.norm.snapshot import MEASURES
+from topologies.units import format_duration
+
+__all__ = ["Wanted", "print_messages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a user asks of a subscriber; `form` is "text", "json" or "raw"."""
+
+    topics: list[str]
+    selector: str
+    count: int | None
+    form: str
+    is_quiet: bool
+
+
+def print_messages(bus: MessageBus, wanted: Wanted, longest: float, statistics: WantedStatistics, *, as_json: bool) -> int:
+    """Print messages until so many have come or the time is over; return the exit code."""
+    for topic in wanted.topics:
+        topic_of(f"topic:{topic}")
+    selector_of(wanted.selector)
+    with live() as runner:
+        receiving = _Receiving(runner, bus, wanted)
+        ending = runner.play(receiving.run(statistics), longest)
+    if receiving.refusal is not None:
+        raise receiving.refusal
+    ok = receiving.tally.messages >= (wanted.count or 1) and not receiving.problems and not receiving.failure
+    told = summary_of(bus, receiving.tally, ending.seconds)
+    if as_json:
+        typer.echo(json.dumps({"event": "summary", "ok": ok, **told}))
+    else:
+        text = f"{receiving.tally.messages} messages in {format_duration(round(ending.seconds, 3))}"
+        typer.echo(f"{receiving.failure or 'received'}: {text}, {told['lost']} lost, {told['nacks_sent']} nacks sent", err=True)
+    return 130 if ending.interrupted else int(not ok)
+
+
+class _Receiving:
+    def __init__(self, runner: Live, bus: MessageBus, wanted: Wanted) -> None:
+        self._runner = runner
+        self._bus = bus
+        self._wanted = wanted
+        self.tally = Tally()
+        self.failure = ""
+        self.refusal: UsageError | None = None
+        self.problems = 0
+        """Events that say that something was lost or dropped."""
+
+    async def run(self, statistics: WantedStatistics) -> None:
+        """Print until the wanted number has come."""
+        try:
+            async with self._bus as bus:
+                streams = [bus.subscribe(topic, selector=self._wanted.selector) for topic in self._wanted.topics]
+                with statistics.told(self._runner, bus.hosts["subscriber"], MEASURES, out=sys.stderr):
+                    async with asyncio.TaskGroup() as tasks:
+                        tasks.create_task(self._events())
+                        for stream in streams:
+                            tasks.create_task(self._messages(stream))
+        except* UsageError as refused:
+            self.refusal = next(error for error in refused.exceptions if isinstance(error, UsageError))
+        except* OSError as errors:
+            self.failure = f"standard output: {errors.exceptions[0]}"
+
+    async def _messages(self, stream: MessageStream) -> None:
+        async for message in stream:
+            if self._wanted.count is not None and self.tally.messages >= self._wanted.count:
+                return
+            self.tally.add(message.size)
+            if not self._wanted.is_quiet:
+                self._print(message)
+            if self.tally.messages == self._wanted.count:
+                self._runner.stop()
+
+    def _print(self, message: JmsMessage) -> None:
+        if self._wanted.form == "raw":
+            sys.stdout.buffer.write(message.body or b"")
+            sys.stdout.buffer.flush()
+        elif self._wanted.form == "json":
+            typer.echo(json.dumps({"event": "message", **_plain(message)}))
+        else:
+            typer.echo(printable(f"{message.topic} {_text(message)}"))
+
+    async def _events(self) -> None:
+        async for event in self._bus:
+            self.problems += isinstance(event, (MessagesLost, DeliveryOverflowed))
+            text = _told(event)
+            if text and self._wanted.form == "json":
+                typer.echo(json.dumps({"event": type(event).__name__, "text": text}))
+            elif text:
+                typer.echo(printable(text), err=True)
+
+
+def _text(message: JmsMessage) -> str:
+    """Return the content of a message as text."""
+    content = message.content
+    if isinstance(content, bytes):
+        return content.decode(errors="backslashreplace")
+    return content if isinstance(content, str) else json.dumps(content, default=_encoded)
+
+
+def _encoded(value: object) -> str:
+    """Return bytes within a map as text that JSON can hold."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def _plain(message: JmsMessage) -> dict[str, Any]:
+    """Return a message as JSON has it; the content of bytes is text where it is UTF-8, else base64."""
+    content: Any = message.content
+    if isinstance(content, bytes):
+        try:
+            content = content.decode()
+        except UnicodeDecodeError:
+            content = {"base64": base64.b64encode(content).decode()}
+    head = {
+        "id": message.message_id,
+        "topic": message.topic,
+        "timestamp": message.timestamp,
+        "priority": message.priority,
+        "expiration": message.expiration,
+        "correlation_id": message.correlation_id,
+        "reply_to": message.reply_to,
+        "type": message.type,
+        "redelivered": message.is_redelivered,
+    }
+    told = {name: value for name, value in head.items() if value not in ("", False)}
+    content = json.loads(json.dumps(content, default=_encoded))
+    return {**told, "properties": dict(message.properties), "body": message.body_type, "size": message.size, "content": content}
+
+
+def _told(event: Event) -> str:
+    """Return an event in words, "" for one that says nothing new."""
+    if isinstance(event, MessagesLost):
+        return f"lost: {event.count} messages of publisher {event.publisher:08x}"
+    if isinstance(event, DeliveryOverflowed):
+        return f"{event.dropped} messages of {event.pattern} were dropped: this program is too slow"
+    return ""

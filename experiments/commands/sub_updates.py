@@ -1,0 +1,139 @@
+"""`mcastlab sub --protocol distributor`: print the updates of a multicast group that match subjects."""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import typer
+
+from experiments.output.safe_text import printable
+from experiments.running.live import Live, live
+from experiments.running.live_statistics import WantedStatistics
+from experiments.session.connection import DistributorConnection
+from experiments.session.deliveries import DeliveryOverflowed, UpdateStream
+from protocols.distributor.events import ConnectionNagging, PublisherGone, PublisherHeard, QueueOverflowed, SegmentsLost
+from protocols.distributor.snapshot import MEASURES
+from protocols.events import Event
+from topologies.units import format_duration
+
+__all__ = ["print_updates"]
+
+COUNTERS = (
+    "data_received",
+    "repairs_received",
+    "requests_sent",
+    "requests_suppressed",
+    "segments_lost",
+    "updates_dropped",
+)
+"""Counters in the summary."""
+
+
+def print_updates(
+    opened: DistributorConnection,
+    subjects: list[str],
+    count: int | None,
+    longest: float,
+    wanted: WantedStatistics,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Print updates as they come until so many have come or the time is over; return the exit code."""
+    with live() as runner:
+        receiving = _Receiving(runner, opened, subjects, count, quiet=quiet, as_json=as_json)
+        ending = runner.play(receiving.run(wanted), longest)
+    ok = receiving.received >= (count or 1) and not receiving.problems and not receiving.failure
+    receiving.conclude(ok, ending.seconds)
+    return 130 if ending.interrupted else int(not ok)
+
+
+class _Receiving:
+    def __init__(
+        self, runner: Live, opened: DistributorConnection, subjects: list[str], count: int | None, *, quiet: bool, as_json: bool
+    ) -> None:
+        self._runner = runner
+        self._connection = opened
+        self._subjects = subjects
+        self._count = count
+        self._quiet = quiet
+        self._as_json = as_json
+        self.received = self._octets = 0
+        self.failure = ""
+        self.problems = 0
+        """Events that say that something was lost or dropped."""
+
+    async def run(self, wanted: WantedStatistics) -> None:
+        """Print until the wanted number has come."""
+        async with self._connection as opened:
+            with wanted.told(self._runner, opened.host, MEASURES, out=sys.stderr, managed=opened.process_id):
+                await self._receive(opened)
+
+    async def _receive(self, opened: DistributorConnection) -> None:
+        subscriptions = list(map(opened.subscribe, self._subjects))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._events())
+                for incoming in subscriptions:
+                    tasks.create_task(self._updates(incoming))
+        except* OSError as errors:
+            self.failure = f"standard output: {errors.exceptions[0]}"
+
+    async def _updates(self, incoming: UpdateStream) -> None:
+        while (updates := await incoming.together()) is not None:
+            for content in updates.contents:
+                if self._count is not None and self.received >= self._count:
+                    return
+                self.received += 1
+                self._octets += len(content)
+                if not self._quiet:
+                    self._print(updates.subject, content, updates.source)
+            if self._count is not None and self.received >= self._count:
+                self._runner.stop()
+
+    def _print(self, subject: str, content: bytes, source: Any) -> None:
+        text = content.decode(errors="backslashreplace")
+        if self._as_json:
+            sender = {"host": source.host, "sender_id": source.sender_id}
+            typer.echo(json.dumps({"event": "update", "subject": subject, "size": len(content), "content": text, **sender}))
+        else:
+            typer.echo(printable(f"{subject} {text}"))
+
+    async def _events(self) -> None:
+        async for event in self._connection:
+            self.problems += isinstance(event, (SegmentsLost, DeliveryOverflowed, ConnectionNagging))
+            text = _told(event)
+            if text and self._as_json:
+                typer.echo(json.dumps({"event": type(event).__name__, "text": text}))
+            elif text:
+                typer.echo(printable(text), err=True)
+
+    def conclude(self, ok: bool, elapsed: float) -> None:
+        """Print the summary: on standard output as JSON, else on standard error."""
+        counts = self._connection.statistics()
+        told = {name: counts.get(name, 0) for name in COUNTERS}
+        if self._as_json:
+            last = {"event": "summary", "ok": ok, "updates": self.received, "bytes": self._octets, "seconds": elapsed}
+            typer.echo(json.dumps({**last, **told}))
+            return
+        text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in told.items())
+        typer.echo(
+            f"{self.failure or 'received'}: {self.received} updates in {format_duration(round(elapsed, 3))}, {text}", err=True
+        )
+
+
+def _told(event: Event) -> str:
+    """Return an event in words, "" for one that says nothing new."""
+    if isinstance(event, PublisherHeard):
+        return f"publisher {event.application} ({event.source.sender_id})" if event.application else ""
+    if isinstance(event, PublisherGone):
+        return f"publisher {event.source.sender_id} is gone"
+    if isinstance(event, SegmentsLost):
+        return f"lost: {event.count} datagrams of publisher {event.source.sender_id}: {event.reason}"
+    if isinstance(event, QueueOverflowed):
+        return f"{event.octets} bytes wait for earlier ones; further datagrams are requested again"
+    if isinstance(event, DeliveryOverflowed):
+        return f"{event.dropped} updates of {event.pattern} were dropped: this program is too slow"
+    nags = "too many retransmissions were requested for too long; nothing more is received"
+    return nags if isinstance(event, ConnectionNagging) else ""

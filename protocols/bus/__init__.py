@@ -1,0 +1,20 @@
+"""A multicast bus in the manner of iBus: reliable by NACKs, without any bound at the publisher, and without pacing."""
+
+from protocols.bus.config import BusConfig
+from protocols.bus.publisher import BusPublisher
+from protocols.bus.subscriber import BusSubscriber
+from protocols.messaging import Guarantees
+from protocols.nacked.wire import NackedCodec
+from protocols.roles import Role
+from protocols.spec import ProtocolSpec
+
+__all__ = ["PROTOCOL", "BusConfig"]
+
+PROTOCOL = ProtocolSpec(
+    "bus",
+    BusConfig,
+    NackedCodec,
+    can_fail=True,
+    roles={"publisher": Role(BusPublisher), "subscriber": Role(BusSubscriber)},
+    guarantees=Guarantees(once=True, fifo=True),
+)

@@ -1,0 +1,30 @@
+"""The subscriber of the bus."""
+
+from protocols.machine import Group, Packet, Ports
+from protocols.nacked.messages import Leave
+from protocols.nacked.subscriber import NackedSubscriber
+from protocols.nacked.wire import size_of
+from protocols.roles import RoleContext
+
+__all__ = ["BusSubscriber"]
+
+
+class BusSubscriber(NackedSubscriber):
+    """Tells the group when its last subscription ends."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, ports: Ports, context: RoleContext) -> None:
+        super().__init__(ports, context)
+        self._context = context
+
+    def group_of(self, destination: str) -> Group:
+        """Return the one group, which carries every destination."""
+        return self._context.group
+
+    def unsubscribe(self, number: int, now: float) -> None:
+        """End a subscription, and take leave with the last one."""
+        if len(self.subscriptions) == 1 and number in self.subscriptions:
+            message = Leave(self._context.node)
+            self.ports.send(Packet(message, size_of(message), self._context.group))
+        super().unsubscribe(number, now)

@@ -1,0 +1,28 @@
+"""FJM, the predecessor of FJM2: a guard among topic managers, registration, a multicast group for each topic, NACKs."""
+
+from protocols.fjm.config import FjmConfig
+from protocols.fjm.manager import FjmManager
+from protocols.fjm.publisher import FjmPublisher
+from protocols.fjm.subscriber import FjmSubscriber
+from protocols.fjm.wire import FjmCodec
+from protocols.messaging import Guarantees
+from protocols.roles import Role
+from protocols.spec import ProtocolSpec
+
+__all__ = ["PROTOCOL", "FjmConfig"]
+
+PROTOCOL = ProtocolSpec(
+    "fjm",
+    FjmConfig,
+    FjmCodec,
+    can_fail=True,
+    separates_roles=lambda config: bool(config.same_host_fault),
+    periodic=("guard",),
+    roles={
+        "manager": Role(FjmManager),
+        "publisher": Role(FjmPublisher, needs=("manager",)),
+        "subscriber": Role(FjmSubscriber, needs=("manager",)),
+    },
+    # Messages of one topic come in order; of several topics of one publisher nothing is promised.
+    guarantees=Guarantees(once=True),
+)

@@ -1,0 +1,94 @@
+"""The publisher of FJM: registers for its topics, and sends slower on NACKs and faster after silence."""
+
+from collections import deque
+from math import inf
+
+from protocols.fjm.config import FjmConfig
+from protocols.fjm.registration import Registration
+from protocols.machine import Address, Group, Message, Ports
+from protocols.messaging import Publication
+from protocols.nacked.publisher import NackedPublisher
+from protocols.roles import RoleContext
+
+__all__ = ["FjmPublisher"]
+
+
+class FjmPublisher(NackedPublisher):
+    """Keeps messages of a topic until it is registered."""
+
+    __slots__ = ("_fjm", "_last_at", "_lowered_at", "_raised_at", "_registration", "_waiting", "rate")
+
+    def __init__(self, ports: Ports, context: RoleContext) -> None:
+        super().__init__(ports, context)
+        self._fjm: FjmConfig = context.config
+        self._registration = Registration(ports, context, self._on_registered)
+        self._waiting: dict[str, deque[Publication]] = {}
+        self._last_at = -inf
+        self.rate: float = self._fjm.rate
+        """Bytes per second."""
+        self._lowered_at = -inf
+        self._raised_at = -inf
+
+    def start(self, now: float) -> None:
+        """Hear the managers."""
+        self._registration.start()
+
+    def group_of(self, destination: str) -> Group:
+        """Return the group of a topic that is registered."""
+        group = self._registration.group_of(destination)
+        assert group is not None
+        return group
+
+    def publish(self, message: Publication, now: float) -> bool:
+        """Queue a message; one that comes too soon ends the publisher, if that fault is on."""
+        gap, self._last_at = now - self._last_at, now
+        if self._fjm.gap_fault and gap < self._fjm.gap * (1 - 1e-9):
+            self.ports.fail(f"a message {gap * 1000:.3g} ms after the one before, and FJM needs {self._fjm.gap * 1000:g} ms")
+            return True
+        if self._registration.group_of(message.destination) is not None:
+            return super().publish(message, now)
+        self._counts["messages_published"] += 1
+        self._waiting.setdefault(message.destination, deque()).append(message)
+        self._registration.enter(message.destination, now)
+        self._rearm()
+        return False
+
+    def _on_registered(self, destination: str, group: Group, now: float) -> None:
+        for message in self._waiting.pop(destination, ()):
+            self.channel(group).push(message)
+        self._send_due(now)
+
+    def _tell_idle(self) -> None:
+        if not any(self._waiting.values()):
+            super()._tell_idle()
+
+    def gap(self, size: int, now: float) -> float:
+        """Return the time from a packet to the next, by the present rate."""
+        fjm = self._fjm
+        if now >= max(self._lowered_at, self._raised_at) + fjm.quiet:
+            self.rate = min(fjm.rate, self.rate + fjm.faster * fjm.rate)
+            self._raised_at = now
+        return size / self.rate
+
+    def slow_down(self, now: float) -> None:
+        """Send slower, once for the NACKs of one hold-off."""
+        if now >= self._lowered_at + self._fjm.holdoff:
+            self.rate = max(self._fjm.rate_min, self.rate * self._fjm.slower)
+            self._lowered_at = now
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Handle a message of a manager, or repair what a subscriber misses."""
+        if self._registration.receive(message, now) and self._fjm.churn_fault:
+            self.ports.work(self._fjm.churn)
+        super().receive(message, source, to, now)
+        self._rearm()
+
+    def _rearm(self) -> None:
+        if self._registration.deadline < self.deadline:
+            self._due(self._registration.deadline)
+
+    def wake(self, now: float) -> None:
+        """Ask again, and send what is due."""
+        self._registration.wake(now)
+        super().wake(now)
+        self._rearm()

@@ -1,0 +1,118 @@
+"""How a publisher or a subscriber becomes a member of topics: it asks the guard, and registers with the topic's manager."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+from protocols.fjm.config import FjmConfig
+from protocols.fjm.messages import Answer, Ask, Register, Registered, Unregister
+from protocols.fjm.wire import size_of
+from protocols.machine import Group, Message, Packet, Ports
+from protocols.roles import RoleContext
+
+__all__ = ["Registration", "topic_group"]
+
+
+def topic_group(group: Group, place: int) -> Group:
+    """Return the group of a topic by its number: another port of the session's address, or another name."""
+    address, colon, port = group.name.rpartition(":")
+    if colon and port.isdigit():
+        return Group(f"{address}:{(int(port) + 1 + place) & 0xFFFF}", group.network)
+    return Group(f"{group.name}.{place}", group.network)
+
+
+@dataclass(slots=True)
+class _Topic:
+    """How far a topic is: its manager and group when the guard has answered, and whether the manager has."""
+
+    manager: int = -1
+    group: Group | None = None
+    is_member: bool = False
+    members: int = 0
+    again_at: float = inf
+
+
+class Registration:
+    """The topics of one client. `registered(destination, group, now)` is called when it is a member of a topic."""
+
+    def __init__(self, ports: Ports, context: RoleContext, registered: Callable[[str, Group, float], None]) -> None:
+        self._ports = ports
+        self._config: FjmConfig = context.config
+        self._node = context.node
+        self._group = context.group
+        self._registered = registered
+        self._topics: dict[str, _Topic] = {}
+        self.others: dict[str, Group] = {}
+        """The groups of topics of which this client is no member."""
+        self.deadline = inf
+        """When to ask again."""
+
+    def start(self) -> None:
+        """Hear the managers."""
+        self._ports.join(self._group)
+
+    def _send(self, message: Message) -> None:
+        self._ports.send(Packet(message, size_of(message), self._group))
+
+    def enter(self, destination: str, now: float) -> None:
+        """Become a member of a topic; one that is wanted already stays."""
+        if destination not in self._topics:
+            self._topics[destination] = _Topic()
+            self._request(destination, now)
+
+    def leave(self, destination: str) -> None:
+        """Leave a topic."""
+        topic = self._topics.pop(destination, None)
+        if topic is not None and topic.is_member:
+            self._send(Unregister(self._node, topic.manager, destination))
+
+    def _request(self, destination: str, now: float) -> None:
+        topic = self._topics[destination]
+        # The guard learns of a manager that does not answer by being asked again.
+        topic.again_at = now + self._config.ask * (0.75 + 0.5 * self._ports.rng.uniform())
+        self._send(Ask(self._node, destination))
+        self._rearm()
+
+    def _rearm(self) -> None:
+        self.deadline = min((topic.again_at for topic in self._topics.values()), default=inf)
+
+    def wake(self, now: float) -> None:
+        """Ask again for topics of which this is no member yet."""
+        for destination, topic in list(self._topics.items()):
+            if topic.again_at <= now:
+                self._request(destination, now)
+        self._rearm()
+
+    def receive(self, message: Message, now: float) -> bool:
+        """Handle a message of a manager; return whether the members of an own topic changed."""
+        if isinstance(message, Answer):
+            self._on_answer(message)
+        elif isinstance(message, Registered):
+            return self._on_registered(message, now)
+        return False
+
+    def _on_answer(self, message: Answer) -> None:
+        topic, group = self._topics.get(message.destination), topic_group(self._group, message.place)
+        if topic is None:
+            self.others[message.destination] = group
+        elif not topic.is_member:
+            topic.manager, topic.group = message.manager, group
+            self.others.pop(message.destination, None)
+            self._send(Register(self._node, message.manager, message.destination))
+
+    def _on_registered(self, message: Registered, now: float) -> bool:
+        topic = self._topics.get(message.destination)
+        if topic is None:
+            return False
+        is_change = topic.members != message.members
+        topic.members = message.members
+        if message.node == self._node and topic.group is not None and not topic.is_member:
+            topic.is_member, topic.again_at = True, inf
+            self._rearm()
+            self._registered(message.destination, topic.group, now)
+        return is_change and topic.is_member
+
+    def group_of(self, destination: str) -> Group | None:
+        """Return the group of a topic of which this is a member, None for others."""
+        topic = self._topics.get(destination)
+        return topic.group if topic is not None and topic.is_member else None

@@ -1,0 +1,98 @@
+"""The subscriber of FJM: registers for its topics, and receives them on groups of their own."""
+
+from protocols.fjm.config import FjmConfig
+from protocols.fjm.registration import Registration
+from protocols.machine import Address, Group, Message, Ports
+from protocols.messaging import Subscribed, Subscription
+from protocols.nacked.messages import Data
+from protocols.nacked.subscriber import NackedSubscriber
+from protocols.roles import RoleContext
+
+__all__ = ["FjmSubscriber"]
+
+
+class FjmSubscriber(NackedSubscriber):
+    """A subscription is in effect when the manager of its topic has registered it."""
+
+    __slots__ = ("_fjm", "_joined", "_others", "_registration")
+
+    def __init__(self, ports: Ports, context: RoleContext) -> None:
+        super().__init__(ports, context)
+        self._fjm: FjmConfig = context.config
+        self._registration = Registration(ports, context, self._on_registered)
+        self._joined: dict[str, int] = {}
+        # The groups that the card lets pass beside the own ones.
+        self._others: dict[Group, None] = {}
+        self._counts["unwanted_received"] = 0
+
+    def start(self, now: float) -> None:
+        """Hear the managers."""
+        self._registration.start()
+
+    def group_of(self, destination: str) -> Group:
+        """Return the group of a topic that is registered."""
+        group = self._registration.group_of(destination)
+        assert group is not None
+        return group
+
+    def subscribe(self, subscription: Subscription, now: float) -> None:
+        """Register for the topic."""
+        self.subscriptions.add(subscription)
+        destination = subscription.destination
+        if self._registration.group_of(destination) is not None:
+            self._begin(subscription.number, destination)
+        self._registration.enter(destination, now)
+        self._rearm()
+
+    def _begin(self, number: int, destination: str) -> None:
+        self.join(self.group_of(destination))
+        self._joined[destination] = self._joined.get(destination, 0) + 1
+        self.ports.notify(Subscribed(number))
+
+    def _on_registered(self, destination: str, group: Group, now: float) -> None:
+        if group in self._others:
+            # It is the own one now, and joined once more by `join`.
+            del self._others[group]
+            self.ports.leave(group)
+        for subscription in self.subscriptions:
+            if subscription.destination == destination:
+                self._begin(subscription.number, destination)
+
+    def unsubscribe(self, number: int, now: float) -> None:
+        """End a subscription, and leave the topic with the last one."""
+        destination = self.subscriptions.remove(number).destination
+        if self._joined.get(destination):
+            self._joined[destination] -= 1
+            self.leave(self.group_of(destination))
+        if not self.subscriptions.has(destination):
+            self._registration.leave(destination)
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Handle a message of a manager or a packet; one of another topic costs time only."""
+        if isinstance(message, Data) and to in self._others:
+            self._counts["unwanted_received"] += 1
+            self.ports.work(self._fjm.unwanted)
+            return
+        if self._registration.receive(message, now) and self._fjm.churn_fault:
+            self.ports.work(self._fjm.churn)
+        if self._fjm.address_fault:
+            self._let_pass()
+        super().receive(message, source, to, now)
+        self._rearm()
+
+    def _let_pass(self) -> None:
+        """Join the groups of other topics, which have the same address for the card."""
+        for group in self._registration.others.values():
+            if group not in self._others and group not in self._groups:
+                self._others[group] = None
+                self.ports.join(group)
+
+    def _rearm(self) -> None:
+        if self._registration.deadline < self.deadline:
+            self._due(self._registration.deadline)
+
+    def wake(self, now: float) -> None:
+        """Ask again, and send the NACKs that are due."""
+        self._registration.wake(now)
+        super().wake(now)
+        self._rearm()

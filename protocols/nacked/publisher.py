@@ -1,0 +1,171 @@
+"""A publisher of messages that are repaired on NACKs; a subclass says how fast it sends."""
+
+from abc import abstractmethod
+from math import inf
+
+from protocols.machine import Address, Group, Message, Packet, Ports
+from protocols.messaging import MessageExpired, MessageSent, Publication, Publisher, PublisherIdle, PublisherUnblocked
+from protocols.nacked.config import NackedConfig
+from protocols.nacked.messages import Nack
+from protocols.nacked.outgoing import Outgoing
+from protocols.nacked.wire import size_of
+from protocols.roles import RoleContext
+
+__all__ = ["Channel", "NackedPublisher"]
+
+
+class Channel(Outgoing):
+    """What goes to one group, and when its last packet is announced next."""
+
+    __slots__ = ("announce_at", "announcements", "group")
+
+    def __init__(self, origin: tuple[int, int], config: NackedConfig, group: Group) -> None:
+        super().__init__(origin, config.segment, config.history)
+        self.group = group
+        self.announce_at = inf
+        self.announcements = 0
+
+    @property
+    def due_at(self) -> float:
+        """When something is to be done that does not wait for the rate."""
+        return min(self.announce_at, self.forgets_at if self.has_history else inf)
+
+
+class NackedPublisher(Publisher):
+    """Sends messages in the order of publishing, without any bound on what waits; repairs go before."""
+
+    __slots__ = ("_channels", "_counts", "_free_at", "_is_full", "_origin", "_to_unblock", "config")
+
+    def __init__(self, ports: Ports, context: RoleContext) -> None:
+        super().__init__(ports)
+        self.config: NackedConfig = context.config
+        self._origin = (context.node, context.instance)
+        self._channels: dict[Group, Channel] = {}
+        self._free_at = 0.0
+        """When the next packet may be sent, in seconds."""
+        self._is_full = False
+        self._to_unblock = inf
+        """When the application may publish again."""
+        names = ("messages_published", "messages_expired", "data_sent", "repairs_sent", "nacks_received", "status_sent")
+        self._counts = dict.fromkeys(names, 0)
+
+    @abstractmethod
+    def group_of(self, destination: str) -> Group:
+        """Return the group that carries a destination."""
+
+    @abstractmethod
+    def gap(self, size: int, now: float) -> float:
+        """Return the time in seconds from a packet of `size` bytes to the next one."""
+
+    def slow_down(self, now: float) -> None:
+        """React to a NACK."""
+
+    def channel(self, group: Group) -> Channel:
+        """Return what goes to a group, which is joined for its NACKs."""
+        found = self._channels.get(group)
+        if found is None:
+            found = self._channels[group] = Channel(self._origin, self.config, group)
+            self.ports.join(group)
+        return found
+
+    def start(self, now: float) -> None:
+        """Wait for messages."""
+
+    def publish(self, message: Publication, now: float) -> bool:
+        """Queue a message; true while the call lasts (`block_for`)."""
+        self._counts["messages_published"] += 1
+        self.channel(self.group_of(message.destination)).push(message)
+        self._send_due(now)
+        return self._to_unblock < inf
+
+    def block_for(self, seconds: float, now: float) -> None:
+        """Let the application publish nothing more for some time."""
+        self._to_unblock = now + seconds
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Repair what a subscriber misses."""
+        if not isinstance(message, Nack) or message.origin != self._origin or not isinstance(to, Group):
+            return
+        channel = self._channels.get(to)
+        if channel is None:
+            return
+        self._counts["nacks_received"] += 1
+        channel.request(message)
+        if any(first < channel.first for first, _ in message.missing) and channel.next:
+            self._announce(channel, now)
+        self.slow_down(now)
+        self._send_due(now)
+
+    def wake(self, now: float) -> None:
+        """Send what is due."""
+        if self._to_unblock <= now:
+            self._to_unblock = inf
+            self.ports.notify(PublisherUnblocked())
+        for channel in self._channels.values():
+            channel.forget(now)
+            if channel.announce_at <= now:
+                self._announce(channel, now)
+        self._tell_kept()
+        self._send_due(now)
+
+    def resume(self, now: float) -> None:
+        """Send again after the network was full."""
+        self._is_full = False
+        self._send_due(now)
+
+    def _tell_kept(self) -> None:
+        self.ports.keep(sum(channel.octets for channel in self._channels.values()))
+
+    def _send_due(self, now: float) -> None:
+        """Send as fast as the subclass wants."""
+        for channel in self._channels.values():
+            while channel and not self._is_full and self._free_at <= now:
+                self._send_from(channel, now)
+        self._tell_kept()
+        waits = any(self._channels.values()) and not self._is_full
+        times = [channel.due_at for channel in self._channels.values()]
+        self._due(min([self._free_at if waits else inf, self._to_unblock, *times]))
+
+    def _send_from(self, channel: Channel, now: float) -> None:
+        """Send the next packet of a channel, or drop its next message if that has expired."""
+        if self._drop_expired(channel, now):
+            return
+        packet, message = channel.take(now)
+        size = size_of(packet)
+        self._counts["repairs_sent" if packet.repair else "data_sent"] += 1
+        self._is_full = bool(self.ports.send(Packet(packet, size, channel.group)))
+        # A publisher that is late catches up for at most one packet.
+        gap = self.gap(size, now)
+        self._free_at = max(self._free_at, now - gap) + gap
+        if message is not None:
+            self.ports.notify(MessageSent(message.number))
+            self._tell_idle()
+        if not channel:
+            channel.announcements = 0
+            channel.announce_at = now + self.config.heartbeat if self.config.heartbeats else inf
+
+    def _drop_expired(self, channel: Channel, now: float) -> bool:
+        message = channel.expired(self.ports.epoch + now)
+        if message is None:
+            return False
+        self._counts["messages_expired"] += 1
+        self.ports.notify(MessageExpired(message.publisher, message.number))
+        self._tell_idle()
+        return True
+
+    def _tell_idle(self) -> None:
+        if not any(channel.queue for channel in self._channels.values()):
+            self.ports.notify(PublisherIdle())
+
+    def _announce(self, channel: Channel, now: float) -> None:
+        """Announce the last packet, some times in all after the queue became empty."""
+        self._counts["status_sent"] += 1
+        status = channel.status()
+        self._is_full |= bool(self.ports.send(Packet(status, size_of(status), channel.group)))
+        channel.announcements += 1
+        more = channel.announcements < self.config.heartbeats
+        channel.announce_at = now + self.config.heartbeat * 2.0 ** min(channel.announcements, 30) if more else inf
+
+    def counts(self) -> dict[str, int]:
+        """Return messages published and expired, and packets sent and received by kind."""
+        return dict(self._counts)

@@ -1,0 +1,129 @@
+"""The asyncio API for messages, over the loopback device."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mcastlab.messaging import CallbackFailed, DeliveryOverflowed, JmsMessage, MessageBus, Properties, Typed, connect
+from protocols.errors import ConfigError, TransferError, UsageError
+from protocols.selector import SelectorError
+
+QUICK: dict[str, Any] = {"rate": "200Mbit", "grtt": "2ms", "robust": 3}
+
+
+def bus(port: int, **settings: Any) -> MessageBus:
+    """Return a bus of its own group."""
+    return connect(f"239.7.7.62:{port}", "lo", **{**QUICK, **settings})
+
+
+async def _until(condition: Any) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_messages_of_all_types_reach_iterators_and_callbacks_of_other_programs_and_of_the_own() -> None:
+    async def main() -> None:
+        heard: list[JmsMessage] = []
+        async with bus(6201) as ours, bus(6201) as theirs:
+            own = ours.subscribe("t")
+            theirs.subscribe("t", heard.append, selector="n > 1")
+            await ours.announce()
+            await asyncio.sleep(0.1)
+            contents = [b"bytes", "text", {"a": 1, "b": b"x"}, [1, {"c": None}]]
+            for number, content in enumerate(contents):
+                sent = await ours.publish("t", content, priority=9, ttl=60, properties={"n": number}, correlation_id="c")
+                assert sent.number == number
+            await ours.flush()
+            found = [await anext(own) for _ in contents]
+            assert [each.content for each in found] == contents
+            assert [each.body_type for each in found] == ["bytes", "text", "map", "object"]
+            assert {each.correlation_id for each in found} == {"c"}
+            await _until(lambda: len(heard) == 2)
+            assert [each.content for each in heard] == contents[2:]
+            assert heard[0].message_id == found[2].message_id
+            assert ours.statistics()["messages_published"] == 4
+            assert [snapshot.part for snapshot in ours.snapshots()] == ["host", "host"]
+
+    asyncio.run(main())
+
+
+def test_properties_keep_their_types() -> None:
+    async def main() -> None:
+        async with bus(6202) as ours:
+            stream = ours.subscribe("t")
+            await ours.announce()
+            await asyncio.sleep(0.1)
+            await ours.publish("t", b"", properties={"a": Typed("byte", 5), "b": 0.5})
+            properties = (await anext(stream)).properties
+            assert isinstance(properties, Properties)
+            assert (properties.type_of("a"), properties.get_string("a"), properties.get_double("b")) == ("byte", "5", 0.5)
+
+    asyncio.run(main())
+
+
+def test_a_callback_that_raises_stops_nobody_and_a_slow_program_is_told() -> None:
+    async def main() -> None:
+        heard: list[Any] = []
+
+        def fail(message: JmsMessage) -> None:
+            raise ValueError(message.number)
+
+        async with bus(6203) as ours:
+            ours.subscribe("t", fail)
+            ours.subscribe("t", lambda message: heard.append(message.number))
+            slow = ours.subscribe("t", most=2)
+            await ours.announce()
+            await asyncio.sleep(0.1)
+            for number in range(5):
+                await ours.publish("t", str(number))
+            await _until(lambda: len(heard) == 5)
+            events = [await anext(ours) for _ in range(6)]
+            assert sum(isinstance(event, CallbackFailed) for event in events) == 5
+            assert [event.dropped for event in events if isinstance(event, DeliveryOverflowed)] == [1]
+            assert (slow.waiting, slow.dropped) == (2, 3)
+            assert ours.statistics()["messages_dropped"] == 3
+            slow.close()
+            assert [message.content async for message in slow] == ["0", "1"]
+
+    asyncio.run(main())
+
+
+def test_a_publisher_that_gets_no_room_tells_the_limit() -> None:
+    async def main() -> None:
+        async with bus(6204, rate="1kbit", queue=2, max_wait="50ms") as ours:
+            for _ in range(10):
+                await ours.publish("t", b"x" * 200)
+
+    with pytest.raises(TransferError, match=r"within 0.05 s; queue: 2 messages of priority 4 wait to be sent"):
+        asyncio.run(main())
+
+
+def test_what_is_not_allowed_is_refused_in_one_line() -> None:
+    async def main() -> None:
+        async with bus(6205, pool="4kB") as ours:
+            for arguments, problem in (
+                ({"priority": 10}, "priority: 10 is not allowed"),
+                ({"is_persistent": True}, "PERSISTENT is not allowed"),
+                ({"properties": {"a": Typed("decimal", 1)}}, "type 'decimal' is not allowed"),
+                ({"body_type": "map"}, "map: 'x' is not allowed"),
+            ):
+                with pytest.raises(UsageError, match=problem):
+                    await ours.publish("t", "x", **arguments)
+            for topic, problem in (("", "topic:NAME"), ("x" * 256, "1 to 255 bytes"), ("queue:q", "no queues")):
+                with pytest.raises(UsageError, match=problem):
+                    await ours.publish(topic, "x")
+                with pytest.raises(UsageError, match=problem):
+                    ours.subscribe(topic)
+            with pytest.raises(UsageError, match="pool: 4000 bytes are too few for a message of 5016; at least 8192"):
+                await ours.publish("t", b"x" * 5000)
+            with pytest.raises(SelectorError, match="column 4"):
+                ours.subscribe("t", selector="a >")
+            await ours.flush()
+
+    asyncio.run(main())
+    with pytest.raises(ConfigError, match="order: value 'lifo' is not allowed; one of none, fifo"):
+        connect("239.7.7.62:6206", order="lifo")
+    with pytest.raises(UsageError, match="group"):
+        connect("nowhere")

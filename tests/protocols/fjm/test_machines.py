@@ -1,0 +1,219 @@
+"""FJM on fake hosts: elections, registration, flow control and its faults."""
+
+from typing import Any
+
+import pytest
+
+from experiments.contract.bench import Bench
+from experiments.contract.recorder import Recorder
+from experiments.scenario.scenario import parse
+from protocols.errors import ConfigError
+from protocols.events import Event
+from protocols.fjm.config import FjmConfig
+from protocols.fjm.manager import FjmManager
+from protocols.fjm.messages import Answer, Registered
+from protocols.fjm.publisher import FjmPublisher
+from protocols.fjm.registration import topic_group
+from protocols.fjm.subscriber import FjmSubscriber
+from protocols.fjm.wire import FjmCodec
+from protocols.machine import Group
+from protocols.messaging import MessageReceived, MessageSent, Publication, Subscribed, Subscription
+from protocols.nacked.messages import Data, Nack
+from protocols.roles import RoleContext
+
+GROUP = Group("239.0.0.1:6003")
+HOSTS = ("m1", "m2", "m3", "p", "r1", "r2")
+
+
+class Scene:
+    """Managers m1 to m3, a publisher and two subscribers, started when a test says so."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.config = FjmConfig(**settings)
+        self.bench = Bench(HOSTS, codec=FjmCodec())
+        self.events: dict[str, list[Event]] = {name: [] for name in HOSTS}
+        self.machines: dict[str, Any] = {}
+
+    def start(self, *names: str, instance: int = 1) -> None:
+        for name in names:
+            context = RoleContext(self.config, 1 + HOSTS.index(name), GROUP, instance)
+            kind: Any = {"m": FjmManager, "p": FjmPublisher, "r": FjmSubscriber}[name[0]]
+            machine = self.machines[name] = kind(self.bench[name], context)
+            self.bench[name].run(machine, self.events[name].append)
+
+    def guards(self, *names: str) -> list[int | None]:
+        return [self.machines[name].guard for name in names]
+
+    def subscribe(self, name: str, number: int, destination: str) -> None:
+        self.bench[name].call(self.machines[name].subscribe, Subscription(number, destination))
+
+    def publish(self, number: int, destination: str = "topic:a") -> None:
+        message = Publication(4, number, destination, 3, b"abc")
+        self.bench["p"].call(self.machines["p"].publish, message)
+
+    def received(self, name: str) -> list[tuple[str, int]]:
+        return [
+            (event.message.destination, event.message.number)
+            for event in self.events[name]
+            if isinstance(event, MessageReceived)
+        ]
+
+
+def test_the_highest_of_those_who_answer_is_the_guard() -> None:
+    scene = Scene()
+    scene.start("m1", "m3", "m2")
+    scene.bench.run(1.0)
+    assert scene.guards("m1", "m2", "m3") == [3, 3, 3]
+
+
+def test_a_guard_that_is_silent_is_replaced_and_takes_over_again_when_it_comes_back() -> None:
+    scene = Scene(silence=0.5)
+    scene.start("m1", "m2", "m3")
+    scene.bench.run(1.0)
+    scene.bench.crash("m3")
+    scene.bench.run(3.0)
+    assert scene.guards("m1", "m2") == [2, 2]
+    scene.start("m3", instance=2)
+    scene.bench.run(5.0)
+    assert scene.guards("m1", "m2", "m3") == [3, 3, 3]
+
+
+def test_each_topic_has_a_manager_and_a_group_of_its_own() -> None:
+    scene = Scene()
+    scene.start("m1", "m2", "m3", "p", "r1", "r2")
+    scene.bench.run(1.0)
+    scene.subscribe("r1", 0, "topic:a")
+    scene.subscribe("r2", 0, "topic:b")
+    scene.publish(1)
+    scene.publish(2, "topic:b")
+    scene.bench.run(3.0)
+    assert scene.received("r1") == [("topic:a", 1)]
+    assert scene.received("r2") == [("topic:b", 2)]
+    assert topic_group(GROUP, 0) in scene.bench["r1"].groups
+    assert topic_group(GROUP, 1) in scene.bench["r2"].groups
+    managing = [name for name in ("m1", "m2", "m3") if scene.machines[name].counts()["members_registered"]]
+    assert len(managing) == 2
+
+
+def test_messages_wait_for_the_registration_and_a_guard_that_comes_late() -> None:
+    scene = Scene()
+    scene.start("p", "r1")
+    scene.subscribe("r1", 0, "topic:a")
+    scene.publish(1)
+    scene.bench.run(1.0)
+    assert not [event for event in scene.events["r1"] if isinstance(event, Subscribed)]
+    scene.start("m1")
+    scene.bench.run(3.0)
+    assert [event for event in scene.events["r1"] if isinstance(event, Subscribed)] == [Subscribed(0)]
+    assert scene.received("r1") == [("topic:a", 1)]
+
+
+def test_a_topic_whose_manager_is_gone_is_taken_over_by_the_guard() -> None:
+    scene = Scene()
+    scene.start("m1", "m2", "m3", "r1", "r2")
+    scene.bench.run(1.0)
+    scene.subscribe("r1", 0, "topic:a")
+    scene.bench.run(2.0)
+    (manager,) = [name for name in ("m1", "m2", "m3") if scene.machines[name].counts()["members_registered"]]
+    assert manager != "m3"
+    scene.bench.crash(manager)
+    scene.subscribe("r2", 0, "topic:a")
+    scene.bench.run(6.0)
+    assert [event for event in scene.events["r2"] if isinstance(event, Subscribed)] == [Subscribed(0)]
+    assert scene.machines["m3"].counts()["members_registered"] == 1
+
+
+def test_who_leaves_is_no_member_any_more() -> None:
+    scene = Scene()
+    scene.start("m1", "r1", "p")
+    scene.bench.run(1.0)
+    scene.subscribe("r1", 0, "topic:a")
+    scene.bench.run(2.0)
+    scene.bench["r1"].call(scene.machines["r1"].unsubscribe, 0)
+    scene.publish(1)
+    scene.bench.run(3.0)
+    assert scene.received("r1") == []
+    assert scene.machines["m1"].counts()["members_left"] == 1
+    assert scene.machines["m1"].held()["members"][0] == 1
+
+
+# One machine with recorded ports
+
+
+def publisher(**settings: Any) -> tuple[FjmPublisher, Recorder]:
+    """Return a publisher that is registered for topic:a."""
+    ports = Recorder()
+    machine = FjmPublisher(ports, RoleContext(FjmConfig(**settings), 4, GROUP))
+    machine.start(0.0)
+    machine.publish(Publication(4, 0, "topic:a", 3, b"abc"), 0.0)
+    machine.receive(Answer(1, 0, "topic:a"), "m1", GROUP, 0.0)
+    machine.receive(Registered(4, 1, "topic:a"), "m1", GROUP, 0.0)
+    assert ports.events == [MessageSent(0), *ports.events[1:]]
+    return machine, ports
+
+
+def test_the_rate_falls_on_nacks_once_for_a_hold_off_and_grows_after_silence() -> None:
+    machine, _ = publisher(rate=1e6, slower=0.5, faster=0.1, quiet=0.1, holdoff=0.05, rate_min=1e5)
+    group = topic_group(GROUP, 0)
+    nack = Nack((4, 1), ((0, 0),))
+    for now in (1.0, 1.01, 1.02):
+        machine.receive(nack, "r1", group, now)
+    assert machine.rate == 5e5
+    for step in range(20):
+        machine.receive(nack, "r1", group, 1.1 + step * 0.06)
+    assert machine.rate == 1e5
+    for number in range(1, 30):
+        machine.publish(Publication(4, number, "topic:a", 3, b"abc"), 3.0 + number * 0.11)
+    assert machine.rate == 1e6
+
+
+@pytest.mark.parametrize(("fault", "gap", "fails"), [(1, 0.049, True), (1, 0.05, False), (0, 0.001, False)])
+def test_messages_closer_than_50_ms_end_the_publisher(fault: int, gap: float, fails: bool) -> None:
+    machine, ports = publisher(gap_fault=fault)
+    machine.publish(Publication(4, 1, "topic:a", 3, b"abc"), gap)
+    assert bool(ports.failures) is fails
+    assert not fails or ports.failures[0].startswith("a message 49 ms after the one before")
+
+
+@pytest.mark.parametrize("fault", [0, 1])
+def test_a_change_of_members_keeps_processors_busy(fault: int) -> None:
+    machine, ports = publisher(churn_fault=fault, churn=0.25)
+    ports.works.clear()
+    machine.receive(Registered(9, 2, "topic:a"), "m1", GROUP, 1.0)
+    machine.receive(Registered(9, 2, "topic:a"), "m1", GROUP, 1.1)
+    machine.receive(Registered(9, 5, "topic:other"), "m1", GROUP, 1.2)
+    assert ports.works == [0.25] * fault
+
+
+@pytest.mark.parametrize("fault", [0, 1])
+def test_packets_of_other_topics_cost_time_if_cards_can_t_tell_them_apart(fault: int) -> None:
+    ports = Recorder()
+    machine = FjmSubscriber(ports, RoleContext(FjmConfig(address_fault=fault, unwanted=0.001), 5, GROUP))
+    machine.start(0.0)
+    machine.subscribe(Subscription(0, "topic:a"), 0.0)
+    machine.receive(Answer(1, 0, "topic:a"), "m1", GROUP, 0.0)
+    machine.receive(Registered(5, 1, "topic:a"), "m1", GROUP, 0.0)
+    machine.receive(Answer(1, 1, "topic:b"), "m1", GROUP, 0.1)
+    assert (topic_group(GROUP, 1) in ports.groups) is bool(fault)
+    machine.receive(Data((4, 1), 0, 0, 0, 1, 3, b"abc"), "p", topic_group(GROUP, 1), 0.2)
+    assert ports.works == [0.001] * fault
+    assert machine.counts()["unwanted_received"] == fault
+
+
+@pytest.mark.parametrize("fault", [0, 1])
+def test_a_host_that_publishes_and_subscribes_is_refused(fault: int) -> None:
+    data = {
+        "name": "same-host",
+        "topology": {"kind": "star", "receivers": 2, "link": {"rate": "10Mbit"}},
+        "protocol": {"name": "fjm", "same_host_fault": fault},
+        "nodes": {"r2": {"role": "manager"}},
+        "workload": [
+            {"kind": "publish", "hosts": ["sender"], "to": "topic:a", "size": 100, "rate": "10/s", "count": 5},
+            {"kind": "subscribe", "hosts": ["r1", "sender"], "to": "topic:a"},
+        ],
+    }
+    if fault:
+        with pytest.raises(ConfigError, match=r"workload\.1\.hosts: value 'sender' is not allowed; it publishes"):
+            parse(data, "test")
+    else:
+        parse(data, "test")
