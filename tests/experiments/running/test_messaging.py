@@ -342,7 +342,7 @@ def test_the_worlds_agree_on_who_gets_which_message() -> None:
     assert result.ok
     assert result.messages is not None
     assert [row["delivered"] for row in result.messages["subscriptions"]] == [200] * 3
-    assert result.metrics["invariants"]["checked"] == ["once", "matches", "promised", "fifo"]
+    assert result.metrics["invariants"]["checked"] == ["once", "intact", "matches", "promised", "fifo"]
 
 
 @pytest.mark.emu
