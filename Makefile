@@ -35,7 +35,7 @@ interop: setup # all transfers between this project's NORM and libnorm1, and the
 	@$(BIN)/python -m tests.emu.interop --write docs/norm.md
 	@$(BIN)/python -m tests.emu.interop_places --write docs/norm.md
 	@$(BIN)/python -m tests.emu.interop_modes --write docs/norm.md
-	@$(BIN)/python -m tests.emu.congestion_interop
+	@$(BIN)/python -m tests.emu.congestion_interop --write docs/norm.md
 
 test-long: setup # tests of sweeps on clusters, and of sweeps killed at random times: some minutes
 	@$(BIN)/python -m pytest -q -m long

@@ -17,6 +17,7 @@ from protocols.rng import extend, unit
 from topologies.channels import LinkSampler, Scripted
 from topologies.ethernet import MTU, wire_bytes
 from topologies.ports import Departures, DropTailPort, Markable
+from topologies.repeats import Repeats
 from topologies.script import Script
 from topologies.spec import LinkSpec
 
@@ -63,15 +64,14 @@ class OccurrenceCounter:
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
-        self._repeats: dict[int, int] = {}
+        self._repeats = Repeats()
 
     def count(self, identity: int) -> int:
         """Count a packet and return its occurrence number (1 = first)."""
         window, bit = identity >> 8, 1 << (identity & 255)
         seen = self._seen.get(window, 0)
         if seen & bit:
-            occurrence = self._repeats[identity] = self._repeats.get(identity, 1) + 1
-            return occurrence
+            return self._repeats.count(identity)
         self._seen[window] = seen | bit
         return 1
 

@@ -21,6 +21,7 @@ from mypy_extensions import mypyc_attr
 
 from protocols.rng import extend
 from topologies.draws import BULK, WINDOW, Losers, Table, Words, draw_windows, extend_all, listed, lost_offsets, threshold_of
+from topologies.repeats import Repeats
 
 __all__ = ["TABLES", "GroupLoss", "GroupSampler", "LinkLoss"]
 
@@ -49,7 +50,7 @@ class LinkLoss:
         self._controls = 0
         self._seen: dict[int, int] = {}
         self._lost: dict[int, int] = {}
-        self._repeats: dict[int, int] = {}
+        self._repeats = Repeats()
 
     def lost(self, identity: int | None) -> bool:
         """Return whether the packet arriving now is lost. Counts its occurrence."""
@@ -59,7 +60,7 @@ class LinkLoss:
         window, bit = identity >> 8, 1 << (identity & 255)
         seen = self._seen.get(window, 0)
         if seen & bit:
-            occurrence = self._repeats[identity] = self._repeats.get(identity, 1) + 1
+            occurrence = self._repeats.count(identity)
             return extend(extend(extend(self._key, _REPEAT), identity), occurrence) >= self._threshold.passing
         self._seen[window] = seen | bit
         lost = self._lost.get(window)
@@ -127,7 +128,7 @@ class GroupSampler(ABC):
         # A view of the same memory for arithmetic.
         self._lags: Words = np.frombuffer(self._behind, np.uint64)
         self._seen: dict[int, int] = {}
-        self._repeats: dict[int, int] = {}
+        self._repeats = Repeats()
         self._differ: dict[int, dict[int, int]] = {}
 
     def losers(self, identity: int | None, skip: int = -1) -> Sequence[int]:
@@ -140,7 +141,7 @@ class GroupSampler(ABC):
         window, bit = identity >> 8, 1 << (identity & 255)
         seen = self._seen.get(window, 0)
         if seen & bit:
-            occurrence = self._repeats[identity] = self._repeats.get(identity, 1) + 1
+            occurrence = self._repeats.count(identity)
             losers = self._repeat_losers(identity, occurrence)
         else:
             self._seen[window] = seen | bit
@@ -167,7 +168,7 @@ class GroupSampler(ABC):
         """Return how often the group as a whole carried an identity."""
         if not self._seen.get(identity >> 8, 0) >> (identity & 255) & 1:
             return 0
-        return self._repeats.get(identity, 1)
+        return self._repeats.occurrences(identity)
 
     def _apart(self, losers: Sequence[int], identity: int, occurrence: int, skip: int) -> Sequence[int]:
         """Return `losers` corrected for links whose count of this identity differs from the group's."""

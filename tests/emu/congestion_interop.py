@@ -2,16 +2,22 @@
 
 Two receivers, one of this project and one of NRL's, are behind links with delay; one of the links loses packets. The sender
 is of this project or NRL's. `make interop` runs all four cases, the suite those in which sender and lossy receiver differ.
+
+    python -m tests.emu.congestion_interop [--write docs/norm.md]
 """
 
+import argparse
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 from emu.namespaces import run_isolated
 from tests.emu.lab import NRL, Lab
+from tests.emu.tables import write_table
 from topologies.inline import Inline
 from topologies.spec import Topology
 
@@ -114,14 +120,31 @@ def following(case: Case, printed: dict[str, list[dict[str, Any]]]) -> Following
     return Following(limiting, rate / told, rate, median(row["loss"] for row in ours))
 
 
+def table(found: Mapping[Case, Following]) -> str:
+    """Return what came of the cases as a table of Markdown."""
+    names = {"ours": "ours", "nrl": "libnorm1's"}
+    lines = [
+        "| sender | receiver that loses 3 % | it limits the rate | rate [Mbit/s] | its rate followed |",
+        "|---|---|---:|---:|---|",
+    ]
+    for case, each in found.items():
+        rate = f"{8 * each.rate / 1e6:.2f}"
+        verdict = "yes" if each.ok else "**no**"
+        lines.append(f"| {names[case.sender]} | {names[case.lossy]} | {each.limiting:.0%} | {rate} | {verdict} |")
+    return "\n".join(lines)
+
+
 def main() -> int:
-    """Run all cases, print what came of each, and return the exit code."""
-    ok = True
+    """Run all cases, tell what came of each, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Congestion control with NRL's NORM library.")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table into this page")
+    options = parser.parse_args()
+    found: dict[Case, Following] = {}
     for case in ALL:
-        found = following(case, run_case(case))
-        ok = ok and found.ok
-        print("ok    " if found.ok else "FAILED", case, found, flush=True)
-    return 0 if ok else 1
+        each = found[case] = following(case, run_case(case))
+        print("ok    " if each.ok else "FAILED", case, each, file=sys.stderr, flush=True)
+    write_table(table(found), "congestion", options.write)
+    return 0 if all(each.ok for each in found.values()) else 1
 
 
 if __name__ == "__main__":

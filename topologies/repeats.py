@@ -1,0 +1,37 @@
+"""How often packets with the same identity came again on a link, in little memory: identities are used again for days."""
+
+from typing import Final
+
+__all__ = ["Repeats"]
+
+_BITS: Final = 3
+"""Binary logarithm of the bits of each count."""
+_MOST: Final = 255
+"""The highest count that has room there."""
+
+
+class Repeats:
+    """Counts occurrences of identities after their first one: 8 bits for each, 256 neighbours in one number."""
+
+    __slots__ = ("_beyond", "_packed")
+
+    def __init__(self) -> None:
+        self._packed: dict[int, int] = {}
+        # Occurrences of the few identities whose count has no room.
+        self._beyond: dict[int, int] = {}
+
+    def count(self, identity: int) -> int:
+        """Count a further occurrence of an identity and return its number; the first of these is 2."""
+        window, place = identity >> 8, (identity & 255) << _BITS
+        packed = self._packed.get(window, 0)
+        times = packed >> place & _MOST
+        if times < _MOST:
+            self._packed[window] = packed + (1 << place)
+            return times + 2
+        occurrence = self._beyond[identity] = self._beyond.get(identity, _MOST + 1) + 1
+        return occurrence
+
+    def occurrences(self, identity: int) -> int:
+        """Return how often an identity came that came at least once."""
+        times = self._packed.get(identity >> 8, 0) >> ((identity & 255) << _BITS) & _MOST
+        return times + 1 if times < _MOST else self._beyond.get(identity, _MOST + 1)
