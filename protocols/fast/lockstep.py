@@ -291,22 +291,17 @@ class LockstepGroup(SenderGroup):
         First come those that lost a visible message before; then what others wait for, and those that wait for it, group by
         group. Machines that stop being quiet by a rewind may be a last group.
         """
-        waiting = self._waiting
-        quiet: list[FastMachine] = []
+        waiting, rewinds = self._waiting, message.rewinds()
         if self._quiet.next_due <= now:
             due = [machine for machine in dict.fromkeys(self._quiet.due(now)) if machine.fast_state.coordinator is self]
             self._list_again(due, now)
-        if message.rewinds():
-            quiet = self._quiet.machines()
-            if quiet:
-                quiet = quiet[0].rewind(quiet, message, now, self)
-            for machines in waiting.values():
+        quiet = self._quiet.machines() if rewinds else []
+        if quiet:
+            quiet = quiet[0].rewind(quiet, message, now, self)
+        asked = waiting.pop(None, [])
+        for machines in (asked, *waiting.values()) if rewinds else (asked,):
+            if machines:
                 machines[0].rewind(machines, message, now, self)
-            asked = waiting.pop(None, None)
-        else:
-            asked = waiting.pop(None, None)
-            if asked:
-                asked[0].rewind(asked, message, now, self)
         waited_for = message.concerned(waiting)
         groups = [waiting.pop(each) for each in waited_for]
         return [asked] if asked else [], waited_for, [*groups, quiet] if quiet else groups
