@@ -156,7 +156,7 @@ def run(world: World, scenario: Scenario) -> Measure:
         program.start(host)
     cpu = timed(lambda: network.run(scenario.duration, participants.over))
     traffic = network.traffic
-    counters = WorldCounters(None, dict(traffic.packets), dict(traffic.octets), {"duration": network.env.now})
+    counters = WorldCounters(None, dict(traffic.packets), dict(traffic.octets), {"duration": network.env.now, "faults": {}})
     result = participants.result("sim", {name: program.result() for name, program in participants.programs()}, counters)
     assert result.completed, f"{scenario.protocol.name}, {len(result.receivers)} receivers: not all got everything"
     return Measure(cpu, network.deliveries, network.events, sum(traffic.packets.values()))

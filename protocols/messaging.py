@@ -124,6 +124,11 @@ def same_destination(subscription: Subscription, destination: str, properties: M
     return subscription.destination == destination
 
 
+def _anything(subscription: Subscription) -> None:
+    """Allow every destination and selector."""
+    del subscription
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantees:
     """What a messaging protocol guarantees, for the checker and the ledger of a run.
@@ -140,6 +145,8 @@ class Guarantees:
     """Whether an accepted message is delivered even if its publisher crashes."""
     matches: Matches = same_destination
     has_selectors: bool = False
+    check: Callable[[Subscription], None] = _anything
+    """Raises UsageError, beginning with "to" or "selector", for a destination or a selector that the protocol can't have."""
 
 
 # Events of a publisher

@@ -69,7 +69,6 @@ class Claim(BaseModel):
     claim: str = Field(min_length=1, description="what the document says")
     criterion: str = Field(min_length=1, description="when the claim holds, in words")
     scenario: str = Field(min_length=1, description="scenario file in the folder of the claims, without suffix")
-    sets: tuple[str, ...] = Field(default=(), description="changes to the scenario, `key.path=value`")
     runs: int = Field(default=1, ge=1, le=1000, strict=True, description="runs with consecutive seeds")
     worlds: tuple[World, ...] = Field(default=("sim",), min_length=1, description="worlds in which it is judged")
     why_not: str = Field(default="", description="why it is not judged in the other world")

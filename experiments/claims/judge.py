@@ -104,7 +104,7 @@ def _measure(claim: Claim, path: Path, world: World) -> tuple[Finding, ...]:
         fixed |= {probe: dict(PROBES[probe]()) for probe in claim.probes}
     checks = claim.checks_on(world)
     samples: list[list[float]] = [[] for _ in checks]
-    first = next(iter(load_cases(path, claim.sets).values())).seed
+    first = next(iter(load_cases(path).values())).seed
     for seed in range(first, first + claim.runs):
         names = {**fixed, **_results(claim, path, seed, world)}
         for values, check in zip(samples, checks, strict=True):
@@ -125,7 +125,7 @@ def _agreeing(family: str) -> float:
 
 def _results(claim: Claim, path: Path, seed: int, world: World) -> Mapping[str, Any]:
     """Run all cases; return their results by name, in which `_` stands for `-`; one that is alone is called `run`."""
-    cases = load_cases(path, claim.sets, seed)
+    cases = load_cases(path, seed=seed)
     return {name.replace("-", "_") or "run": _result(scenario, claim, world) for name, scenario in cases.items()}
 
 

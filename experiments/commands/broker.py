@@ -89,12 +89,9 @@ def serve(
 
 def _where(listen: str) -> SocketAddress:
     try:
-        where = socket_address_of(listen)
+        return socket_address_of(listen)
     except UsageError as error:
-        raise UsageError(f"--listen: {error}") from error
-    if where[1] == 0:
-        raise UsageError(f"--listen: value {listen!r} is not allowed; a port from 1 to 65535")
-    return where
+        raise UsageError(f"--listen: {str(error).removeprefix('group: ')}") from error
 
 
 def _host(runner: Live, where: SocketAddress) -> UdpHost:

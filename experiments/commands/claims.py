@@ -134,12 +134,21 @@ def _print(view: View, found: "Sequence[Judgement]", as_json: bool) -> None:
         printer.table(Table(_COLUMNS, rows))
         printer.line()
         for each in found:
-            for other in each.findings[1:]:
-                mark = "" if other.good else ", NOT as wanted"
-                printer.line(f"{each.id}: {other.what}: {other.measured:.5g} (wanted: {other.wanted}){mark}", indent=2)
-            if each.reason:
-                printer.line(f"{each.id} ({each.verdict}): {each.reason}", indent=2)
+            _tell(printer, each)
     printer.verbatim(f"{holds} of {len(found)} claims hold")
+
+
+def _tell(printer: Printer, each: "Judgement") -> None:
+    """Print the criterion of a claim, everything that was measured, and how to measure it again."""
+    printer.line(f"{each.id} {each.verdict}: {each.criterion}", indent=4)
+    for found in each.findings:
+        mark = "" if found.good else ", NOT as wanted"
+        printer.line(
+            f"  {found.what}: {found.measured:.5g}, standard error {found.error:.2g} (wanted: {found.wanted}){mark}", indent=2
+        )
+    if each.reason:
+        printer.line(f"  {each.reason}", indent=2)
+    printer.verbatim(f"  {each.scenario}; again: {each.command}")
 
 
 def _plain(each: "Judgement") -> dict[str, object]:

@@ -132,30 +132,39 @@ def pub(
     other = {"--priority": priority, "--ttl": ttl, "--property": properties, "--type": body, "--config": config}
     if protocol == "distributor":
         check_unused(protocol, other)
-        if names is not None and len(names) > 1:
-            raise UsageError(f"FILE: {names[1]!r} is not allowed; updates of the Distributor are lines or generated ones")
         chosen = parameters(protocol, segment=segment or "8192", holdback=holdback or "10ms", rate=bandwidth)
         opened = connection(protocol, chosen, group, iface, application or "mcastlab pub", management, hops)
-        wait = duration("--stay", stay or "1s")
-        return publish_updates(
-            opened,
-            UpdateOptions([*(names or ()), *(subject or ())], count, pace, wait, octets),
-            longest,
-            wanted,
-            as_json=as_json,
-        )
+        subjects = _subjects(names or [], subject or [])
+        updates = UpdateOptions(subjects, count, pace, duration("--stay", stay or "1s"), octets)
+        return publish_updates(opened, updates, longest, wanted, as_json=as_json)
     check_unused(protocol, own)
+    topic, files = _topic_and_files(names or [], octets)
+    given = MessageOptions(topic, files, count, pace, octets, body, _head(priority, ttl, properties or []))
+    opened_bus = bus(protocol, config, group, iface, hops, segment=segment, rate=bandwidth)
+    return publish_messages(opened_bus, given, longest, wanted, as_json=as_json)
+
+
+def _subjects(names: list[str], subjects: list[str]) -> list[str]:
+    """Return the subjects of updates. UsageError for files."""
+    if len(names) > 1:
+        raise UsageError(f"FILE: {names[1]!r} is not allowed; updates of the Distributor are lines or generated ones")
+    return [*names, *subjects]
+
+
+def _topic_and_files(names: list[str], size: int | None) -> tuple[str, list[Path]]:
+    """Return the topic and the files. UsageError for what is no topic, and for files beside generated messages."""
     if not names:
         raise UsageError("TOPIC: is missing; mcastlab pub TOPIC [FILE]...")
-    if octets is not None and len(names) > 1:
+    if size is not None and len(names) > 1:
         raise UsageError("--size: generated messages and files at the same time are not allowed")
     topic_of(f"topic:{names[0]}")
-    head: dict[str, Any] = {
+    return names[0], [Path(name) for name in names[1:]]
+
+
+def _head(priority: int | None, ttl: str | None, properties: list[str]) -> dict[str, Any]:
+    """Return what the options say of the head of each message. UsageError names the option."""
+    return {
         "priority": check_priority(4 if priority is None else priority, "--priority"),
         "ttl": None if ttl is None else duration("--ttl", ttl),
-        "properties": dict(property_of(text) for text in properties or ()),
+        "properties": dict(map(property_of, properties)),
     }
-    given = MessageOptions(names[0], [Path(name) for name in names[1:]], count, pace, octets, body, head)
-    return publish_messages(
-        bus(protocol, config, group, iface, hops, segment=segment, rate=bandwidth), given, longest, wanted, as_json=as_json
-    )

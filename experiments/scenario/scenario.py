@@ -28,6 +28,7 @@ from experiments.workload.publish import PublishWorkload
 from experiments.workload.subscribe import SubscribeWorkload
 from experiments.workload.workloads import Workloads
 from protocols.errors import ConfigError, UsageError
+from protocols.messaging import Subscription
 from protocols.object_messaging import guarantees_of, roles_of
 from topologies.files import read_topology
 from topologies.generators import AnyTopology
@@ -138,6 +139,12 @@ class Scenario(BaseModel):
                 raise ConfigError(
                     f"workload.{n}.selector: value {work.selector!r} is not allowed; protocol {spec.name} has no selectors"
                 )
+            selector = work.selector if isinstance(work, SubscribeWorkload) else ""
+            for to in [work.to] if isinstance(work.to, str) else work.to:
+                try:
+                    guarantees.check(Subscription(0, to, selector))
+                except UsageError as error:
+                    raise ConfigError(f"workload.{n}.{error}") from error
         if self.publications and not self.subscriptions:
             raise ConfigError("workload: nobody subscribes to what is published; add one of kind subscribe")
         if spec.separates_roles(self.protocol.config):

@@ -80,6 +80,7 @@ class UpdateStream:
         self._taken = 0
         self._size = 0
         self._told_at = -inf
+        self._told_dropped = 0
         self._changes = Changes()
 
     # From the connection
@@ -115,10 +116,15 @@ class UpdateStream:
         self.received += len(contents)
 
     def _drop(self, count: int, now: float) -> None:
-        """Count updates that do not fit, and tell of it once in a second."""
+        """Count updates that do not fit, and tell of it once in a second, and when the program has caught up."""
         self.dropped += count
         if now - self._told_at >= 1.0:
             self._told_at = now
+            self._tell_dropped()
+
+    def _tell_dropped(self) -> None:
+        if self.dropped > self._told_dropped:
+            self._told_dropped = self.dropped
             self._tell(DeliveryOverflowed(self.pattern, self.dropped))
 
     def fail(self, error: Exception) -> None:
@@ -170,3 +176,6 @@ class UpdateStream:
         if self._taken == len(self._waiting[0][2]):
             self._waiting.popleft()
             self._taken = 0
+            if not self._waiting:
+                # Who has taken everything that is here knows of everything that is not.
+                self._tell_dropped()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from protocols.fjm2.config import Fjm2Config
 from protocols.fjm2.roles import roles_on
-from protocols.jms.subscriptions import matches
+from protocols.jms.subscriptions import check_subscription, matches
 from protocols.machine import Codec
 from protocols.messaging import Guarantees
 from protocols.norm import NormCodec, NormSender
@@ -28,5 +28,5 @@ PROTOCOL = ProtocolSpec(
     measures=MEASURES,
     roles=roles_on(NormSender, NormBatchReceiver),
     fast_roles="protocols.fjm2.fast",
-    guarantees=Guarantees(once=True, fifo_by_priority=True, matches=matches, has_selectors=True),
+    guarantees=Guarantees(once=True, fifo_by_priority=True, matches=matches, has_selectors=True, check=check_subscription),
 )

@@ -12,7 +12,7 @@ from protocols.subscriptions import SubscriptionTable
 if TYPE_CHECKING:
     from protocols.selector import Selector
 
-__all__ = ["JmsSubscriptions", "matches", "selector_of"]
+__all__ = ["JmsSubscriptions", "check_subscription", "matches", "selector_of"]
 
 
 def selector_of(text: str) -> "Selector | None":
@@ -24,6 +24,12 @@ def selector_of(text: str) -> "Selector | None":
     except ImportError as error:
         raise UnsupportedError("selectors need the package lark: pip install 'mcastlab[messaging]'") from error
     return selector(text)
+
+
+def check_subscription(subscription: Subscription) -> None:
+    """Raise UsageError for a destination that is no topic, and SelectorError for a selector that does not parse."""
+    topic_of(subscription.destination, "to")
+    selector_of(subscription.selector)
 
 
 def matches(subscription: Subscription, destination: str, fields: Mapping[str, Value]) -> bool:

@@ -7,14 +7,14 @@ from protocols.machine import Address, Group, Message, Packet, Ports
 from protocols.messaging import MessageExpired, MessageSent, Publication, Publisher, PublisherIdle, PublisherUnblocked
 from protocols.nacked.config import NackedConfig
 from protocols.nacked.messages import Nack
-from protocols.nacked.outgoing import Outgoing
+from protocols.nacked.packet_sender import PacketSender
 from protocols.nacked.wire import size_of
 from protocols.roles import RoleContext
 
 __all__ = ["Channel", "NackedPublisher"]
 
 
-class Channel(Outgoing):
+class Channel(PacketSender):
     """What goes to one group, and when its last packet is announced next."""
 
     __slots__ = ("announce_at", "announcements", "group")

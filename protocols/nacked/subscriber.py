@@ -6,8 +6,8 @@ from math import inf
 from protocols.machine import Address, Group, Message, Packet, Ports
 from protocols.messaging import MessageReceived, MessagesLost, Publication, Subscribed, Subscriber, Subscription
 from protocols.nacked.config import NackedConfig
-from protocols.nacked.incoming import Incoming
 from protocols.nacked.messages import Data, Nack, Origin, Status
+from protocols.nacked.packet_receiver import PacketReceiver
 from protocols.nacked.wire import size_of
 from protocols.roles import RoleContext
 from protocols.subscriptions import SubscriptionTable
@@ -24,14 +24,14 @@ EARLY = 64
 class NackedSubscriber(Subscriber):
     """Delivers the messages of every publisher in order."""
 
-    __slots__ = ("_counts", "_groups", "_incoming", "config", "subscriptions")
+    __slots__ = ("_counts", "_groups", "_receivers", "config", "subscriptions")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports)
         self.config: NackedConfig = context.config
         self.subscriptions = SubscriptionTable()
         self._groups: dict[Group, int] = {}
-        self._incoming: dict[tuple[Origin, Group], Incoming] = {}
+        self._receivers: dict[tuple[Origin, Group], PacketReceiver] = {}
         names = ("messages_received", "data_received", "duplicates", "nacks_sent", "nacks_overheard", "data_lost")
         self._counts = dict.fromkeys(names, 0)
 
@@ -63,7 +63,7 @@ class NackedSubscriber(Subscriber):
         self._groups[group] -= 1
         if not self._groups[group]:
             del self._groups[group]
-            self._incoming = {key: each for key, each in self._incoming.items() if key[1] != group}
+            self._receivers = {key: each for key, each in self._receivers.items() if key[1] != group}
             self.ports.leave(group)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
@@ -72,50 +72,50 @@ class NackedSubscriber(Subscriber):
             return
         if isinstance(message, Data):
             self._counts["data_received"] += 1
-            incoming = self._of(message.origin, to, message.sequence)
-            self._deliver(incoming, incoming.take(message, now), now)
+            receiver = self._of(message.origin, to, message.sequence)
+            self._deliver(receiver, receiver.take(message, now), now)
         elif isinstance(message, Status):
             # Who has heard no message of a publisher begins behind what it has sent.
-            incoming = self._of(message.origin, to, message.last + 1)
-            self._deliver(incoming, incoming.note(message, now), now)
-        elif isinstance(message, Nack) and (message.origin, to) in self._incoming:
+            receiver = self._of(message.origin, to, message.last + 1)
+            self._deliver(receiver, receiver.note(message, now), now)
+        elif isinstance(message, Nack) and (message.origin, to) in self._receivers:
             self._counts["nacks_overheard"] += 1
-            self._incoming[message.origin, to].overhear(message, now)
+            self._receivers[message.origin, to].overhear(message, now)
 
-    def _of(self, origin: Origin, group: Group, first: int) -> Incoming:
-        incoming = self._incoming.get((origin, group))
-        if incoming is None:
-            if len(self._incoming) >= MOST_PUBLISHERS:
-                del self._incoming[next(iter(self._incoming))]
+    def _of(self, origin: Origin, group: Group, first: int) -> PacketReceiver:
+        receiver = self._receivers.get((origin, group))
+        if receiver is None:
+            if len(self._receivers) >= MOST_PUBLISHERS:
+                del self._receivers[next(iter(self._receivers))]
             # Who hears one of the first packets of a publisher was there before it, and lost those in front.
             first = 0 if first <= EARLY else first
-            incoming = self._incoming[origin, group] = Incoming(origin, self.config, self.ports.rng, first)
-        return incoming
+            receiver = self._receivers[origin, group] = PacketReceiver(origin, self.config, self.ports.rng, first)
+        return receiver
 
-    def _deliver(self, incoming: Incoming, messages: list[Publication], now: float) -> None:
+    def _deliver(self, receiver: PacketReceiver, messages: list[Publication], now: float) -> None:
         """Deliver messages, and tell of those that are lost."""
-        if incoming.skipped:
-            self.ports.notify(MessagesLost(incoming.origin[0], incoming.skipped))
-            incoming.skipped = 0
-        self._counts["data_lost"] += incoming.lost
-        incoming.lost = 0
+        if receiver.skipped:
+            self.ports.notify(MessagesLost(receiver.origin[0], receiver.skipped))
+            receiver.skipped = 0
+        self._counts["data_lost"] += receiver.lost
+        receiver.lost = 0
         for message in messages:
             for event in self.subscriptions.delivery(message, self.ports.epoch + now):
                 self._counts["messages_received"] += isinstance(event, MessageReceived)
                 self.ports.notify(event)
-        if incoming.nack_at < self.deadline:
-            self._due(incoming.nack_at)
+        if receiver.nack_at < self.deadline:
+            self._due(receiver.nack_at)
 
     def wake(self, now: float) -> None:
         """Send the NACKs that are due."""
-        for (_, group), incoming in list(self._incoming.items()):
+        for (_, group), receiver in list(self._receivers.items()):
             found: list[Publication] = []
-            nack = incoming.due(now, found)
+            nack = receiver.due(now, found)
             if nack is not None:
                 self._counts["nacks_sent"] += 1
                 self.ports.send(Packet(nack, size_of(nack), group))
-            self._deliver(incoming, found, now)
-        self.deadline = min((incoming.nack_at for incoming in self._incoming.values()), default=inf)
+            self._deliver(receiver, found, now)
+        self.deadline = min((receiver.nack_at for receiver in self._receivers.values()), default=inf)
 
     def counts(self) -> dict[str, int]:
         """Return messages delivered, and packets received, lost and sent by kind."""
@@ -123,4 +123,4 @@ class NackedSubscriber(Subscriber):
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the most packets that wait for a missing one."""
-        return {"packets": (max((each.kept for each in self._incoming.values()), default=0), self.config.ahead + 1)}
+        return {"packets": (max((each.kept for each in self._receivers.values()), default=0), self.config.ahead + 1)}

@@ -12,6 +12,7 @@ import pytest
 from experiments.analysis.analysis_request import write_csv
 from experiments.cli import invoke
 from experiments.output.safe_text import csv_cell, printable
+from protocols.registry import names
 from topologies.strict_yaml import VALUE_LIMIT
 
 SCENARIO = """name: x
@@ -78,7 +79,7 @@ HOSTILE_FILES = {
     ),
     "a protocol with a typo": (
         SCENARIO.replace("norm", "nrom"),
-        "one of a, datagram, distributor, fjm2, n1, n2, norm, relay, srm; did you mean 'norm'?",
+        f"one of {', '.join(names())}; did you mean 'norm'?",
     ),
     "a topology with a typo": (SCENARIO.replace("lan", "lann"), "; did you mean 'lan'?"),
     "a sweep": (SWEEP, "bad.yaml: is a sweep and no scenario; run it with: mcastlab sweep bad.yaml"),

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from experiments.running.result import Result
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
+from protocols.errors import ConfigError
 
 PROTOCOLS = st.sampled_from(
     [
@@ -90,3 +92,24 @@ def test_messages_that_come_in_bytes_are_those_that_were_published() -> None:
     assert found.ok
     assert found.metrics["messages"]["missing"] == 0
     assert found.metrics["messages"]["delivered"] > 250
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "value", "problem"),
+    [
+        (0, "to", "prices", "workload.0.to: 'prices' is not allowed; topic:NAME"),
+        (0, "to", "queue:q", "workload.0.to: 'queue:q' is not allowed; there are topics only"),
+        (1, "to", "topic:" + "x" * 256, "workload.1.to: 'topic:xxx"),
+        (1, "selector", "price >", "workload.1.selector: the end is not allowed here"),
+        (1, "selector", "'a' > 1", "workload.1.selector: a text can't be compared with a number"),
+    ],
+)
+def test_what_a_message_can_not_be_is_refused_when_a_scenario_is_read(place: int, key: str, value: str, problem: str) -> None:
+    work: list[dict[str, Any]] = [
+        {"kind": "publish", "hosts": ["sender"], "to": "topic:t", "size": 1, "count": 1, "rate": "saturated"},
+        {"kind": "subscribe", "hosts": ["r1"], "to": "topic:t"},
+    ]
+    work[place][key] = value
+    plain = {"name": "x", "topology": {"kind": "star", "receivers": 1}, "protocol": {"name": "fjm2"}, "workload": work}
+    with pytest.raises(ConfigError, match=problem):
+        parse({**plain, "duration": "1s"}, "here")

@@ -3,7 +3,8 @@
 A process is asked for its list of connections when it is new, and when its announcement has changed: the Java program collects
 its garbage for each such answer. For the statistics of its connections it is asked every `interval`, on one TCP connection. A
 process that has died is known at once, since the kernel of its host ends this connection; one whose host is cut off does not
-answer, and is forgotten when its announcements stay away.
+answer, and is forgotten when its announcements stay away. Where there are many processes they take turns, so that observing
+them costs no more than observing `MOST_AT_ONCE`.
 """
 
 from collections import deque
@@ -31,6 +32,8 @@ MOST_OBSERVED = 4096
 """Processes that are known at the same time."""
 MOST_ASKED = 64
 """Connections of one process that it is asked for."""
+MOST_AT_ONCE = 100
+"""Processes that are asked for their statistics in one interval, about."""
 MOST_ATTEMPTS = 3
 """Times it is tried to reach a process that neither answers nor announces itself again."""
 SLOWEST = 2.0
@@ -71,7 +74,7 @@ class ManagementObserver(Machine):
     `most` processes are asked, of the others there is the announcement.
     """
 
-    __slots__ = ("_counts", "_group", "_interval", "_most", "_owners", "_reach", "_streams", "_tick_at", "processes")
+    __slots__ = ("_counts", "_group", "_interval", "_most", "_owners", "_reach", "_streams", "_tick_at", "_ticks", "processes")
 
     def __init__(
         self,
@@ -92,6 +95,7 @@ class ManagementObserver(Machine):
         self.processes: dict[Key, ObservedProcess] = {}
         self._streams: dict[Connection, Key] = {}
         self._tick_at = inf
+        self._ticks = 0
         self._counts = dict.fromkeys(("announcements_received", "queries_sent", "answers_received", "processes_gone"), 0)
 
     def start(self, now: float) -> None:
@@ -105,12 +109,14 @@ class ManagementObserver(Machine):
         if now < self._tick_at:
             return
         self._tick_at = now + self._interval
-        for key, process in list(self.processes.items()):
+        self._ticks += 1
+        turns = -(-len(self.processes) // MOST_AT_ONCE)
+        for place, (key, process) in enumerate(list(self.processes.items())):
             if process.heard_at + PATIENCE <= now and (not process.is_open or process.is_silent(now)):
                 self._forget(key)
             elif process.stream is None and process.attempts < MOST_ATTEMPTS:
                 self._connect(key, process)
-            else:
+            elif process.needs_list or place % turns == self._ticks % turns:
                 self._ask(process, now)
         self._due(self._tick_at)
 

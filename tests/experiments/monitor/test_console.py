@@ -239,7 +239,20 @@ def test_on_a_terminal_it_shows_a_publisher_writes_little_and_ends_with_q() -> N
     terminal = Terminal("--management", management, "--iface", "lo")
     try:
         assert terminal.read(20.0, until="connections;")
-        feed = [*COMMAND, "pub", "--group", group, "--iface", "lo", "--management", management, "--application", "feed"]
+        feed = [
+            *COMMAND,
+            "pub",
+            "--protocol",
+            "distributor",
+            "--group",
+            group,
+            "--iface",
+            "lo",
+            "--management",
+            management,
+            "--application",
+            "feed",
+        ]
         with subprocess.Popen(feed, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             assert process.stdin is not None
             process.stdin.write(b"/a one\n")

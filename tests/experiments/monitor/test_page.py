@@ -193,7 +193,19 @@ def test_the_page_shows_a_publisher_a_subscriber_that_lags_and_their_deaths(chro
     group, management = new_group(), new_group()
     with monitor("--management", management) as url:
         page = chromium.open(url, width, dark=dark)
-        publish = ["pub", "--group", group, "--iface", "lo", "--management", management, "--application", "ticker"]
+        publish = [
+            "pub",
+            "--protocol",
+            "distributor",
+            "--group",
+            group,
+            "--iface",
+            "lo",
+            "--management",
+            management,
+            "--application",
+            "ticker",
+        ]
         publish += ["--subject", "/quotes/ABB", "--size", "50", "--rate", "2000"]
         slow = subprocess.Popen([sys.executable, "-c", SLOW, group, management])
         ticker = subprocess.Popen([*COMMAND, *publish], stderr=subprocess.DEVNULL)

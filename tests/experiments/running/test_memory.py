@@ -45,6 +45,12 @@ def test_a_bus_ends_its_host_when_it_keeps_more_than_fits_and_the_run_is_over() 
     assert result.metrics["invariants"]["violations"] == []
 
 
+def test_what_several_programs_of_a_host_keep_adds_up() -> None:
+    one, two = (simulate(parse(plain(clients=clients), "test")) for clients in (1, 2))
+    assert fault_of(two)
+    assert two.metrics["duration"] - 0.5 < 0.7 * (one.metrics["duration"] - 0.5)
+
+
 @pytest.mark.parametrize("change", [{"rate": "20/s"}, {"size": 300}, {"protocol": "norm"}, {"memory": "256MB"}])
 def test_a_pause_small_messages_a_bound_and_more_memory_save_it(change: dict[str, Any]) -> None:
     result = simulate(parse(plain(**{"until": "4s", **change}), "test"))

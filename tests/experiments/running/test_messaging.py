@@ -35,6 +35,12 @@ BASE: dict[str, Any] = {
 }
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "relay": {},
+    "broker": {"protocol": {"name": "broker"}, "nodes": {"r3": {"role": "broker"}}},
+    "bus": {"protocol": {"name": "bus", "rate": "9Mbit"}, "nodes": {}},
+    "fjm": {
+        "protocol": {"name": "fjm", "rate": "9Mbit", "churn_fault": 1, "churn": "1ms"},
+        "nodes": {"r3": {"role": "manager"}},
+    },
     "datagram": {"protocol": {"name": "datagram", "rate": "5Mbit"}, "nodes": {}},
     "unicast": {"protocol": {"name": "datagram", "rate": "9Mbit", "cast": "unicast", "segment": 400}, "nodes": {}},
     "norm": {"protocol": {"name": "norm", "rate": "5Mbit", "grtt": "10ms"}, "nodes": {}},
@@ -336,7 +342,7 @@ def test_the_worlds_agree_on_who_gets_which_message() -> None:
     assert result.ok
     assert result.messages is not None
     assert [row["delivered"] for row in result.messages["subscriptions"]] == [200] * 3
-    assert result.metrics["invariants"]["checked"] == ["once", "matches", "promised", "fifo"]
+    assert result.metrics["invariants"]["checked"] == ["once", "intact", "matches", "promised", "fifo"]
 
 
 @pytest.mark.emu

@@ -13,6 +13,7 @@ from experiments.cli import invoke
 from experiments.scenario.files import override
 from experiments.scenario.scenario import Scenario, load, parse, schema
 from protocols.errors import ConfigError, UsageError
+from protocols.registry import names
 
 BASE: dict[str, Any] = {
     "name": "x",
@@ -51,7 +52,7 @@ BAD = [
     ("topology.link.delay=-5ms", "FILE: topology.link.delay: value '-5ms' is not allowed; it is not a duration; like 5ms"),
     (
         "protocol=norm",
-        "FILE: protocol: value 'norm' is not allowed; it names a protocol: a, datagram, distributor, fjm2, n1, n2, norm, relay",
+        f"FILE: protocol: value 'norm' is not allowed; it names a protocol: {', '.join(names())}; or a module",
     ),
     ("protocol.name=tcp", "FILE: protocol.name: value 'tcp' is not allowed; one of "),
     ("protocol.rate=10 apples", "FILE: protocol.rate: value '10 apples' is not allowed; a rate from 8bit to 8Tbit, like"),

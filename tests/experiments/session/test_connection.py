@@ -197,6 +197,8 @@ def test_datagrams_of_strangers_are_counted_and_change_nothing() -> None:
                     b"\2" + bytes(60),
                 ]
                 noise += [b"\1\0\1\5" + os.urandom(600) for _ in range(50)]
+                # Longer than a segment, as long as UDP allows, and a header alone.
+                noise += [b"\1\0\1\5" + os.urandom(65_000), bytes(65_507), b"\1\0\6\5" + bytes(16)]
                 for number in range(100):
                     stranger.sendto(noise[number % len(noise)], (host, int(port)))
                     await one.publish("/s", b"%d" % number)

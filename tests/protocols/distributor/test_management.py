@@ -28,7 +28,7 @@ from protocols.distributor.management.messages import (
     RetransmissionView,
     TrafficView,
 )
-from protocols.distributor.management.observer import MOST_ATTEMPTS
+from protocols.distributor.management.observer import MOST_AT_ONCE, MOST_ATTEMPTS
 from protocols.distributor.management.wire import size_of
 from protocols.errors import UsageError, WireError
 from protocols.machine import Group, Machine, Message, Packet, Ports
@@ -388,6 +388,22 @@ def test_an_agent_announces_a_change_within_a_second_and_not_more_often() -> Non
     assert bench.kinds()["announcement"] == 2
     bench.run(6.5)
     assert bench.kinds()["announcement"] == 3
+
+
+def test_many_processes_take_turns_so_that_observing_them_costs_no_more() -> None:
+    count = 2 * MOST_AT_ONCE + 10
+    names = [f"p{number}" for number in range(count)]
+    bench = Bench((*names, "o"), delay=0.001, codec=CODEC)
+    observer = ManagementObserver(bench["o"], Group(GROUP), lambda source, _: source)
+    bench["o"].run(observer)
+    for number, name in enumerate(names):
+        bench[name].run(ManagementAgent(bench[name], Group(GROUP), Process(number)))
+    bench.run(0.5)
+    before = observer.counts()["queries_sent"]
+    bench.run(6.5)
+    # Three turns of a second, twice.
+    assert observer.counts()["queries_sent"] - before == 2 * count
+    assert all(process.connections[77] is not None for process in observer.processes.values())
 
 
 class Reluctant(ManagementAgent):

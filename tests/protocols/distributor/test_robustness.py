@@ -1,6 +1,7 @@
 """The Distributor under lateness, strangers and floods; further rules of the contract: tests/contract/test_messages.py."""
 
 from experiments.contract.losses import randomly
+from protocols.distributor.events import SegmentsLost
 from protocols.distributor.messages import (
     Batch,
     Configuration,
@@ -84,3 +85,53 @@ def test_a_flood_of_requests_causes_few_retransmissions_and_new_updates_go_on() 
     assert len(scene.received()) >= 140
     # Half of the rate at the most; without merging 100,000 segments would have been requested.
     assert scene.publishers["p"].counts()["repairs_sent"] < 1200
+
+
+def test_a_flood_of_naks_stops_no_other_publisher_and_what_it_refuses_is_told() -> None:
+    scene = Scene(1, "pq", randomly(0.2), timeout=0.05, heartbeat=0.1, retries=40)
+    forged = {name: scene.publishers[name]._source for name in "pq"}
+    for n, text in enumerate(texts(200)):
+        scene.publish(text, by="pq"[n % 2])
+        near = range(max(1, n // 2 - 20), n // 2 + 20)
+        for _ in range(20):
+            # Of a stranger, and in the name of q: what is missing, what is here, what comes later, and nothing at all.
+            for source, numbers in ((STRANGE, near), (forged["q"], near), (forged["q"], ()), (forged["q"], (-5, 0, 1 << 30))):
+                scene.bench["r1"].deliver(Nak(source, 0, 0, tuple(numbers)), "stranger", GROUP, scene.bench.now)
+        scene.run(0.003)
+    scene.run(10.0)
+    assert scene.received(by=1) == texts(200)[::2]
+    of_q, lost = scene.received(by=2), sum(event.count for event in scene.kinds("r1", SegmentsLost))
+    assert {event.source.host for event in scene.kinds("r1", SegmentsLost)} == {2}
+    assert of_q == sorted(of_q, key=texts(200).index)
+    assert len(of_q) + lost == 100
+    assert lost > 0
+    assert all(kept <= most for kept, most in scene.subscribers["r1"].held().values())
+
+
+def test_a_flood_of_naks_to_a_publisher_costs_it_nothing() -> None:
+    scene = Scene(1)
+    for _ in range(10_000):
+        scene.bench["p"].deliver(Nak(scene.publishers["p"]._source, 0, 0, (1, 2, 3)), "stranger", GROUP, scene.bench.now)
+    before = scene.bench.kinds()
+    scene.run(0.01)
+    assert scene.bench.kinds() == before
+    scene.publish(b"update")
+    scene.run(0.1)
+    assert scene.received() == [b"update"]
+
+
+def test_who_takes_the_identity_of_a_publisher_but_for_one_part_is_another_publisher() -> None:
+    scene = Scene(1)
+    real = scene.publishers["p"]._source
+    scene.each(texts(20), gap=0.002)
+    for place in range(3):
+        other = real._replace(**{real._fields[place]: real[place] + 1})
+        for seqno in (1 << 20, -7):
+            scene.bench["r1"].deliver(
+                Batch(other, seqno, [SubjectUpdates("/s", [b"false"])], 1, 50), "stranger", GROUP, scene.bench.now
+            )
+    scene.each(texts(40)[20:], gap=0.002)
+    scene.run(1.0)
+    assert scene.received(by=1)[:1] == texts(1)
+    true = [text for text in scene.received() if text != b"false"]
+    assert true == texts(40)

@@ -8,33 +8,33 @@ from hypothesis import strategies as st
 from protocols.message_wire import write_head
 from protocols.messaging import Publication
 from protocols.nacked.config import NackedConfig
-from protocols.nacked.incoming import Incoming
 from protocols.nacked.messages import Data, Nack, Status
-from protocols.nacked.outgoing import Outgoing
+from protocols.nacked.packet_receiver import PacketReceiver
+from protocols.nacked.packet_sender import PacketSender
 from protocols.rng import Rng
 
 ORIGIN = (7, 1)
 
 
-def packets(*sizes: int, segment: int = 100, bodies: bool = True) -> tuple[Outgoing, list[Data]]:
+def packets(*sizes: int, segment: int = 100, bodies: bool = True) -> tuple[PacketSender, list[Data]]:
     """Return what a publisher sends for messages with bodies of these sizes."""
-    outgoing = Outgoing(ORIGIN, segment, 10.0)
+    sender = PacketSender(ORIGIN, segment, 10.0)
     for number, size in enumerate(sizes):
         body = bytes([number]) * size if bodies else None
-        outgoing.push(Publication(7, number, "topic:t", size, body))
+        sender.push(Publication(7, number, "topic:t", size, body))
     found = []
-    while outgoing:
-        found.append(outgoing.take(0.0)[0])
-    return outgoing, found
+    while sender:
+        found.append(sender.take(0.0)[0])
+    return sender, found
 
 
-def incoming(**values: float) -> Incoming:
-    return Incoming(ORIGIN, NackedConfig(**{"backoff": 0.0, **values}), Rng(1), 0)  # type: ignore[arg-type]
+def packet_receiver(**values: float) -> PacketReceiver:
+    return PacketReceiver(ORIGIN, NackedConfig(**{"backoff": 0.0, **values}), Rng(1), 0)  # type: ignore[arg-type]
 
 
 def test_messages_of_several_packets_are_joined_in_order() -> None:
     _, sent = packets(0, 250, 90)
-    receiver = incoming()
+    receiver = packet_receiver()
     found = [message for packet in sent for message in receiver.take(packet, 0.0)]
     assert [(message.number, message.body) for message in found] == [(0, b""), (1, b"\1" * 250), (2, b"\2" * 90)]
     assert receiver.nack_at == float("inf")
@@ -42,32 +42,32 @@ def test_messages_of_several_packets_are_joined_in_order() -> None:
 
 def test_bytes_that_were_cut_are_those_of_the_message() -> None:
     message = Publication(7, 0, "topic:t", 333, bytes(range(256)) + bytes(77))
-    outgoing = Outgoing(ORIGIN, 100, 1.0)
-    outgoing.push(message)
+    sender = PacketSender(ORIGIN, 100, 1.0)
+    sender.push(message)
     parts = []
-    while outgoing:
-        parts.append(outgoing.take(0.0)[0].content or b"")
+    while sender:
+        parts.append(sender.take(0.0)[0].content or b"")
     assert b"".join(parts) == write_head(message) + (message.body or b"")
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=8), st.data())
 @settings(max_examples=150)
 def test_whatever_is_lost_is_requested_and_repaired(sizes: list[int], chosen: st.DataObject) -> None:
-    outgoing, sent = packets(*sizes)
-    receiver = incoming()
+    sender, sent = packets(*sizes)
+    receiver = packet_receiver()
     lost = chosen.draw(st.sets(st.sampled_from(range(len(sent)))))
     order = chosen.draw(st.permutations([packet for number, packet in enumerate(sent) if number not in lost]))
     found = [message for packet in order for message in receiver.take(packet, 0.0)]
-    found += receiver.note(outgoing.status(), 0.0)
+    found += receiver.note(sender.status(), 0.0)
     now = 0.0
     while receiver.nack_at < float("inf"):
         now = receiver.nack_at
         nack = receiver.due(now, found)
         if nack is not None:
             assert {number for first, last in nack.missing for number in range(first, last + 1)} <= lost
-            assert outgoing.request(nack) <= len(lost)
-        while outgoing:
-            packet, _ = outgoing.take(now)
+            assert sender.request(nack) <= len(lost)
+        while sender:
+            packet, _ = sender.take(now)
             assert packet.repair
             found += receiver.take(packet, now)
     assert [message.number for message in found] == list(range(len(sizes)))
@@ -75,7 +75,7 @@ def test_whatever_is_lost_is_requested_and_repaired(sizes: list[int], chosen: st
 
 def test_an_overheard_nack_for_the_same_packets_stands_for_the_own_one() -> None:
     _, sent = packets(10, 10, 10)
-    receiver = incoming(holdoff=0.5)
+    receiver = packet_receiver(holdoff=0.5)
     receiver.take(sent[2], 1.0)
     assert receiver.nack_at == 1.0
     receiver.overhear(Nack(ORIGIN, ((0, 0),)), 1.0)
@@ -86,7 +86,7 @@ def test_an_overheard_nack_for_the_same_packets_stands_for_the_own_one() -> None
 
 def test_what_is_not_repaired_is_given_up_and_the_rest_is_delivered() -> None:
     _, sent = packets(10, 250, 10)
-    receiver = incoming(tries=3, holdoff=0.1)
+    receiver = packet_receiver(tries=3, holdoff=0.1)
     found = [message for packet in (sent[0], *sent[2:]) for message in receiver.take(packet, 0.0)]
     assert [message.number for message in found] == [0]
     while receiver.nack_at < 10.0:
@@ -96,17 +96,17 @@ def test_what_is_not_repaired_is_given_up_and_the_rest_is_delivered() -> None:
 
 
 def test_what_the_publisher_has_forgotten_is_given_up_at_once() -> None:
-    outgoing, sent = packets(10, 10, 10)
-    outgoing.forget(11.0)
-    assert outgoing.octets == 0
-    receiver = incoming()
+    sender, sent = packets(10, 10, 10)
+    sender.forget(11.0)
+    assert sender.octets == 0
+    receiver = packet_receiver()
     receiver.take(sent[0], 0.0)
     assert receiver.note(Status(ORIGIN, 3, 2), 0.0) == []
     assert (receiver.lost, receiver.nack_at) == (2, float("inf"))
 
 
 def test_forged_numbers_cost_neither_memory_nor_time() -> None:
-    receiver = incoming(ahead=10)
+    receiver = packet_receiver(ahead=10)
     begin = process_time()
     for sequence in (1 << 40, 1 << 63, (1 << 64) - 1):
         receiver.take(Data(ORIGIN, sequence, 0, 0, 1, 1, b"x"), 0.0)
@@ -119,7 +119,7 @@ def test_forged_numbers_cost_neither_memory_nor_time() -> None:
 
 
 def test_a_message_too_long_to_be_kept_is_given_up() -> None:
-    receiver = incoming()
+    receiver = packet_receiver()
     part = b"x" * 60_000
     for number in range(1200):
         receiver.take(Data(ORIGIN, number, 0, number, 2000, len(part), part), 0.0)

@@ -11,13 +11,13 @@ from protocols.nacked.wire import MOST_RANGES
 from protocols.range_set import RangeSet
 from protocols.rng import Rng
 
-__all__ = ["Incoming"]
+__all__ = ["PacketReceiver"]
 
 MOST_PARTS_BYTES = 64 << 20
 """Bytes of a message that is not complete; a longer one is given up."""
 
 
-class Incoming:
+class PacketReceiver:
     """The packets of one publisher on one group. Of the first packet that is heard, everything before counts as gone.
 
     A NACK is sent after a random time, and again after the hold-off; an overheard one for the same packets stands for it.

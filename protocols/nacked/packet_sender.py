@@ -7,10 +7,10 @@ from protocols.messaging import Publication
 from protocols.nacked.messages import Data, Nack, Origin, Status
 from protocols.range_set import RangeSet
 
-__all__ = ["Outgoing"]
+__all__ = ["PacketSender"]
 
 
-class Outgoing:
+class PacketSender:
     """Messages of one publisher on one group: queued, cut into packets, and kept for `history` seconds after sending."""
 
     __slots__ = (
