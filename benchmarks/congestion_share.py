@@ -1,6 +1,6 @@
 """Measure the long-run share of a bottleneck that NORM with congestion control gets beside a TCP, both in the simulator.
 
-    python -m benchmarks.congestion_share [--rates 1Mbit,10Mbit,100Mbit] [--rtts 5ms,50ms,200ms] [--write docs/experiments.md]
+    python -m benchmarks.congestion_share [--rates 1Mbit,10Mbit,100Mbit] [--rtts 5ms,50ms,200ms] [--seconds N] [--write PAGE]
 
 One flow of NORM to one receiver and one TCP send without an end through a drop-tail queue of a bandwidth-delay product, but
 at least 15 packets. Goodput is that of the second half of a run, whose length grows with the time that a rate needs to
@@ -89,12 +89,12 @@ def _length(rate: float, rtt: float) -> float:
     return max(120.0, 4 * rate / 2 / SEGMENT * rtt**2)
 
 
-def _rows(rates: Iterable[str], rtts: Iterable[str]) -> Iterator[list[str]]:
+def _rows(rates: Iterable[str], rtts: Iterable[str], seconds: float | None) -> Iterator[list[str]]:
     for rate, rtt in product(rates, rtts):
         row = [rate, rtt]
         for control in CONTROLS:
             began, octets, delay = time.process_time(), parse_rate(rate), parse_duration(rtt)
-            share = measure(octets, delay, control, _length(octets, delay))
+            share = measure(octets, delay, control, seconds or _length(octets, delay))
             row += [f"{8 * share.norm / 1e6:.3g}", f"{8 * share.tcp / 1e6:.3g}", f"{share.ratio:.2f}", f"{share.used:.0%}"]
             print(*row, f"{time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
         yield row
@@ -112,9 +112,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Shares of a bottleneck between NORM and TCP in the simulator.")
     parser.add_argument("--rates", default="1Mbit,10Mbit,100Mbit")
     parser.add_argument("--rtts", default="5ms,50ms,200ms")
+    parser.add_argument("--seconds", type=float, help="length of each run; by default it grows with rate and round trip")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table into this page")
     options = parser.parse_args(arguments)
-    found = table(_rows(options.rates.split(","), options.rtts.split(",")))
+    found = table(_rows(options.rates.split(","), options.rtts.split(","), options.seconds))
     write_table(found, "shares", options.write)
 
 
