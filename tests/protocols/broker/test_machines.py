@@ -1,92 +1,31 @@
 """The broker and its clients on fake hosts, which fail a test when a machine breaks a rule of connections."""
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
-from experiments.contract.bench import Bench
 from experiments.contract.recorder import Recorder
 from protocols.broker.broker import Broker
 from protocols.broker.config import BrokerConfig
 from protocols.broker.messages import Connect, Content, Delivery, Disconnect, Failure, Receipt, Refused, Send, Subscribe
-from protocols.broker.publisher import BrokerPublisher
-from protocols.broker.subscriber import BrokerSubscriber
-from protocols.broker.wire import StompCodec
 from protocols.connection import Connection
 from protocols.errors import ConfigError, UsageError
-from protocols.events import Event
-from protocols.machine import Group, Message
+from protocols.machine import Message
 from protocols.messaging import (
     MessageAccepted,
-    MessageDropped,
-    MessageExpired,
     MessageReceived,
     Publication,
     PublisherIdle,
     PublisherUnblocked,
-    Subscribed,
     Subscription,
     SubscriptionEnded,
 )
 from protocols.roles import RoleContext
+from tests.protocols.central import scene as central
+from tests.protocols.central.scene import BROKER, GROUP
 
-GROUP = Group("239.0.0.1:6003")
-NEVER = float("inf")
-
-
-class Scene:
-    """A broker "m", a publisher "p" and subscribers on a bench, with the events of each."""
-
-    def __init__(self, subscribers: Sequence[str] = ("r1",), room: float = NEVER, selector: str = "", **settings: Any) -> None:
-        self.config = BrokerConfig(**settings)
-        self.bench = Bench(("m", "p", "q", *subscribers), room=room, codec=StompCodec(), timeout=0.5)
-        self.events: dict[str, list[Event]] = {name: [] for name in self.bench.hosts}
-        self.start_broker()
-        self.publishers = {name: BrokerPublisher(self.bench[name], self.context(2)) for name in ("p", "q")}
-        for name, machine in self.publishers.items():
-            self.bench[name].run(machine, self.events[name].append)
-        self.subscribers = {}
-        for node, name in enumerate(subscribers, 3):
-            subscriber = self.subscribers[name] = BrokerSubscriber(self.bench[name], self.context(node))
-            self.bench[name].run(subscriber, self.events[name].append)
-            self.bench[name].call(subscriber.subscribe, Subscription(0, "topic:t", selector))
-        self.bench.run(0.1)
-
-    def start_broker(self) -> None:
-        self.broker = Broker(self.bench["m"], self.context(1))
-        self.bench["m"].run(self.broker, self.events["m"].append)
-
-    def context(self, node: int) -> RoleContext:
-        return RoleContext(self.config, node, GROUP, addresses={"broker": ["m"]})
-
-    def publish(
-        self, *numbers: int, to: str = "topic:t", by: str = "p", expires_at: float = NEVER, **properties: Any
-    ) -> list[bool]:
-        messages = [Publication(2, number, to, 3, b"abc", properties, 4, 0.0, expires_at) for number in numbers]
-        return [self.bench[by].call(self.publishers[by].publish, message) for message in messages]
-
-    def received(self, name: str) -> list[int]:
-        return [event.message.number for event in self.events[name] if isinstance(event, MessageReceived)]
-
-    def kinds(self, name: str, *kinds: type[Event]) -> list[Event]:
-        return [event for event in self.events[name] if isinstance(event, kinds)]
-
-    def slow_down(self, name: str) -> Connection:
-        """Let a subscriber take nothing, and return its connection."""
-        (connection,) = self.bench[name].rules.states
-        self.bench[name].hold(connection)
-        return connection
-
-
-def test_every_subscriber_gets_every_message_in_order() -> None:
-    scene = Scene(("r1", "r2", "r3"))
-    scene.publish(*range(20))
-    scene.bench.run(1.0)
-    assert [scene.received(name) for name in ("r1", "r2", "r3")] == [list(range(20))] * 3
-    assert scene.kinds("p", MessageAccepted) == [MessageAccepted(number) for number in range(20)]
-    assert scene.events["p"][-1] == PublisherIdle()
-    assert scene.broker.counts()["copies_sent"] == 60
+Scene = partial(central.Scene, BROKER)
 
 
 def test_only_subscriptions_whose_selector_is_true_get_a_message() -> None:
@@ -100,7 +39,7 @@ def test_only_subscriptions_whose_selector_is_true_get_a_message() -> None:
     assert scene.received("r1") == [1]
     assert scene.received("r2") == [1, 2]
     assert [event.subscription for event in scene.kinds("r2", MessageReceived)] == [0, 1]  # type: ignore[attr-defined]
-    assert scene.broker.counts()["copies_sent"] == 3
+    assert scene.server.counts()["copies_sent"] == 3
 
 
 def test_equal_selectors_are_evaluated_once_for_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +81,7 @@ def test_after_unsubscribing_nothing_comes_and_another_topic_goes_on() -> None:
     scene.publish(2, to="topic:other")
     scene.bench.run(1.0)
     assert scene.received("r1") == [2]
-    assert scene.broker.counts()["copies_sent"] == 1
+    assert scene.server.counts()["copies_sent"] == 1
 
 
 def test_a_slow_subscriber_blocks_the_publisher_of_its_topic_alone_and_loses_nothing() -> None:
@@ -175,7 +114,7 @@ def test_a_subscriber_that_takes_nothing_for_long_is_closed_and_the_others_go_on
     assert len(scene.received("r1")) < 10
     scene.bench.run(6.0)
     assert scene.received("r1") == list(range(10))
-    assert scene.broker.counts()["clients_stalled"] == 1
+    assert scene.server.counts()["clients_stalled"] == 1
     assert scene.events["p"][-1] == PublisherIdle()
 
 
@@ -189,38 +128,8 @@ def test_a_subscriber_that_is_slow_but_takes_something_is_not_closed() -> None:
         scene.publish(len(scene.received("r1")) + 100)
         scene.bench.run(scene.bench.now + 0.01)
     scene.bench.run(scene.bench.now + 3.0)
-    assert scene.broker.counts()["clients_stalled"] == 0
+    assert scene.server.counts()["clients_stalled"] == 0
     assert len(scene.received("r1")) == 23
-
-
-def test_clients_connect_again_after_a_crash_of_the_broker_and_tell_what_they_lost() -> None:
-    scene = Scene(("r1",), retry=0.1)
-    scene.publish(1)
-    scene.bench.run(0.2)
-    scene.publish(2)
-    scene.bench.crash("m")
-    scene.bench.run(0.4)
-    assert scene.kinds("r1", SubscriptionEnded) == [SubscriptionEnded(0, "reset")]
-    assert scene.kinds("p", MessageDropped) == [MessageDropped(2, "reset")]
-    scene.publish(3)
-    scene.start_broker()
-    scene.bench.run(3.0)
-    assert scene.kinds("r1", Subscribed) == [Subscribed(0), Subscribed(0)]
-    scene.publish(4)
-    scene.bench.run(4.0)
-    # Message 3 waited for the connection, and the publisher may have been back before the subscriber.
-    assert scene.received("r1") in ([1, 3, 4], [1, 4])
-    assert scene.kinds("p", MessageAccepted)[-1] == MessageAccepted(4)
-
-
-def test_expired_messages_are_not_delivered() -> None:
-    scene = Scene(("r1",))
-    scene.publish(1, expires_at=0.101)
-    scene.publish(2, expires_at=10.0)
-    scene.bench.run(1.0)
-    assert scene.received("r1") == [2]
-    scene.publish(3, expires_at=0.01)
-    assert scene.kinds("p", MessageExpired) == [MessageExpired(2, 3)]
 
 
 def test_an_idle_session_goes_on_by_heart_beats_and_a_silent_broker_is_given_up() -> None:
