@@ -61,8 +61,7 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
             state: FastSenderState = machine.fast_state
             if state.coordinator is not coordinator or state.position is next_state:
                 continue
-            objects, process = state.objects, state.nack_process
-            item = objects.item
+            objects, process, item = state.objects, state.nack_process, state.objects.item
             if item is None:
                 rest.append(machine)
                 continue
@@ -72,13 +71,10 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
                 indexed = is_indexed(fti)
             if process is not None and now < process.holdoff_end and not indexed:
                 # As `is_idle_before`; many are suppressed up to the same point.
-                if now >= process.backoff_end:
-                    unchanged.append(machine)
-                    continue
-                if process.suppressed_to is not suppressed_to:
+                if now < process.backoff_end and process.suppressed_to is not suppressed_to:
                     suppressed_to = process.suppressed_to
                     is_covered_to = suppressed_to is not None and suppressed_to[0] == key and reach <= suppressed_to
-                if suppressed_to is None or is_covered_to:
+                if now >= process.backoff_end or suppressed_to is None or is_covered_to:
                     unchanged.append(machine)
                     continue
             if objects.key != key:
