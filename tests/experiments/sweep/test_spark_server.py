@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -32,11 +33,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @pytest.fixture
-def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a folder of servers of its own."""
-    directory = tmp_path / "run"
-    monkeypatch.setenv(DIRECTORY, str(directory))
-    return directory
+def private(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give the test a folder of servers of its own, with a path that is short enough for sockets in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder, "run")
+        monkeypatch.setenv(DIRECTORY, str(directory))
+        yield directory
 
 
 @pytest.fixture
