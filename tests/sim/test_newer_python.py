@@ -34,20 +34,21 @@ def _works(python: str) -> bool:
 
 @pytest.fixture(scope="module")
 def newer() -> str:
-    """A newer interpreter with the core packages, in an environment that is made once."""
+    """A newer interpreter with the packages of the simulator, in an environment that is made once."""
     python = next(filter(_works, _candidates()), None)
     if python is None:
         pytest.skip("no newer CPython here")
     folder = ROOT / "build" / "newer-python"
     inner, wanted = folder / "bin" / "python", folder / "installed"
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    packages = [*project["dependencies"], *project["optional-dependencies"]["messaging"]]
     state = "\n".join([python, *packages])
     if not wanted.exists() or wanted.read_text() != state:
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
         pip = [inner, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
         made = subprocess.run(pip, capture_output=True, text=True, check=False)
         if made.returncode:
-            pytest.skip(f"{python} can't install the core packages: {made.stderr.strip().splitlines()[-1:]}")
+            pytest.skip(f"{python} can't install the packages: {made.stderr.strip().splitlines()[-1:]}")
         wanted.write_text(state)
     return str(inner)
 
