@@ -1,6 +1,7 @@
 """`mcastlab console`, driven by textual's pilot and on a terminal of its own."""
 
 import asyncio
+import json
 import os
 import pty
 import re
@@ -185,6 +186,22 @@ def test_every_size_of_a_terminal_will_do(size: tuple[int, int]) -> None:
 def test_without_a_terminal_it_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["console"]) == 3
     assert "console needs a terminal; mcastlab monitor" in capsys.readouterr().err
+
+
+def test_without_a_terminal_it_tells_what_it_finds_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    group = f"239.7.7.31:{6000 + os.getpid() % 1000}"
+    receiver = subprocess.Popen([*COMMAND, "stream", "recv", "--group", group, "--iface", "lo"], stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(10):
+            assert invoke(["console", "--json", "--management", "off"]) == 0
+            rows = json.loads(capsys.readouterr().out)["rows"]
+            if any(row["connection"] == group and row["role"] == "receiver" for row in rows):
+                break
+        else:
+            pytest.fail("the receiver is not listed")
+    finally:
+        receiver.terminate()
+        receiver.wait()
 
 
 @pytest.mark.parametrize(

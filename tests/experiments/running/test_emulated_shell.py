@@ -4,8 +4,9 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,11 @@ SOCKETS = Path("/proc/net/unix")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder with a scenario in it."""
-    (tmp_path / "small.yaml").write_text(json.dumps(SCENARIO))
-    return tmp_path
+def folder() -> Iterator[Path]:
+    """Return a folder with a scenario in it, whose name fits into the prompt of a shell on a line."""
+    with tempfile.TemporaryDirectory() as path:
+        Path(path, "small.yaml").write_text(json.dumps(SCENARIO))
+        yield Path(path)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
