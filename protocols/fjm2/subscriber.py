@@ -4,7 +4,7 @@ Back-off, suppression, hold-off and repair are those of the NORM receiver. Its d
 trace: docs/fjm2.md lists them beside the steps of the thesis.
 """
 
-from collections import deque
+from bisect import insort
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import cast
@@ -40,8 +40,8 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         self._is_fifo = config.order == "fifo"
         # The messages that have begun, by publisher and object id.
         self._incoming: dict[tuple[int, int], MessageSink] = {}
-        # By publisher, complete messages before which others are incomplete, in the order of completion.
-        self._early: dict[int, deque[tuple[int, JmsMessage]]] = {}
+        # By publisher, complete messages before which others are incomplete, by object id.
+        self._early: dict[int, list[tuple[int, JmsMessage]]] = {}
         self._received = self._lost = self._refused = self._malformed = 0
 
     @property
@@ -92,7 +92,9 @@ class Fjm2Subscriber(EventLayer, Subscriber):
             return
         self._trace("message_completed", event.sender, event.object_id)
         if self._is_fifo:
-            self._early.setdefault(event.sender, deque()).append((event.object_id, sink.message))
+            early = self._early.setdefault(event.sender, [])
+            first = early[0][0] if early else event.object_id
+            insort(early, (event.object_id, sink.message), key=lambda entry: ahead(entry[0], first))
             yield from self._in_order(event.sender, now)
         else:
             yield from self._delivered(sink.message, now)
@@ -122,11 +124,11 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         """Deliver the complete messages of a publisher before which none is incomplete."""
         early = self._early.get(publisher)
         while early:
-            entry = min(early, key=lambda entry: ahead(entry[0], early[0][0]))
-            if self._receiver.is_incomplete_before(publisher, entry[0]):
+            object_id, message = early[0]
+            if self._receiver.is_incomplete_before(publisher, object_id):
                 return
-            early.remove(entry)
-            yield from self._delivered(entry[1], now)
+            del early[0]
+            yield from self._delivered(message, now)
 
     def _delivered(self, message: JmsMessage, now: float) -> Iterator[Event]:
         for event in self.subscriptions.delivery(message, self.ports.epoch + now):
