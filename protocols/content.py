@@ -1,7 +1,7 @@
 """What an application sends and stores: the content of an object, where it comes from and where it goes."""
 
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 __all__ = ["LATER", "Content", "Offer", "Sink", "Source"]
 
@@ -60,7 +60,7 @@ class Content:
     source: Source
     info: bytes = b""
     is_file: bool = True
-    carried: object = field(default=None, compare=False, repr=False)
+    carried: Any = field(default=None, compare=False, repr=False)
     """What the content stands for, immutable. Where messages are passed on as objects, this very object comes with offers."""
 
 
@@ -72,5 +72,5 @@ class Offer:
     object_id: int
     size: int
     is_file: bool
-    carried: object = field(default=None, compare=False, repr=False)
+    carried: Any = field(default=None, compare=False, repr=False)
     """`Content.carried` of the sender; None where it did not come with the message, as on any network."""

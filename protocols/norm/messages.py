@@ -8,7 +8,7 @@ For the compiled build (docs/simulator.md) `kind`s are set at the end of the fil
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from protocols.fec import ELEMENT_BITS, MOST_SYMBOLS
 from protocols.machine import Message
@@ -96,7 +96,7 @@ class Fti:
     parity: int
     m: int = 8
     """Bits per FEC symbol element; carried on the wire by fec_id 2 only."""
-    carried: object = field(default=None, compare=False, repr=False)
+    carried: Any = field(default=None, compare=False, repr=False)
     """`Content.carried` of the object, which is not on the wire."""
     partition: Partition = field(init=False, compare=False, repr=False)
     usable: int = field(init=False, compare=False, repr=False)
