@@ -2,8 +2,12 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from typing import Final
 
 __all__ = ["RangeSet"]
+
+_EMPTY: Final[list[int]] = []
+"""The lists of every empty set, to which nothing is added: a sender has several such sets for each object."""
 
 
 class RangeSet:
@@ -15,8 +19,8 @@ class RangeSet:
     __slots__ = ("_lasts", "firsts")
 
     def __init__(self, firsts: list[int] | None = None, lasts: list[int] | None = None) -> None:
-        self.firsts = firsts or []
-        self._lasts = lasts or []
+        self.firsts = firsts or _EMPTY
+        self._lasts = lasts or _EMPTY
 
     def copy(self) -> "RangeSet":
         """Return a set of its own with the same numbers."""
@@ -26,8 +30,7 @@ class RangeSet:
         """Add all numbers from `first` to `last`."""
         firsts, lasts = self.firsts, self._lasts
         if not firsts:
-            firsts.append(first)
-            lasts.append(last)
+            self.firsts, self._lasts = [first], [last]
             return
         low, high = bisect_left(lasts, first - 1), bisect_right(firsts, last + 1)
         if low < high:
@@ -46,8 +49,7 @@ class RangeSet:
 
     def clear(self) -> None:
         """Remove all numbers."""
-        self.firsts.clear()
-        self._lasts.clear()
+        self.firsts = self._lasts = _EMPTY
 
     def covers(self, first: int, last: int) -> bool:
         """Return whether all numbers from `first` to `last` are in the set."""

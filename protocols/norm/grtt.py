@@ -21,6 +21,7 @@ class GrttEstimator:
     __slots__ = (
         "_floor",
         "_interval",
+        "_is_raised",
         "_longest",
         "_max",
         "_peak",
@@ -37,6 +38,7 @@ class GrttEstimator:
         self._floor = (HEADROOM + config.segment) / config.rate
         self._interval = FIRST_INTERVAL
         self._peak = 0.0
+        self._is_raised = False
         self._updated = -inf
         self.measured = config.grtt
         self.code = -1
@@ -49,10 +51,15 @@ class GrttEstimator:
         self._advertise()
 
     def respond(self, sample: float) -> bool:
-        """Add the round-trip time (seconds) of a receiver's answer; return whether the advertised value changed."""
+        """Add the round-trip time (seconds) of a receiver's answer; return whether the advertised value has grown.
+
+        Then the probe interval is the shortest until the estimate is that of the answers again, so that a delay that passes
+        does not slow the sender for long.
+        """
         sample = min(max(sample, RTT_FLOOR), self._max)
         if sample > self.measured:
             self.measured = 0.25 * self.measured + 0.75 * sample
+            self._interval, self._is_raised = self._shortest, True
             return self._advertise()
         self._peak = max(self._peak, sample)
         return False
@@ -66,12 +73,13 @@ class GrttEstimator:
         if not 0.0 < peak < self.measured:
             return False
         self.measured = max(0.9 * self.measured, peak)
+        self._is_raised = self._is_raised and self.measured > peak
         return self._advertise()
 
     def next_interval(self) -> float:
-        """Return the seconds from this probe to the next, which grow from the shortest interval to the longest."""
+        """Return the seconds to the next probe, which grow from the shortest interval to the longest; see `respond`."""
         interval = min(max(self._interval, self._shortest), self._longest)
-        self._interval = interval * GROWTH
+        self._interval = interval if self._is_raised else interval * GROWTH
         return interval
 
     def follow(self, rate: float) -> bool:

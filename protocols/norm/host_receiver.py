@@ -1,4 +1,4 @@
-"""The NORM receiver of a program that ends by itself: it knows whether a sender may still ask for an ACK."""
+"""The NORM receiver of a program that ends by itself: it reports whether a sender may still request an ACK."""
 
 from typing import Final
 

@@ -45,7 +45,7 @@ class SourceLimit:
     def __init__(self, burst: float) -> None:
         self._burst = burst
         self._accounts: dict[Address, tuple[float, float]] = {}
-        """What is left, and at what time."""
+        """Tokens left and the time of that figure in seconds, by address."""
 
     def left(self, source: Address, now: float, rate: float) -> float:
         """Return what is left of an address's account."""

@@ -1,19 +1,21 @@
-"""Mappings for the state of many objects: lean ones for one entry, one with a deadline for each entry; bit masks of symbols."""
+"""Mappings for the state of many objects: a lean one, one with a deadline for each entry, one of bit masks of symbols."""
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Any, Final, Generic, TypeVar, cast, overload
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, overload
 
-__all__ = ["NONE", "BlockBitmaps", "DeadlineMap", "SmallDict", "bit_runs", "lowest", "without_lowest"]
+__all__ = ["FEW", "MANY", "NONE", "BlockBitmaps", "DeadlineMap", "SmallDict", "bit_runs", "lowest", "without_lowest"]
 
 T = TypeVar("T")
-MANY: Final = 64
-"""Blocks from which on finding the lowest takes a heap."""
 NONE: Final = -1
 """A key that no object or block has."""
 OUTDATED: Final = 64
 """Outdated deadlines that a `DeadlineMap` keeps beyond one per entry."""
+FEW: Final = 4
+"""Blocks behind the lowest from which on they are in a dictionary, which takes as much memory as four of a list."""
+MANY: Final = 64
+"""Blocks from which on finding the lowest takes a heap."""
 
 
 class SmallDict(Generic[T]):
@@ -102,30 +104,6 @@ class SmallDict(Generic[T]):
         return [self.item] if self.key != NONE else []
 
 
-class _ManyBlocks(dict[int, int]):
-    """Masks by block that also find the lowest block, at the cost of a logarithm."""
-
-    __slots__ = ("order",)
-
-    def __init__(self, masks: dict[int, int]) -> None:
-        super().__init__(masks)
-        # All blocks as a heap, and some that are removed.
-        self.order = sorted(masks)
-
-    def __setitem__(self, block: int, mask: int) -> None:
-        if block not in self:
-            heappush(self.order, block)
-            if len(self.order) > 2 * len(self) + MANY:
-                self.order = sorted([*self, block])
-        super().__setitem__(block, mask)
-
-    def lowest(self) -> int:
-        """Return the lowest block; there must be one."""
-        while self.order[0] not in self:
-            heappop(self.order)
-        return self.order[0]
-
-
 class DeadlineMap(Generic[T]):
     """A mapping in insertion order with a deadline for each entry; not a subclass of dict, which compiles badly.
 
@@ -194,78 +172,6 @@ class DeadlineMap(Generic[T]):
         return [entry for key, entry in self._entries.items() if key in keys]
 
 
-class BlockBitmaps:
-    """A mapping from blocks to bit masks of symbols with the methods that are used; bit n stands for symbol n.
-
-    Code on the path of every message reads the parts: `key` and `item` are the lowest block and its mask, `NONE` and 0 when
-    there is none; `more` holds the others, and is None when there are none.
-    """
-
-    __slots__ = ("item", "key", "more")
-
-    def __init__(self) -> None:
-        self.key = NONE
-        self.item = 0
-        self.more: dict[int, int] | None = None
-
-    def add(self, block: int, mask: int) -> None:
-        """Add symbols of a block."""
-        if block == self.key:
-            self.item |= mask
-        elif self.more is not None and block > self.key:
-            self.more[block] = self.more.get(block, 0) | mask
-        else:
-            self[block] = mask
-
-    def get(self, block: int, default: int) -> int:
-        """As `dict.get`."""
-        if block == self.key:
-            return self.item
-        return default if self.more is None else self.more.get(block, default)
-
-    def __contains__(self, block: int) -> bool:
-        return block == self.key or (self.more is not None and block in self.more)
-
-    def __setitem__(self, block: int, mask: int) -> None:
-        if self.key in (NONE, block):
-            self.key, self.item = block, mask
-            return
-        if block < self.key:
-            block, self.key = self.key, block
-            mask, self.item = self.item, mask
-        if self.more is None:
-            self.more = {block: mask}
-        else:
-            self.more[block] = mask
-
-    def __delitem__(self, block: int) -> None:
-        more = self.more
-        if block != self.key:
-            if more is None:
-                raise KeyError(block)
-            del more[block]
-        elif more is None:
-            self.key, self.item = NONE, 0
-        else:
-            if type(more) is _ManyBlocks:
-                lowest = more.lowest()
-            else:
-                lowest = min(more)
-                if len(more) > MANY:
-                    more = self.more = _ManyBlocks(more)
-            self.key = lowest
-            self.item = more.pop(lowest)
-        if not more:
-            self.more = None
-
-    def items(self) -> list[tuple[int, int]]:
-        """Return the entries there are now, the lowest block first."""
-        if self.key == NONE:
-            return []
-        first = (self.key, self.item)
-        return [first] if self.more is None else [first, *self.more.items()]
-
-
 def lowest(mask: int, count: int) -> int:
     """Return the `count` lowest set bits of a mask."""
     return mask ^ without_lowest(mask, count)
@@ -288,3 +194,167 @@ def bit_runs(mask: int) -> Iterator[tuple[int, int]]:
         end = start + (tail & -tail).bit_length() - 2
         yield start, end
         start = end + 1
+
+
+class _ManyBlocks(dict[int, int]):
+    """Masks by block that also find the lowest block, at the cost of a logarithm."""
+
+    __slots__ = ("order",)
+
+    def __init__(self, masks: dict[int, int]) -> None:
+        super().__init__(masks)
+        # All blocks as a heap, and some that are removed.
+        self.order = sorted(masks)
+
+    def __setitem__(self, block: int, mask: int) -> None:
+        if block not in self:
+            heappush(self.order, block)
+            if len(self.order) > 2 * len(self) + MANY:
+                self.order = sorted([*self, block])
+        super().__setitem__(block, mask)
+
+    def lowest(self) -> int:
+        """Return the lowest block; there must be one."""
+        while self.order[0] not in self:
+            heappop(self.order)
+        return self.order[0]
+
+
+class BlockBitmaps:
+    """A mapping from blocks to bit masks of symbols with the methods that are used; bit n stands for symbol n.
+
+    Code on the path of every message reads the parts: `key` and `item` are the lowest block and its mask, `NONE` and 0 when
+    there is none; `more` holds the others, and is None when there are none. A few others are a linked list in order, of nodes
+    of this class; more of them are a dictionary.
+    """
+
+    __slots__ = ("item", "key", "more")
+
+    def __init__(self, key: int = NONE, item: int = 0, more: "Others" = None) -> None:
+        self.key = key
+        self.item = item
+        self.more = more
+
+    def add(self, block: int, mask: int) -> None:
+        """Add symbols of a block."""
+        node, more, passed = self, self.more, 0
+        while more is not None and node.key < block and isinstance(more, BlockBitmaps):
+            node, more, passed = more, more.more, passed + 1
+        if node.key == block:
+            node.item |= mask
+        elif more is None and NONE < node.key < block and passed < FEW:
+            # Behind all others, the usual case.
+            node.more = BlockBitmaps(block, mask)
+        elif (new := self._node(block)) is not None:
+            new.item |= mask
+        else:
+            self[block] = self.get(block, 0) | mask
+
+    def get(self, block: int, default: int) -> int:
+        """As `dict.get`."""
+        node = self
+        while node.key != block:
+            more = node.more
+            if more is None:
+                return default
+            if not isinstance(more, BlockBitmaps):
+                return more.get(block, default)
+            node = more
+        return node.item
+
+    def __contains__(self, block: int) -> bool:
+        return self.get(block, NONE) != NONE
+
+    def __len__(self) -> int:
+        count, more = int(self.key != NONE), self.more
+        while isinstance(more, BlockBitmaps):
+            count += 1
+            more = more.more
+        return count if more is None else count + len(more)
+
+    def __setitem__(self, block: int, mask: int) -> None:
+        if block == self.key:
+            self.item = mask
+        elif (node := self._node(block)) is not None:
+            node.item = mask
+        else:
+            assert isinstance(self.more, dict)
+            if block < self.key:
+                block, mask, self.key, self.item = self.key, self.item, block, mask
+            self.more[block] = mask
+
+    def _node(self, block: int) -> "BlockBitmaps | None":
+        """Return the node of a block other than the lowest in a list, without symbols if it is new; None: in a dictionary."""
+        node, more, passed = self, self.more, 0
+        if isinstance(more, dict):
+            return None
+        if self.key == NONE:
+            self.key = block
+            return self
+        if block < self.key and len(self) <= FEW:
+            self.key, self.item, self.more = block, 0, BlockBitmaps(self.key, self.item, more)
+            return self
+        while isinstance(more, BlockBitmaps) and more.key <= block:
+            node, more, passed = more, more.more, passed + 1
+        if node.key == block:
+            return node
+        if passed >= FEW or (more is not None and len(self) > FEW):
+            # Too many for a list.
+            self.more = dict(self.items()[1:])
+            return None
+        new = node.more = BlockBitmaps(block, 0, more)
+        return new
+
+    def __delitem__(self, block: int) -> None:
+        more = self.more
+        if block == self.key and isinstance(more, BlockBitmaps):
+            # The usual case.
+            self.key, self.item, self.more = more.key, more.item, more.more
+            return
+        if isinstance(more, dict):
+            if block != self.key:
+                del more[block]
+            else:
+                self.key, self.item = _take_lowest(more)
+            if len(more) == 1:
+                # A list from now on.
+                ((key, item),) = more.items()
+                self.more = BlockBitmaps(key, item)
+            elif len(more) > MANY and not isinstance(more, _ManyBlocks):
+                self.more = _ManyBlocks(more)
+            return
+        node = self
+        while node.key != block:
+            if not isinstance(more, BlockBitmaps):
+                raise KeyError(block)
+            if more.key == block and more.more is None:
+                node.more = None
+                return
+            node, more = more, more.more
+        if isinstance(more, BlockBitmaps):
+            node.key, node.item, node.more = more.key, more.item, more.more
+        else:
+            node.key, node.item = NONE, 0
+
+    def items(self) -> list[tuple[int, int]]:
+        """Return the entries there are now, the lowest block first."""
+        more = self.more
+        if more is None:
+            return [(self.key, self.item)] if self.key != NONE else []
+        if isinstance(more, dict):
+            return [(self.key, self.item), *more.items()]
+        found = [(self.key, self.item), (more.key, more.item)]
+        rest = more.more
+        while isinstance(rest, BlockBitmaps):
+            found.append((rest.key, rest.item))
+            rest = rest.more
+        return found
+
+
+def _take_lowest(blocks: dict[int, int]) -> tuple[int, int]:
+    """Remove the lowest of further blocks; return it and its mask."""
+    lowest = blocks.lowest() if isinstance(blocks, _ManyBlocks) else min(blocks)
+    return lowest, blocks.pop(lowest)
+
+
+Others: TypeAlias = BlockBitmaps | dict[int, int] | None

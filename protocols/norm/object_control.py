@@ -1,4 +1,4 @@
-"""What an application changes at a NORM sender that runs: objects cancelled and sent again, parameters."""
+"""Control of a running NORM sender: objects cancelled and sent again, parameters."""
 
 from abc import abstractmethod
 from collections.abc import Mapping

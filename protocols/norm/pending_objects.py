@@ -11,6 +11,7 @@ from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Data, Fti, Info, Origi
 from protocols.norm.nack_process import NackProcess
 from protocols.norm.position import START, TransmitPosition
 from protocols.norm.rx_object import RxObject
+from protocols.norm.sender_extras import ExtraState
 from protocols.norm.sender_profile import unknown_sender
 from protocols.norm.sender_requests import SenderRequests
 from protocols.norm.session import Session
@@ -25,7 +26,7 @@ _received: Final = lru_cache(maxsize=256)(ObjectReceived)
 _offer: Final = lru_cache(maxsize=256)(Offer)
 
 
-class PendingObjects:
+class PendingObjects(ExtraState):
     """What one receiver has of the objects of one sender.
 
     `position` is where the sender is, as far as known: behind the last new symbol received. `objects` holds what is incomplete
@@ -35,18 +36,17 @@ class PendingObjects:
 
     __slots__ = (
         "_profile",
-        "ages",
         "duplicates",
         "is_complete",
         "nack_process",
         "objects",
         "origin",
         "position",
-        "requests",
         "session",
     )
 
     def __init__(self, session: Session) -> None:
+        super().__init__()
         self.session = session
         self.origin: Origin | None = None
         """Node, instance and advertised timing of the sender; None before its first message."""
@@ -56,13 +56,11 @@ class PendingObjects:
         """Whether nothing is missing of what was sent."""
         self.nack_process: NackProcess | None = None
         """Requests what is missing; None when nothing is."""
-        self.ages: dict[int, float] | None = {} if session.config.expire else None
-        """When incomplete objects were found first, as of the last look; None: they do not expire."""
         self.duplicates = 0
         """Content that was of no use."""
-        self.requests: SenderRequests | None = None
-        """What the sender asked for besides content; None while it is nothing."""
         self._profile = unknown_sender()
+        if session.config.expire:
+            self.change_extras().ages = {}
 
     @property
     def node(self) -> int:
@@ -73,7 +71,7 @@ class PendingObjects:
     def _expire_objects(self, ages: dict[int, float], now: float) -> None:
         """Give up the objects that have been incomplete for too long. Called once in an activity period."""
         pending = [key for key, item in self.objects.items() if item is None or not item.is_stream]
-        self.ages = ages = {key: ages.get(key, now) for key in pending}
+        self.change_extras().ages = ages = {key: ages.get(key, now) for key in pending}
         self._give_up([key for key in pending if ages[key] + self.session.config.expire <= now], "expired")
 
     def abandon(self, object_id: int, reason: str) -> None:
@@ -208,9 +206,10 @@ class PendingObjects:
 
     def _requests_of_sender(self) -> SenderRequests:
         """Return what the sender asked for besides content."""
-        if self.requests is None:
-            self.requests = SenderRequests()
-        return self.requests
+        extras = self.change_extras()
+        if extras.requests is None:
+            extras.requests = SenderRequests()
+        return extras.requests
 
     def _note_loss(self, object_id: int) -> None:
         """Note an object, or a part of a stream, that is lost for good or unwanted: it is not acknowledged."""

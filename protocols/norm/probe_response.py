@@ -43,7 +43,7 @@ class ProbeResponse:
         return ProbeResponse(_microseconds(probe.send_sec, probe.send_usec), now)
 
     def echo(self, now: float) -> tuple[int, int]:
-        """Return the sender's clock as this receiver knows it: seconds and microseconds for a NACK or ACK."""
+        """Return the sender's clock, estimated from its last probe: seconds and microseconds for a NACK or ACK."""
         seconds, microseconds = divmod(self._clock + round((now - self._heard) * 1e6), 1_000_000)
         return seconds & 0xFFFFFFFF, microseconds
 

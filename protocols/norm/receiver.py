@@ -3,9 +3,8 @@
 from collections.abc import Collection
 
 from protocols.events import SenderHeard
-from protocols.machine import Address, Group, Message, Ports
-from protocols.norm.config import NormConfig
-from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
+from protocols.machine import Address, Message
+from protocols.norm.limits import NEW_SENDERS_RATE
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.receiver_control import ReceiverControl
 from protocols.norm.sender_host import note_host
@@ -24,34 +23,30 @@ class NormReceiver(ReceiverControl):
     further senders are ignored.
     """
 
-    __slots__ = ("_newcomers",)
-
-    def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
-        super().__init__(ports, config, node, group)
-        self._newcomers = SourceLimit(NEW_SENDERS)
+    __slots__ = ()
 
     def start(self, now: float) -> None:
         """Join the group."""
-        self.ports.join(self.session.group)
+        self.ports.join(self.group)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process a message of a sender, or the feedback of another receiver."""
         if isinstance(message, (Nack, Ack)):
-            if message.source_id == self.session.node:
+            if message.source_id == self.node:
                 self._clash(source)
             self.overhear(message, now)
         elif isinstance(message, (Data, Info, Command)):
-            if message.origin.source_id == self.session.node:
+            if message.origin.source_id == self.node:
                 self._clash(source)
             elif (sender := self._sender(message.origin.source_id, source, now)) is None:
-                self.session.count("ignored")
+                self.count("ignored")
             else:
                 sender.receive(message, now)
                 self.settle(sender)
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""
-        self.session.nacks_heard += isinstance(message, Nack)
+        self.nacks_heard += isinstance(message, Nack)
         sender = self._senders.get(message.sender_id)
         if sender is not None and sender.overhear(message, now):
             self.settle(sender)
@@ -90,8 +85,8 @@ class NormReceiver(ReceiverControl):
         pending = [sender.objects for sender in self.senders()]
         items = [item for objects in pending for item in objects.values() if item is not None]
         return {
-            "pending objects": (max(map(len, pending), default=0), self.session.config.window),
-            "bytes of parity": (max((item.held for item in items), default=0), self.session.config.buffer),
+            "pending objects": (max(map(len, pending), default=0), self.config.window),
+            "bytes of parity": (max((item.held for item in items), default=0), self.config.buffer),
         }
 
     def senders(self) -> Collection[StreamSenderState]:
@@ -110,14 +105,14 @@ class NormReceiver(ReceiverControl):
     def _sender(self, node: int, source: Address, now: float) -> StreamSenderState | None:
         """Return the state of the sender `node`, new with its first message; None for a message that is to be ignored."""
         known = self._senders.get(node)
-        if known is None and self._newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
-            known = self._senders[node] = StreamSenderState(self.session)
+        if known is None and self.extras.newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
+            known = self._senders[node] = StreamSenderState(self)
             self.ports.notify(SenderHeard(node))
-        return known if known is not None and (known.source == source or note_host(known, source, now)) else None
+        return known if known is not None and (known.extras.source == source or note_host(known, source, now)) else None
 
     def _has_room(self) -> bool:
         """Return whether one more sender can be remembered, after forgetting another if need be."""
-        if len(self._senders) < self.session.config.senders:
+        if len(self._senders) < self.config.senders:
             return True
         for _ in range(min(TRIES, len(self._senders))):
             # The others move to the end, so that all are tried in turn.

@@ -1,14 +1,14 @@
-"""What an application changes at a NORM receiver that runs: nacking modes, repair boundaries, senders that it knows."""
+"""Parameters of a running NORM receiver: nacking modes, repair boundaries, and its senders."""
 
 from abc import abstractmethod
 
 from protocols.errors import UsageError
 from protocols.events import NodeClash
-from protocols.machine import Address, Group, Machine, Ports
+from protocols.machine import Address, Group, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.limits import CLASHES, host_of
 from protocols.norm.maps import DeadlineMap
-from protocols.norm.nack_modes import BOUNDARIES, MODES, NackModes
+from protocols.norm.nack_modes import BOUNDARIES, MODES
 from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
 from protocols.serial import before
@@ -16,16 +16,19 @@ from protocols.serial import before
 __all__ = ["ReceiverControl"]
 
 
-class ReceiverControl(Machine):
+class ReceiverControl(Session):
     """A receiver whose application sets what is requested of single senders and objects, each by `Host.call`."""
 
-    __slots__ = ("_clashes", "_senders", "session")
+    __slots__ = ("_senders",)
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
-        super().__init__(ports)
-        self.session = Session(ports, config, node, group)
+        super().__init__(ports, config, node, group)
         self._senders: DeadlineMap[StreamSenderState] = DeadlineMap()
-        self._clashes: tuple[Address, ...] = ()
+
+    @property
+    def session(self) -> Session:
+        """The receiver itself, as its sender states use it."""
+        return self
 
     @abstractmethod
     def settle(self, sender: StreamSenderState) -> None:
@@ -43,20 +46,20 @@ class ReceiverControl(Machine):
         """
         _check_mode("nacking", mode, MODES)
         if sender is None:
-            self.session.nacking = mode
+            self.session.extras.nacking = mode
             return
         state = self._heard(sender)
-        _modes_of(state).set(mode, object_id, state.objects, state.position.object_id)
+        state.change_modes().set(mode, object_id, state.objects, state.position.object_id)
         self._check(state, now)
 
     def set_repair_boundary(self, boundary: str, sender: int | None, now: float) -> None:
         """Look for a sender's losses behind each "block" or each "object"; without `sender` for those heard from now on."""
         _check_mode("repair boundary", boundary, BOUNDARIES)
         if sender is None:
-            self.session.boundary = boundary
+            self.session.extras.boundary = boundary
             return
         state = self._heard(sender)
-        _modes_of(state).boundary = boundary
+        state.change_modes().boundary = boundary
         self._check(state, now)
 
     def forget_sender(self, node: int, now: float) -> bool:
@@ -94,17 +97,10 @@ class ReceiverControl(Machine):
 
     def _clash(self, source: Address) -> None:
         """Report a host that uses this node's id, once."""
-        host = host_of(source)
-        if len(self._clashes) < CLASHES and host not in self._clashes:
-            self._clashes = (*self._clashes, host)
+        host, extras = host_of(source), self.extras
+        if len(extras.clashes) < CLASHES and host not in extras.clashes:
+            extras.clashes = (*extras.clashes, host)
             self.ports.notify(NodeClash(self.session.node, str(host)))
-
-
-def _modes_of(state: StreamSenderState) -> NackModes:
-    """Return the modes of a sender, which has some from now on."""
-    if state.modes is None:
-        state.modes = NackModes("normal", "block")
-    return state.modes
 
 
 def _check_mode(name: str, value: str, allowed: tuple[str, ...]) -> None:

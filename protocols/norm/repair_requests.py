@@ -37,7 +37,7 @@ _NO_MASKS: Final[Mapping[int, int]] = {}
 
 
 class _ObjectRequests(NamedTuple):
-    """What is requested of the inside of one object."""
+    """Requested blocks and symbols of one object."""
 
     lowest: int
     """The lowest block of which anything is requested."""
@@ -172,21 +172,22 @@ class RequestedRepairs:
         items, level, symbols = request.items, request.level, self.symbols
         step = 2 if request.form == FORM_RANGES else 1
         for place in range(0, len(items) - step + 1, step):
-            first, last = items[place], items[place + step - 1]
-            if first.fec_id != fec_id or last.fec_id != fec_id or self.size >= MOST_REQUESTED:
+            code, owner, block, symbol, _ = items[place]
+            last_code, last_owner, last_block, last_symbol, _ = items[place + step - 1]
+            if code != fec_id or last_code != fec_id or self.size >= MOST_REQUESTED:
                 return
             self.size += 1
             if level & LEVEL_SEGMENT:
-                if first.symbol <= last.symbol and first.block == last.block:
-                    key = first.object_id, first.block
-                    symbols[key] = symbols.get(key, 0) | (2 << last.symbol) - (1 << first.symbol)
-                    self.size += last.symbol >> 10
+                if symbol <= last_symbol and block == last_block:
+                    key = owner, block
+                    symbols[key] = symbols.get(key, 0) | (2 << last_symbol) - (1 << symbol)
+                    self.size += last_symbol >> 10
             elif level & LEVEL_BLOCK:
-                blocks.append((first.object_id, first.block, last.block))
+                blocks.append((owner, block, last_block))
             elif level & LEVEL_OBJECT:
-                objects.append((first.object_id, last.object_id))
+                objects.append((owner, last_owner))
             if level & LEVEL_INFO:
-                infos.append((first.object_id, last.object_id))
+                infos.append((owner, last_owner))
 
     def has_object(self, object_id: int) -> bool:
         """Return whether the whole object is requested."""
@@ -326,8 +327,25 @@ def _with_spans(known: dict[int, _BlockSpans], ranges: Iterable[tuple[int, int, 
 _cached: Final = lru_cache(maxsize=64)(RequestedRepairs)
 
 
+class _Latest:
+    """The requests sorted last: in a simulation thousands of receivers overhear one NACK, and to hash it takes a while."""
+
+    __slots__ = ("fec_id", "repairs", "requests")
+
+    def __init__(self) -> None:
+        self.requests: tuple[Request, ...] = ()
+        self.fec_id = 0
+        self.repairs = RequestedRepairs()
+
+
+_LATEST: Final = _Latest()
+
+
 def requested_repairs(requests: tuple[Request, ...], fec_id: int) -> RequestedRepairs:
     """Return what the requests of a NACK to a sender that uses `fec_id` ask for. Not to be modified: many share it."""
-    if len(requests) > _CACHED or sum([len(request.items) for request in requests]) > _CACHED:
-        return RequestedRepairs(requests, fec_id)
-    return _cached(requests, fec_id)
+    latest = _LATEST
+    if latest.requests is not requests or latest.fec_id != fec_id:
+        is_large = len(requests) > _CACHED or sum([len(request.items) for request in requests]) > _CACHED
+        latest.repairs = (RequestedRepairs if is_large else _cached)(requests, fec_id)
+        latest.requests, latest.fec_id = requests, fec_id
+    return latest.repairs

@@ -32,7 +32,7 @@ class NormBatchReceiver(NormStreamReceiver):
         """Process consecutive messages of a sender; at once if it is known."""
         assert isinstance(run, DataRun)
         sender = self._known(run.origin.source_id)
-        if sender is None or sender.source not in (None, source) or sender.congestion is not None:
+        if sender is None or sender.extras.source not in (None, source) or sender.extras.congestion is not None:
             # Congestion control counts every message.
             for message in run.messages():
                 self.receive(message, source, to, now)
@@ -44,15 +44,15 @@ class NormBatchReceiver(NormStreamReceiver):
         """Process a message whose packet a queue has marked; congestion control may count that as a loss."""
         if isinstance(message, (Data, Info, Command)):
             sender = self._known(message.origin.source_id)
-            if sender is not None and sender.congestion is not None:
-                sender.congestion.note_mark()
+            if sender is not None and sender.extras.congestion is not None:
+                sender.extras.congestion.note_mark()
         self.receive(message, source, to, now)
 
     def leave(self, now: float) -> None:
         """Tell the senders whose rate this receiver may limit that it leaves (RFC 5740 5.5.2)."""
         for sender in self.senders():
-            if sender.congestion is not None and sender.congestion.is_listed:
-                sender.congestion.leave(now)
+            if sender.extras.congestion is not None and sender.extras.congestion.is_listed:
+                sender.extras.congestion.leave(now)
                 sender.wake(now)
 
     def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
@@ -64,7 +64,7 @@ class NormBatchReceiver(NormStreamReceiver):
         if node is not None:
             known = self._senders.get(node)
             if known is None:
-                return self._newcomers.left(source, now, NEW_SENDERS_RATE) >= 1.0
+                return self.extras.newcomers.left(source, now, NEW_SENDERS_RATE) >= 1.0
             return is_sent_by(known, source, now) or not known.is_established
         to = feedback_to(data)
         if to is None:
@@ -75,7 +75,7 @@ class NormBatchReceiver(NormStreamReceiver):
 
 def _is_affected(state: SenderState, instance_id: int, now: float) -> bool:
     """Return whether another receiver's NACK or ACK to this instance of the sender can have an effect now."""
-    process, response, origin, congestion = state.nack_process, state.probe_response, state.origin, state.congestion
+    process, response, origin, congestion = state.nack_process, state.probe_response, state.origin, state.extras.congestion
     if origin is None or origin.instance_id != instance_id:
         return False
     if congestion is not None and congestion.due < inf:

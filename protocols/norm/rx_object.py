@@ -10,10 +10,35 @@ from protocols.norm.maps import NONE, BlockBitmaps, bit_runs
 from protocols.norm.messages import Data, Fti
 from protocols.norm.position import TransmitPosition
 
-__all__ = ["MOST_FRAGMENTS", "RxObject", "fits"]
+__all__ = ["MOST_FRAGMENTS", "KeptParity", "RxObject", "fits"]
 
 MOST_FRAGMENTS: Final = 1 << 14
 """Incomplete blocks and ranges of missing blocks of an object, beyond which symbols that make more of them are not taken."""
+
+
+class KeptParity:
+    """The parity symbols of an object that wait for their blocks, where content has bytes."""
+
+    __slots__ = ("_symbols", "octets")
+
+    def __init__(self) -> None:
+        self._symbols: dict[tuple[int, int], bytes] = {}
+        self.octets = 0
+        """How many bytes they have."""
+
+    def keep(self, block: int, number: int, payload: bytes) -> None:
+        """Add parity symbol `number` of a block."""
+        self._symbols[block, number] = payload
+        self.octets += len(payload)
+
+    def of(self, block: int, have: int) -> dict[int, bytes]:
+        """Return the symbols `have` of a block (a bit mask) by number."""
+        return {number: self._symbols[block, number] for number in range(have.bit_length()) if have >> number & 1}
+
+    def drop(self, block: int, have: int) -> None:
+        """Remove the symbols `have` of a block."""
+        for number in self.of(block, have):
+            self.octets -= len(self._symbols.pop((block, number)))
 
 
 class RxObject:
@@ -27,8 +52,7 @@ class RxObject:
     is_stream: ClassVar[bool] = False
     """Whether more content may come behind its end, so that what is missing of its last block is requested by name."""
     __slots__ = (
-        "_held",
-        "_stored",
+        "_kept",
         "fti",
         "info",
         "missing_blocks",
@@ -52,8 +76,7 @@ class RxObject:
         """Block -> bit mask of the parity symbols received, bit 0 for the first; of blocks that are still incomplete."""
         self.parity_used = 0
         """Source symbols that were computed from parity."""
-        self._stored: dict[tuple[int, int], bytes] | None = None
-        self._held = 0
+        self._kept: KeptParity | None = None
 
     @property
     def end(self) -> tuple[int, int]:
@@ -138,8 +161,7 @@ class RxObject:
         """Record the loss of source symbols of a block, given as a bit mask."""
         missing_symbols = self.missing_symbols
         if missing_symbols is None:
-            missing_symbols = self.missing_symbols = BlockBitmaps()
-            missing_symbols.key, missing_symbols.item = block, mask
+            self.missing_symbols = BlockBitmaps(block, mask)
         else:
             missing_symbols.add(block, mask)
 
@@ -209,17 +231,17 @@ class RxObject:
         if not mask or have >> number & 1 or number >= self.fti.usable:
             return False
         if payload is not None:
-            if self._held + len(payload) > limit:
+            if self.held + len(payload) > limit:
                 return False
-            if self._stored is None:
-                self._stored = {}
-            self._stored[block, number] = payload
-            self._held += len(payload)
+            if self._kept is None:
+                self._kept = KeptParity()
+            self._kept.keep(block, number, payload)
         have |= 1 << number
         if have.bit_count() < mask.bit_count():
             if parity is None:
-                parity = self.parity = BlockBitmaps()
-            parity[block] = have
+                self.parity = BlockBitmaps(block, have)
+            else:
+                parity[block] = have
         else:
             self._filled(block, mask, have)
         return True
@@ -227,15 +249,15 @@ class RxObject:
     @property
     def held(self) -> int:
         """Bytes of parity kept for decoding."""
-        return self._held
+        return 0 if self._kept is None else self._kept.octets
 
     def _filled(self, block: int, mask: int, have: int) -> None:
         """Complete a block: the parity `have` (a bit mask) suffices for the missing symbols `mask`."""
         missing_symbols, parity = self.missing_symbols, self.parity
         assert missing_symbols is not None
         self.parity_used += mask.bit_count()
-        if mask and self._stored is not None:
-            self._decode(block, mask, have)
+        if mask and self._kept is not None:
+            self._decode(block, mask, self._kept.of(block, have))
         # Empty mappings are dropped, because they are most of a receiver's memory.
         if missing_symbols.more is None:
             self.missing_symbols = None
@@ -245,13 +267,11 @@ class RxObject:
             del parity[block]
             if parity.key == NONE:
                 self.parity = None
-        if self._stored is not None:
-            for number in range(have.bit_length()):
-                if have >> number & 1:
-                    self._held -= len(self._stored.pop((block, number)))
+        if self._kept is not None:
+            self._kept.drop(block, have)
 
-    def _decode(self, block: int, mask: int, have: int) -> None:
-        assert self._stored is not None
+    def _decode(self, block: int, mask: int, parities: dict[int, bytes]) -> None:
+        """Compute the missing symbols `mask` of a block from parity symbols by number."""
         fti, partition = self.fti, self.fti.partition
         length, first = partition.length(block), partition.first(block)
         sources: dict[int, bytes] = {}
@@ -261,7 +281,6 @@ class RxObject:
             for index in range(start, end + 1):
                 at = (index - start) * partition.segment
                 sources[index] = data[at : at + partition.segment]
-        parities = {number: self._stored[block, number] for number in range(have.bit_length()) if have >> number & 1}
         for index, payload in decode(fti.block, fti.parity, length, sources, parities, fti.m).items():
             self.write(block, index, payload[: partition.payload(first + index)])
 

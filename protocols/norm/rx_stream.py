@@ -142,11 +142,9 @@ class RxStream(RxObject):
             row = self._symbols[block] = {}
         row.update(enumerate(payloads, symbol))
 
-    def _decode(self, block: int, mask: int, have: int) -> None:
-        assert self._stored is not None
-        fti, stored = self.fti, self._stored
+    def _decode(self, block: int, mask: int, parities: dict[int, bytes]) -> None:
+        fti = self.fti
         sources = {index: bytes(payload) for index, payload in self._symbols.get(block, {}).items()}
-        parities = {number: stored[block, number] for number in range(have.bit_length()) if have >> number & 1}
         for index, payload in decode(fti.block, fti.parity, fti.block, sources, parities, fti.m).items():
             self.write(block, index, payload)
 
@@ -194,10 +192,8 @@ class RxStream(RxObject):
             del self.parity[block]
             if not self.parity.items():
                 self.parity = None
-        if self._stored is not None:
-            for number in range(have.bit_length()):
-                if have >> number & 1:
-                    self._held -= len(self._stored.pop((block, number)))
+        if self._kept is not None:
+            self._kept.drop(block, have)
 
     def deliver(self) -> None:
         """Give the application what follows, until a symbol is missing or the sink is full. Raises OSError when it fails."""

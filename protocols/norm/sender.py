@@ -109,7 +109,10 @@ class NormSender(ObjectControl):
         self._schedule()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Process feedback for this sender and instance; report another sender with its node id; ignore everything else."""
+        """Process feedback for this sender and instance; report another sender with its node id; ignore others' messages.
+
+        What is no message of NORM goes to the supply.
+        """
         if isinstance(message, (Nack, Ack)):
             origin = self._factory.origin
             if message.sender_id != origin.source_id or message.instance_id != origin.instance_id:
@@ -130,6 +133,8 @@ class NormSender(ObjectControl):
             self._settle_feedback()
         elif isinstance(message, (Data, Info, Command)) and message.origin.source_id == self._factory.origin.source_id:
             self._clash(source)
+        elif self.supply is not None and not isinstance(message, NormMessage):
+            self.supply.told(message, now)
 
     def wake(self, now: float) -> None:
         """Send all that is due."""
@@ -157,6 +162,11 @@ class NormSender(ObjectControl):
         """Send up to `most` source symbols of a block as one run."""
         # The messages of a run carry their object's FTI.
         self._most = most if self._config.fti == "always" else 1
+
+    @property
+    def sends_runs(self) -> bool:
+        """Whether it does: its host encodes what is sent, and hands nothing on as an object."""
+        return self._most > 1
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
@@ -229,6 +239,8 @@ class NormSender(ObjectControl):
         if self._grtt.respond(sample):
             self._invalidate()
             self._factory.advertise(self._grtt.code)
+            self._probe_next = min(self._probe_next, now + self._config.probe_min)
+            self._probe_at = min(self._probe_at, self._probe_next) if self._probe_at < inf else inf
         return max(sample, 1e-6)
 
     def _adopt_rate(self, rate: float) -> None:

@@ -20,7 +20,7 @@ from protocols.norm.messages import Origin
 from protocols.norm.quantise import gsize_code
 from protocols.norm.sender_control import SenderControl
 from protocols.norm.supply import Supply
-from protocols.norm.tx_object import TxObject, check_content
+from protocols.norm.tx_object import HeldBlock, TxObject, check_content
 from protocols.norm.tx_stream import TxStream, check_stream
 from protocols.norm.window import IDS, Window, without
 from protocols.serial import before
@@ -44,6 +44,7 @@ class SenderContent(Sender):
         "_flush_at",
         "_flushes",
         "_grtt",
+        "_held_block",
         "_next_id",
         "_repairs",
         "_squelch",
@@ -59,6 +60,7 @@ class SenderContent(Sender):
         self._grtt = GrttEstimator(config)
         self._factory = self._make_factory(Origin(node, instance, self._grtt.code, config.backoff, gsize_code(config.gsize)))
         self._window = Window(config)
+        self._held_block = HeldBlock()
         self._unsent: deque[TxObject] = deque()
         self._repairs: list[TxObject] = []
         # The streams in the window or its backlog.
@@ -84,7 +86,9 @@ class SenderContent(Sender):
     def submit(self, content: Content, now: float) -> int:
         """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
         check_content(content, self._config)
-        return self._queue(self._make_object(self._next_id, content), now)
+        item = self._make_object(self._next_id, content)
+        item.held_block = self._held_block
+        return self._queue(item, now)
 
     def _queue(self, item: TxObject, now: float) -> int:
         """Give an object the next id; it is sent when the window has room for it."""

@@ -1,4 +1,4 @@
-"""What a sender sends besides content and its end: commands, CMD(REPAIR_ADV), and FLUSH that asks for ACKs."""
+"""Packets of a sender besides content and its end: commands, CMD(REPAIR_ADV), and FLUSH that asks for ACKs."""
 
 from collections import deque
 from collections.abc import Callable

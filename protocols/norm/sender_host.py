@@ -17,11 +17,11 @@ def is_sent_by(sender: SenderState, source: Address, now: float) -> bool:
 
     It is if it comes from the sender's host, or when nothing was heard from there for an activity period.
     """
-    return sender.source is None or _is_on_host(sender, source) or sender.last_heard + sender.activity_period() <= now
+    return sender.extras.source is None or _is_on_host(sender, source) or sender.last_heard + sender.activity_period() <= now
 
 
 def _is_on_host(sender: SenderState, source: Address) -> bool:
-    return sender.source is not None and host_of(sender.source) == host_of(source)
+    return sender.extras.source is not None and host_of(sender.extras.source) == host_of(source)
 
 
 def note_host(sender: SenderState, source: Address, now: float) -> bool:
@@ -31,13 +31,14 @@ def note_host(sender: SenderState, source: Address, now: float) -> bool:
     own do no harm.
     """
     if _is_on_host(sender, source):
-        sender.source = source
+        sender.change_extras().source = source
         return True
     if not is_sent_by(sender, source, now):
-        sender.strangers += 1
-        if sender.strangers == 1:
+        sender.change_extras().strangers += 1
+        if sender.extras.strangers == 1:
             sender.session.ports.notify(NodeClash(sender.node, str(host_of(source))))
-        if sender.is_established or sender.strangers <= sender.received:
+        if sender.is_established or sender.extras.strangers <= sender.received:
             return False
-    sender.source, sender.strangers = source, 0
+    extras = sender.change_extras()
+    extras.source, extras.strangers = source, 0
     return True

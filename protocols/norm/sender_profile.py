@@ -1,4 +1,4 @@
-"""What a receiver knows of a sender's coding and timing, as one object that receivers who know the same share."""
+"""Coding and timing of a sender at a receiver: one object, shared by receivers with equal values."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple

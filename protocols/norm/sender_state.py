@@ -1,4 +1,4 @@
-"""All a receiver knows of one sender, and what each message of the sender changes (RFC 5740 5.3).
+"""The state of one sender at a receiver, and what each message of the sender changes (RFC 5740 5.3).
 
 `SenderState.receive` is the one place where a sender's message is handled; it leads to one method per message (`_on_data`,
 `_on_info`, `_on_flush`, `_on_squelch`, `_on_probe`). What they have in common comes behind them: joining, NACKs, the answer to
@@ -9,7 +9,6 @@ from math import inf
 from typing import ClassVar, Final, TypeAlias
 
 from protocols.events import CommandReceived, InfoReceived, SenderActive, SenderReset, SenderSilent
-from protocols.machine import Address
 from protocols.norm.backoff import NEVER
 from protocols.norm.congestion.receiver import congestion_of
 from protocols.norm.congestion.states import FeedbackState
@@ -50,6 +49,7 @@ from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject, fits
+from protocols.norm.sender_extras import NO_EXTRAS
 from protocols.norm.sender_requests import SenderRequests, answer_to, app_ack, is_asked
 from protocols.norm.session import Session, later
 from protocols.norm.wire.sizes import size_of
@@ -68,16 +68,11 @@ class SenderState(PendingObjects):
 
     __slots__ = (
         "_base",
-        "_idle_at",
-        "_silent_periods",
-        "congestion",
         "first_sequence",
+        "idle_at",
         "last_heard",
         "lost",
-        "modes",
         "probe_response",
-        "source",
-        "strangers",
     )
 
     process_type: ClassVar[type[NackProcess]] = NackProcess
@@ -91,17 +86,13 @@ class SenderState(PendingObjects):
         """The sequence number of the sender's first message, as far as known; None once the receiver has joined."""
         self.lost = 0
         """Messages of the sender that did not arrive."""
-        self.source: Address | None = None
-        """The address these messages come from; None for any (see `sender_host`)."""
-        self.strangers = 0
-        """Messages in the sender's name from other hosts that were ignored."""
-        self.congestion = congestion_of(session)
-        """The congestion on the way from the sender; None while feedback does not tell of it."""
-        self.modes = session.modes()
-        """What is requested of its objects; None for everything, behind each block."""
         self._base = 0
-        self._idle_at = inf
-        self._silent_periods = 0
+        self.idle_at = inf
+        """When `wake` checks whether the sender is silent; inf before its first message and once it is."""
+        modes = session.modes()
+        if modes is not None:
+            self.change_extras().modes = modes
+        self._begin_congestion()
 
     # -- inputs ----------------------------------------------------------------------------------------------------
 
@@ -110,15 +101,15 @@ class SenderState(PendingObjects):
         if message.origin is not self.origin:
             self._update_origin(message)
         self.last_heard = now
-        if self._idle_at == inf:
-            if self._silent_periods:
+        if self.idle_at == inf:
+            if self.extras.silent_periods:
                 self.session.ports.notify(SenderActive(self.node))
-            self._silent_periods = 0
-            self._idle_at = later(now, self.activity_period())
+                self.extras.silent_periods = 0
+            self.idle_at = later(now, self.activity_period())
         sequence = self._count_losses(message.sequence)
-        if self.congestion is not None:
+        if self.extras.congestion is not None:
             is_content = isinstance(message, Data)
-            self.congestion.arrived(message.sequence, size_of(message), self._profile, now, is_content=is_content)
+            self.extras.congestion.arrived(message.sequence, size_of(message), self._profile, now, is_content=is_content)
         has_moved = False
         if isinstance(message, Data):
             has_moved = self._on_data(message, sequence, now)
@@ -145,7 +136,7 @@ class SenderState(PendingObjects):
         response = before = self.probe_response
         if response is not None and (message.response_sec or message.response_usec):
             response = self.probe_response = response.overheard()
-        control, cc = self.congestion, message.cc
+        control, cc = self.extras.congestion, message.cc
         is_silenced = control is not None and cc is not None and control.overhear(cc, self._profile, now)
         is_suppressed = isinstance(message, Nack) and self._is_suppressed_by(message, now)
         return is_suppressed or response is not before or is_silenced
@@ -175,11 +166,12 @@ class SenderState(PendingObjects):
             self._expire(self.nack_process, now)
         if self.probe_response is not None and self.probe_response.due <= now:
             self._send_ack(now)
-        if self.congestion is not None and self.congestion.due <= now:
+        congestion, requests = self.extras.congestion, self.extras.requests
+        if congestion is not None and congestion.due <= now:
             self._send_ack(now)
-        if self.requests is not None and self.requests.due <= now:
-            self._send_flush_ack(self.requests, now)
-        if self._idle_at <= now:
+        if requests is not None and requests.due <= now:
+            self._send_flush_ack(requests, now)
+        if self.idle_at <= now:
             self._check_activity(now)
 
     def feedback_due(self) -> float:
@@ -189,16 +181,12 @@ class SenderState(PendingObjects):
             due = self.nack_process.due
         if self.probe_response is not None and self.probe_response.due < due:
             due = self.probe_response.due
-        if self.requests is not None and self.requests.due < due:
-            due = self.requests.due
-        if self.congestion is not None and self.congestion.due < due:
-            due = self.congestion.due
-        return due
+        return due if self.extras is NO_EXTRAS else min(due, self.extras.due())
 
     def deadline(self) -> float:
         """Return when `wake` is wanted."""
         due = self.feedback_due()
-        return due if due < self._idle_at else self._idle_at
+        return due if due < self.idle_at else self.idle_at
 
     @property
     def grtt(self) -> float:
@@ -213,7 +201,7 @@ class SenderState(PendingObjects):
     @property
     def is_active(self) -> bool:
         """Whether a message arrived and the sender is not silent since."""
-        return self._idle_at < inf
+        return self.idle_at < inf
 
     def forget(self) -> None:
         """Give up the sender's objects and keep its counters; the state is not used any more."""
@@ -278,9 +266,7 @@ class SenderState(PendingObjects):
         self.session.count("ignored")
         if fti is not None or not message.flags & FLAG_INFO or message.object_id not in self.objects:
             return False
-        if self.modes is None:
-            self.modes = NackModes("normal", "block")
-        self.modes.awaited.add(message.object_id)
+        self.change_modes().awaited.add(message.object_id)
         position = self.position
         is_current = message.object_id == position.object_id
         block = max(position.block, message.block) if is_current else position.block
@@ -367,8 +353,8 @@ class SenderState(PendingObjects):
             self._begin_objects(message.object_id)
         invalid = frozenset(message.invalid) if self.objects else ()
         gone = [key for key in self.objects if ahead(key, message.object_id) < 0 or key in invalid]
-        if self.modes is not None:
-            gone = self._without_assumed(gone, self.modes)
+        if self.extras.modes is not None:
+            gone = self._without_assumed(gone, self.extras.modes)
         self._give_up(gone, "squelched")
 
     def _without_assumed(self, gone: list[int], modes: NackModes) -> list[int]:
@@ -386,9 +372,9 @@ class SenderState(PendingObjects):
         if self.session.is_silent:
             return
         response = self.probe_response or NOTHING_HEARD
-        if self.congestion is not None:
+        if self.extras.congestion is not None:
             self.probe_response = response.noted(message, now)
-            self.congestion.probed(message, self._profile, now)
+            self.extras.congestion.probed(message, self._profile, now)
             return
         self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
 
@@ -427,8 +413,8 @@ class SenderState(PendingObjects):
         """CMD(REPAIR_ADV): feedback that went to the sender alone suppresses this receiver's (RFC 5740 4.2.3.6)."""
         if self.probe_response is not None:
             self.probe_response = self.probe_response.overheard()
-        if self.congestion is not None and message.cc is not None:
-            self.congestion.overhear(message.cc, self._profile, now)
+        if self.extras.congestion is not None and message.cc is not None:
+            self.extras.congestion.overhear(message.cc, self._profile, now)
         self._is_suppressed_by(message, now)
 
     def _on_command(self, message: Application, now: float) -> None:
@@ -490,8 +476,8 @@ class SenderState(PendingObjects):
         self.first_sequence = None
         self._profile = self._profile.with_coding(fec_id, self._profile.segment, self._profile.parity)
         self.is_complete = False
-        if self.modes is not None and self.session.config.join == "all" and not is_new:
-            self.modes.joined_at, window = object_id, self.session.config.window
+        if self.extras.modes is not None and self.session.config.join == "all" and not is_new:
+            self.extras.modes.joined_at, window = object_id, self.session.config.window
             for key in range(object_id - window + 1, object_id):
                 self.objects[key & 0xFFFF] = None
         self.objects[object_id] = None
@@ -524,18 +510,20 @@ class SenderState(PendingObjects):
         Parity repairs such a block when it is over.
         """
         point = self.position.tx_point
-        object_id, block, symbol = point if self.modes is None else self._reach(point, self.modes)
+        modes = self.extras.modes
+        object_id, block, symbol = point if modes is None else self._reach(point, modes)
         objects = self.objects
         item = objects.item if objects.key == object_id else objects.get(object_id)
         return (object_id, block, 0 if item is not None and item.fti.usable and not item.is_stream else symbol)
 
     def requested(self) -> SmallDict[RxObject | None]:
         """Return the incomplete objects as far as they are requested."""
-        return self.objects if self.modes is None else self.modes.requested(self.objects)
+        modes = self.extras.modes
+        return self.objects if modes is None else modes.requested(self.objects)
 
     def _reach(self, point: Point, modes: NackModes) -> Point:
         """Return the point before which losses are looked for: not within an object under way if its end is the boundary."""
-        if modes.boundary == "block" or self._silent_periods or point[0] != self.position.object_id:
+        if modes.boundary == "block" or self.extras.silent_periods or point[0] != self.position.object_id:
             return point
         item = self.objects.get(point[0])
         is_over = item is None or item.is_stream or self.position.block >= item.fti.partition.blocks
@@ -546,8 +534,8 @@ class SenderState(PendingObjects):
         if self.is_complete:
             return False
         process, objects = self.nack_process, self.objects
-        if self.modes is not None:
-            objects, point = self.requested(), self._reach(point, self.modes)
+        if self.extras.modes is not None:
+            objects, point = self.requested(), self._reach(point, self.extras.modes)
         if process is None:
             if not is_missing_before(objects, point) or self.session.is_silent:
                 return False
@@ -561,14 +549,15 @@ class SenderState(PendingObjects):
             self._begin_backoff(process, now)
         else:
             self.session.nacks_suppressed -= 1
-            if self.session.ports.trace is not None:
-                self.session.ports.trace("nack_resumed", {"until": process.backoff_end})
+            self.session.trace("nack_resumed", "until", process.backoff_end)
         return True
 
     def _begin_backoff(self, process: NackProcess, now: float) -> None:
+        held_off_to = process.holdoff_end
         is_waiting = process.begin(now, self.position.tx_point, self._profile, self.session.ports.rng)
-        if self.session.ports.trace is not None:
-            self.session.ports.trace("nack_backoff", {"until": process.backoff_end})
+        if held_off_to != NEVER:
+            self.session.trace("holdoff_over", "since", held_off_to)
+        self.session.trace("nack_backoff", "until", process.backoff_end)
         if not is_waiting:
             self._expire(process, now)
 
@@ -577,19 +566,18 @@ class SenderState(PendingObjects):
         tx_point, boundary = self.position.tx_point, self.boundary()
         decision, missing = process.expire(now, tx_point, boundary, self.requested(), self._profile)
         if decision is Decision.REQUEST:
-            if self.session.ports.trace is not None:
-                self.session.ports.trace("nack_due", {"silent_until": process.holdoff_end})
+            self.session.trace("nack_due", "silent_until", process.holdoff_end)
             self._send_nack(missing, now)
+            self.session.trace("holdoff", "until", process.holdoff_end)
         elif decision is SUPPRESS:
             self.note_suppression(process)
-        elif self.session.ports.trace is not None:
-            self.session.ports.trace("nack_needless", {})
+        else:
+            self.session.trace("nack_needless")
 
     def note_suppression(self, process: NackProcess) -> None:
         """Count a NACK that is not sent because others requested the same."""
         self.session.nacks_suppressed += 1
-        if self.session.ports.trace is not None:
-            self.session.ports.trace("nack_suppressed", {"due": process.backoff_end})
+        self.session.trace("nack_suppressed", "due", process.backoff_end)
 
     def _rewind(self, point: Point, now: float) -> None:
         """Note that the sender repairs at `point`."""
@@ -604,10 +592,10 @@ class SenderState(PendingObjects):
         response = self.probe_response
         if response is not None:
             echo, self.probe_response = response.echo(now), response.answered(now, self._profile)
-        cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
+        cc = None if self.extras.congestion is None else self.extras.congestion.feedback(self._profile, now)
         for requests in contents_for(wanted, self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
-            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests, cc), self.source)
+            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests, cc), self.extras.source)
 
     def as_sent(self, missing: list[MissingRange]) -> list[MissingRange]:
         """Return what is missing with blocks as they are numbered on the wire."""
@@ -620,11 +608,11 @@ class SenderState(PendingObjects):
         if response is not None:
             echo, self.probe_response = response.echo(now), response.answered(now, self._profile)
         session.count("acks_sent")
-        cc = None if self.congestion is None else self.congestion.feedback(self._profile, now)
+        cc = None if self.extras.congestion is None else self.extras.congestion.feedback(self._profile, now)
         answer = Ack(session.node, 0, origin.source_id, origin.instance_id, kind, 0, *echo, cc=cc)
         if flushed is not None:
             answer.flushed, answer.extensions = flushed, app_ack(content)
-        session.say(answer, self.source)
+        session.say(answer, self.extras.source)
 
     def _send_flush_ack(self, requests: SenderRequests, now: float) -> None:
         """Acknowledge a FLUSH."""
@@ -632,8 +620,8 @@ class SenderState(PendingObjects):
         requests.confirmed()
 
     def feedback_state(self) -> FeedbackState | None:
-        """Return what congestion control knows of the way from the sender; None without it."""
-        return None if self.congestion is None else self.congestion.state(self._profile)
+        """Return the state of congestion control for the sender; None without it."""
+        return None if self.extras.congestion is None else self.extras.congestion.state(self._profile)
 
     # -- the sender's timing and activity --------------------------------------------------------------------------
 
@@ -659,10 +647,18 @@ class SenderState(PendingObjects):
         self._give_up(list(self.objects), "the sender restarted")
         self.session.ports.notify(SenderReset(node))
         self.first_sequence = 0
-        self.nack_process = self.probe_response = self.requests = None
-        self.congestion = congestion_of(self.session)
-        if self.modes is not None:
-            self.modes.forget_objects()
+        self.nack_process = self.probe_response = None
+        if self.extras.requests is not None:
+            self.extras.requests = None
+        self._begin_congestion()
+        if self.extras.modes is not None:
+            self.extras.modes.forget_objects()
+
+    def _begin_congestion(self) -> None:
+        """Begin to observe the congestion on the way from an instance of the sender, if the session has congestion control."""
+        congestion = congestion_of(self.session)
+        if congestion is not None:
+            self.change_extras().congestion = congestion
 
     def activity_period(self) -> float:
         """Return the seconds of an activity period."""
@@ -673,28 +669,30 @@ class SenderState(PendingObjects):
         period = self.activity_period()
         if last_heard + period <= now:
             return False
-        self._silent_periods = 0
-        self._idle_at = later(last_heard, period)
+        if self.extras.silent_periods:
+            self.extras.silent_periods = 0
+        self.idle_at = later(last_heard, period)
         return True
 
     def _check_activity(self, now: float) -> None:
         """The activity period is over: if the sender was silent, request what is missing; at last report it."""
-        if self.ages is not None:
-            self._expire_objects(self.ages, now)
+        if self.extras.ages is not None:
+            self._expire_objects(self.extras.ages, now)
         if self.renew_activity(self.last_heard, now):
             return
         position, period = self.position, self.activity_period()
         # A message may have arrived at the very moment of the last check.
-        self._silent_periods = 1 if self.last_heard >= self._idle_at - period else self._silent_periods + 1
+        extras = self.change_extras()
+        extras.silent_periods = 1 if self.last_heard >= self.idle_at - period else extras.silent_periods + 1
         next_new = (position.object_id, position.block, position.symbol)
-        if self._silent_periods < self.session.config.rx_robust:
-            self._idle_at = later(now, period)
+        if extras.silent_periods < self.session.config.rx_robust:
+            self.idle_at = later(now, period)
             self.check(next_new, now)
             return
         assert self.origin is not None
-        self._idle_at = inf
+        self.idle_at = inf
         self._set_next_new(*next_new)
-        if self.session.is_silent or self.ages is not None:
+        if self.session.is_silent or self.extras.ages is not None:
             missing = [key for key, item in self.objects.items() if item is None or not item.has_no_gaps]
             self._give_up(missing, "missing, and not requested")
         self.session.ports.notify(SenderSilent(self.origin.source_id))

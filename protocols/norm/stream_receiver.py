@@ -19,11 +19,11 @@ class NormStreamReceiver(NormReceiver):
 
     def accept_streams(self, acceptor: StreamAcceptor) -> None:
         """Offer streams to the application, by this function; without it they are ignored."""
-        self.session.stream_acceptor = acceptor
+        self.session.extras.stream_acceptor = acceptor
 
     def answer_acks(self, answer: AckAnswerer) -> None:
         """Ask the application, by this function, before a request with content is acknowledged."""
-        self.session.ack_answerer = answer
+        self.session.extras.ack_answerer = answer
 
     def resume_stream(self, node: int, object_id: int, now: float) -> None:
         """Go on with a stream of the sender `node` whose sink was full; call through `Host.call`."""

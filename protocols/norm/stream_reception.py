@@ -36,7 +36,7 @@ __all__ = ["StreamSenderState"]
 class StreamSenderState(SenderState):
     """A `SenderState` that receives streams, too, if the application accepts them.
 
-    Objects behind a stream may begin before it ends, so a stream knows itself how much of it was sent (`RxStream.next_new`);
+    Objects behind a stream may begin before it ends, so a stream keeps how much of it was sent (`RxStream.next_new`);
     while it is the last object that has begun, that is the position, too.
     """
 
@@ -56,7 +56,7 @@ class StreamSenderState(SenderState):
             "data_received": self.received,
             "data_lost": self.lost,
             "duplicates": self.duplicates,
-            "strangers": self.strangers,
+            "strangers": self.extras.strangers,
             "grtt": profile.grtt,
             "backoff_factor": profile.backoff,
             "group_size": profile.group_size,

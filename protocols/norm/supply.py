@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from protocols.machine import Message
+
 __all__ = ["Supply"]
 
 
@@ -17,3 +19,6 @@ class Supply(Protocol):
 
     def purged(self, object_id: int, now: float) -> None:
         """Take the memory of an object back: it has left the window, and is not read any more."""
+
+    def told(self, message: Message, now: float) -> None:
+        """Take a message that is none of NORM."""

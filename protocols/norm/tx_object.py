@@ -1,6 +1,7 @@
 """One object being sent: what is new, and what is to be repaired."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from heapq import heapify, heappop, heappush, nsmallest
 from typing import Final
 
@@ -15,12 +16,16 @@ from protocols.norm.partition import BLOCK_COUNTS
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.range_set import RangeSet
 
-__all__ = ["TxObject", "check_content"]
+__all__ = ["HeldBlock", "TxObject", "check_content"]
 
 MAX_SIZE: Final = (1 << 48) - 1
 """Bytes of the largest object that EXT_FTI can describe."""
 MOST_RANGES: Final = 4096
 """Separate ranges of whole blocks of one object that are kept; receivers request again what is not."""
+
+
+# A sender of many small objects describes most of them alike, and their encoder keeps the FTI of the one before.
+_fti: Final = lru_cache(maxsize=256)(Fti)
 
 
 def check_content(content: Content, config: NormConfig) -> None:
@@ -35,6 +40,17 @@ def check_content(content: Content, config: NormConfig) -> None:
         raise UsageError(f"an object of {content.source.size} bytes; {allowed}")
 
 
+class HeldBlock:
+    """The source symbols of one block of one object."""
+
+    __slots__ = ("block", "data", "owner")
+
+    def __init__(self) -> None:
+        self.owner: TxObject | None = None
+        self.block = -1
+        self.data = b""
+
+
 class TxObject:
     """An object in the sender's window.
 
@@ -46,8 +62,6 @@ class TxObject:
 
     __slots__ = (
         "_auto",
-        "_held",
-        "_held_block",
         "_order",
         "_parity_store",
         "_pledged",
@@ -64,6 +78,7 @@ class TxObject:
         "counted",
         "flags",
         "fti",
+        "held_block",
         "info_due",
         "info_sent",
         "info_wanted",
@@ -81,7 +96,8 @@ class TxObject:
         self.object_id = object_id
         self.content = content
         coding = config.segment, config.block, config.parity, config.fec_m
-        self.fti = Fti(config.fec, content.source.size, *coding, content.carried)
+        described = config.fec, content.source.size, *coding
+        self.fti = _fti(*described) if content.carried is None else Fti(*described, content.carried)
         self.partition = self.fti.partition
         # An empty object has no DATA message, so its NORM_INFO announces it, even if that is empty; or all FTI are there.
         self.info_due = bool(content.info) or not content.source.size or config.fti == "info"
@@ -110,8 +126,8 @@ class TxObject:
         self._parity_store: ParityStore | None = None
         self.background: Background | None = None
         """Another thread, by which parity is encoded before it is due; None to encode it when it is."""
-        self._held = b""
-        self._held_block = -1
+        self.held_block = HeldBlock()
+        """The block that was read last; objects of a sender share it, so that each does not keep one."""
 
     @property
     def unsent(self) -> bool:
@@ -234,21 +250,23 @@ class TxObject:
             size = partition.payload(index)
         if self.counted:
             return None, size, identity
-        if block != self._held_block:
+        held = self.held_block
+        if held.block != block or held.owner is not self:
             self._hold(block)
         start = symbol * partition.segment
-        return self._held[start : start + size], size, identity
+        return held.data[start : start + size], size, identity
 
     def payloads(self, block: int, symbol: int, count: int) -> tuple[Sequence[bytes | memoryview], int]:
         """Return the payloads of `count` source symbols of a block from `symbol` on, and the identity of the first.
 
         For content with bytes. Raises OSError when the source fails.
         """
-        if block != self._held_block:
+        held = self.held_block
+        if held.block != block or held.owner is not self:
             self._hold(block)
             if self._auto and block == self.block:
                 self._encode_ahead([block])
-        partition, view = self.partition, memoryview(self._held)
+        partition, view = self.partition, memoryview(held.data)
         segment = partition.segment
         pieces: list[bytes | memoryview] = [
             view[at : at + segment] for at in range(symbol * segment, (symbol + count) * segment, segment)
@@ -257,7 +275,8 @@ class TxObject:
 
     def _hold(self, block: int) -> None:
         """Read one whole block; its symbols are slices of it."""
-        self._held, self._held_block = self._read(block), block
+        held = self.held_block
+        held.data, held.block, held.owner = self._read(block), block, self
 
     def _read(self, block: int) -> bytes:
         """Read one whole block. Raises OSError when the source fails."""
@@ -286,7 +305,8 @@ class TxObject:
 
     def _symbols_of(self, block: int) -> Sequence[bytes]:
         """Return the source symbols of a block. Raises OSError when the source fails."""
-        data = self._held if block == self._held_block else self._read(block)
+        held = self.held_block
+        data = held.data if held.block == block and held.owner is self else self._read(block)
         segment = self.partition.segment
         return [data[at : at + segment] for at in range(0, len(data), segment)]
 

@@ -55,7 +55,7 @@ HALVING_TRIPS: Final = 4.0
 
 
 class ListedReceiver:
-    """What the sender knows of a receiver that gave feedback."""
+    """State of one receiver that sent feedback, at the sender."""
 
     __slots__ = ("flags", "heard", "heard_at_probe", "loss", "node", "rate", "rtt", "sequence")
 
@@ -206,7 +206,7 @@ class CongestionControl:
 
     @property
     def state(self) -> ControlState:
-        """What is known now, for statistics."""
+        """The present rate, RTT and loss fraction, for statistics."""
         clr, plrs = self._clr, tuple(receiver.node for receiver in self._plrs())
         if clr is None:
             return ControlState(self.rate, "no receiver", None, 0.0, 0.0, 0.0, plrs, self._changes)

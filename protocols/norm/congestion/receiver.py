@@ -182,7 +182,7 @@ class ReceiverCongestion:
         return CcFeedback(self._sequence, flags, rtt_code(self._round_trip(sender)), high, rate_code(rate), low)
 
     def state(self, sender: SenderProfile) -> FeedbackState:
-        """Return what this receiver knows now, for statistics."""
+        """Return the current state for statistics."""
         role = "CLR" if self._flags & FLAG_CLR else "PLR" if self._flags & FLAG_PLR else ""
         rate, history = self._rate(sender)[0], self._history
         rtt = self._round_trip(sender)

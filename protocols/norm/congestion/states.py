@@ -20,7 +20,7 @@ FLAG_CLR: Final = 0x01
 FLAG_PLR: Final = 0x02
 """The node is a potential limiting receiver."""
 FLAG_RTT: Final = 0x04
-"""The receiver knows its round-trip time from the sender."""
+"""The receiver has its round-trip time from the sender."""
 FLAG_START: Final = 0x08
 """The receiver has seen no loss: its rate is twice the one at which it receives."""
 FLAG_LEAVE: Final = 0x10
@@ -50,7 +50,7 @@ class ControlState(NamedTuple):
 
 
 class FeedbackState(NamedTuple):
-    """What one receiver knows of the congestion on the way from one sender. Rates are in bytes per second, times in seconds."""
+    """State of congestion control of one receiver for one sender. Rates are in bytes per second, times in seconds."""
 
     rtt: float
     is_confirmed: bool

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from struct import error as StructError
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 from protocols.errors import UsageError, WireError
 from protocols.machine import Message
 from protocols.norm.messages import Data, DataRun, Info, NormMessage
@@ -36,6 +38,7 @@ _LAYOUTS: dict[str, Layout[Any]] = {message.kind: layout for message, layout in 
 _LAYOUTS.update({message.kind: layout for message, layout in COMMANDS.items()})
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class NormCodec:
     """The codec of one node. It caches headers, and keeps m of senders that use fec_id 2."""
 

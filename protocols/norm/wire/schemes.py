@@ -154,7 +154,7 @@ def scheme_of(fec_id: int, m: int) -> Scheme | None:
 
 
 class Schemes:
-    """The schemes as one node knows them: it keeps m of each sender that uses fec_id 2."""
+    """The schemes at one node, with m of each sender that uses fec_id 2."""
 
     __slots__ = ("_m",)
 

@@ -105,6 +105,23 @@ def test_probe_intervals_grow() -> None:
     assert intervals[-2:] == [30.0, 30.0]
 
 
+def test_a_longer_round_trip_is_probed_at_the_shortest_interval_until_it_has_passed() -> None:
+    grtt = estimator(probe_min=1.0, probe_max=30.0)
+    for _ in range(12):
+        grtt.next_interval()
+    grtt.respond(0.05)
+    assert grtt.next_interval() == 30.0
+    grtt.respond(5.0)
+    probes = 0
+    while grtt.measured > 0.1:
+        assert grtt.next_interval() == 1.0
+        grtt.respond(0.1)
+        probes += 1
+        grtt.probed(10.0 * probes)
+    assert 30 < probes < 45
+    assert [grtt.next_interval() for _ in range(3)] == [1.0, 1.5, 2.25]
+
+
 def test_a_change_smaller_than_one_code_is_no_change() -> None:
     grtt = estimator(grtt=0.1)
     assert not grtt.respond(0.1 + 1e-6)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.contract.content import CheckedSink
-from protocols.norm.maps import BlockBitmaps, SmallDict
+from protocols.norm.maps import SmallDict
 from protocols.norm.messages import Fti
 from protocols.norm.rx_object import RxObject
 
@@ -36,18 +36,3 @@ def test_a_small_dict_behaves_like_a_dict(steps: list[tuple[str, int, RxObject |
                 assert other not in like
             else:
                 assert found is like[other]
-
-
-def test_the_lowest_of_many_blocks_comes_first_too() -> None:
-    masks, blocks = BlockBitmaps(), [block * 7 % 1009 for block in range(1009)]
-    for block in blocks:
-        masks[block] = 1
-    for block in blocks[:300]:
-        del masks[block]
-    left = sorted(set(blocks[300:]))
-    for block in blocks[:5]:
-        masks.add(block, 2)
-    for block in sorted([*left, *blocks[:5]]):
-        assert masks.key == block
-        del masks[block]
-    assert not masks.items()

@@ -215,7 +215,7 @@ def test_a_stream_that_is_closed_at_once_is_squelched_and_aborted() -> None:
 
 def test_a_stream_that_is_not_wanted_is_not_requested() -> None:
     scene = StreamScene(drop=randomly(0.1))
-    scene.receivers[0].session.stream_acceptor = lambda offer: None
+    scene.receivers[0].session.extras.stream_acceptor = lambda offer: None
     scene.send(*messages(100))
     assert scene.bench["r1"].kinds()["nack"] == 0
     assert scene.sinks[0].data == b""
@@ -223,7 +223,7 @@ def test_a_stream_that_is_not_wanted_is_not_requested() -> None:
 
 def test_without_an_acceptor_streams_are_ignored_and_objects_received() -> None:
     scene = StreamScene(drop=randomly(0.05))
-    scene.receivers[0].session.stream_acceptor = None
+    scene.receivers[0].session.extras.stream_acceptor = None
     scene.write(*messages(50), flush="active")
     scene.host.call(scene.sender.submit, Content(_Bytes(b"y" * 3000), b"file"))
     scene.send(*messages(50))
@@ -245,7 +245,7 @@ def test_objects_and_streams_are_sent_beside_each_other() -> None:
     second = scene.open(StreamSettings(1 << 16, b"second"))
     both = [Collected(), Collected()]
     for receiver, first, other in zip(scene.receivers, scene.sinks, both, strict=True):
-        receiver.session.stream_acceptor = lambda offer, first=first, other=other: other if offer.object_id else first
+        receiver.session.extras.stream_acceptor = lambda offer, first=first, other=other: other if offer.object_id else first
     content = messages(100)
     for number, message in enumerate(content):
         (second if number % 2 else scene.writer).write(message)
@@ -315,7 +315,7 @@ def test_ids_of_streams_begin_again() -> None:
     scene.sender._next_id = 0xFFFE
     for number in range(4):
         sink = Collected()
-        scene.receivers[0].session.stream_acceptor = lambda offer, sink=sink: sink
+        scene.receivers[0].session.extras.stream_acceptor = lambda offer, sink=sink: sink
         scene.writer = scene.open(StreamSettings(4000))
         scene.send(b"%d" % number * 300)
         assert sink.data == b"%d" % number * 300
