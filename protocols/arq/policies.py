@@ -67,12 +67,11 @@ class NackPolicy(RepairPolicy):
 class SuppressedNackPolicy(NackPolicy):
     """Protocol N2: request a missing unit from the group after a random back-off, unless another did before."""
 
-    __slots__ = ("_nacks_heard", "_suppressed", "_window")
+    __slots__ = ("_nacks_heard", "_suppressed")
     overhears: ClassVar[bool] = True
 
-    def __init__(self, session: Session, config: N2Config) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._window = config.window
         self._suppressed = self._nacks_heard = 0
 
     def on_missing(self, missing: MissingUnit, now: float) -> float | None:
@@ -103,4 +102,6 @@ class SuppressedNackPolicy(NackPolicy):
 
     def _back_off(self, missing: MissingUnit, now: float) -> float:
         missing.requested = False
-        return now + self._window * self._session.ports.rng.uniform()
+        config = self._session.config
+        assert isinstance(config, N2Config)
+        return now + config.window * self._session.ports.rng.uniform()

@@ -116,4 +116,4 @@ def nacking_receiver(ports: Ports, config: N1Config, node: int, group: Group) ->
 def suppressing_receiver(ports: Ports, config: N2Config, node: int, group: Group) -> ArqReceiver:
     """Return a receiver of protocol N2; `node` is its 32-bit id."""
     session = Session(ports, config, node, group)
-    return ArqReceiver(session, SuppressedNackPolicy(session, config))
+    return ArqReceiver(session, SuppressedNackPolicy(session))

@@ -23,7 +23,7 @@ class SenderAddress:
 class MissingUnit:
     """A unit known to be sent and not received. Its timer runs out at `due` seconds; `due` is set by `SenderState` alone."""
 
-    __slots__ = ("due", "found_at", "ignore_until", "object_id", "origin", "requested", "requested_from", "tries", "unit")
+    __slots__ = ("due", "object_id", "origin", "requested", "tries", "unit")
 
     def __init__(self, origin: SenderAddress, object_id: int, unit: int) -> None:
         self.origin = origin
@@ -34,12 +34,6 @@ class MissingUnit:
         """Whether a request was sent or overheard and the timer waits for the repair."""
         self.tries = 0
         """Requests sent or overheard; after `robust` of them the object is aborted."""
-        self.found_at = 0.0
-        """SRM: when the unit was found missing, in seconds."""
-        self.ignore_until = -inf
-        """SRM: until when (seconds) requests belong to one round: they are duplicates, and double the timer no more."""
-        self.requested_from: float | None = None
-        """SRM: the distance to the source in seconds at the first own request; None before."""
 
     def request(self, node: int) -> Nack:
         """Return the NACK by which receiver `node` requests the unit."""
@@ -53,12 +47,13 @@ class RepairPolicy:
     """
 
     __slots__ = ("deadline",)
+    missing_type: ClassVar[type[MissingUnit]] = MissingUnit
     overhears: ClassVar[bool] = False
     """Whether NACKs of other receivers are processed, as they are where NACKs are multicast."""
 
     def __init__(self) -> None:
         self.deadline = inf
-        """When the policy wants `wake`, in seconds; inf for never. It is apart from the timers of missing units."""
+        """Deadline of the policy in seconds; inf for none. It is apart from the timers of missing units."""
 
     def on_received(self, message: Data, source: Address, is_new: bool, now: float) -> None:
         """React to a DATA message from `source`; `is_new` says whether its unit was stored for the first time."""

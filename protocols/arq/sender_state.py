@@ -6,6 +6,7 @@ when its timer runs out and what happens at that time.
 """
 
 from collections.abc import MutableMapping
+from functools import lru_cache
 from heapq import heappop, heappush
 from math import inf
 from typing import Final
@@ -22,6 +23,12 @@ __all__ = ["SenderState"]
 
 Key = tuple[int, int]
 """A unit: (object id, unit)."""
+
+# Equal for thousands of receivers of a simulation, which share one object.
+_offer: Final = lru_cache(maxsize=64)(Offer)
+_opened: Final = lru_cache(maxsize=64)(ObjectOpened)
+_received: Final = lru_cache(maxsize=64)(ObjectReceived)
+
 MOST_OBJECTS: Final = 32_768
 """Objects a sender can serve at a time (the limit of `keep`); messages that span more are ignored."""
 
@@ -164,12 +171,8 @@ class SenderState:
 
     def wake(self, now: float) -> None:
         """Serve the timers of missing units that ran out, and check whether the sender is still heard."""
-        timers = self._timers
-        while timers and timers[0][0] <= now:
-            due, object_id, unit = heappop(timers)
-            missing = self._missing.get((object_id, unit))
-            if missing is None or missing.due != due:
-                continue
+        while (missing := self._next_timer()) is not None and missing.due <= now:
+            self._take_timer(missing)
             if missing.tries > self._session.config.robust:
                 self._abort(missing.object_id, "not repaired")
             else:
@@ -178,15 +181,25 @@ class SenderState:
             self._check_silence(now)
 
     def due(self) -> float:
-        """Return when `wake` is wanted, in seconds; inf for never. Forgets timers that are no longer valid."""
+        """Return when `wake` is wanted, in seconds; inf for never."""
+        missing = self._next_timer()
+        return self._silent_at if missing is None else min(missing.due, self._silent_at)
+
+    def _next_timer(self) -> MissingUnit | None:
+        """Return the missing unit whose timer runs out first, if any has one. Forgets timers that are no longer valid."""
         timers = self._timers
         while timers:
             due, object_id, unit = timers[0]
             missing = self._missing.get((object_id, unit))
             if missing is not None and missing.due == due:
-                return min(due, self._silent_at)
+                return missing
             heappop(timers)
-        return self._silent_at
+        return None
+
+    def _take_timer(self, missing: MissingUnit) -> None:
+        """Remove the first timer, which is that of this unit."""
+        del missing
+        heappop(self._timers)
 
     def _start_timer(self, missing: MissingUnit, due: float) -> None:
         missing.due = due
@@ -244,7 +257,7 @@ class SenderState:
         key = (object_id, unit)
         if key not in self._missing:
             self._session.data_lost += 1
-            missing = MissingUnit(self.origin, object_id, unit)
+            missing = self._policy.missing_type(self.origin, object_id, unit)
             due = self._policy.on_missing(missing, now)
             if due is not None:
                 self._missing[key] = missing
@@ -272,8 +285,8 @@ class SenderState:
         """Offer a new object to the application, and find missing what was sent of it; None if the application refuses it."""
         object_id, ports = message.object_id, self._session.ports
         self._forget_missing((object_id, 0))
-        ports.notify(ObjectOpened(self.origin.node, object_id, message.size))
-        sink = ports.accept(Offer(self.origin.node, object_id, message.size, message.is_file))
+        ports.notify(_opened(self.origin.node, object_id, message.size))
+        sink = ports.accept(_offer(self.origin.node, object_id, message.size, message.is_file))
         if sink is None:
             self._close(object_id)
             return None
@@ -303,7 +316,7 @@ class SenderState:
             self._close(object_id)
             session.objects_received += 1
             session.octets_received += item.size
-            session.ports.notify(ObjectReceived(self.origin.node, object_id, item.size, item.info))
+            session.ports.notify(_received(self.origin.node, object_id, item.size, item.info))
         return True
 
     def _abort(self, object_id: int, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""What the parts of one receiver share."""
+"""State shared by the parts of one receiver."""
 
 from protocols.arq.config import AConfig
 from protocols.arq.messages import Ack, Data, Nack

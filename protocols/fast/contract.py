@@ -112,9 +112,13 @@ class FastState:
         del unit
         return False
 
-    def skip(self, loss: Any) -> None:
-        """Record, at the latest before the next input, the loss of a message of a burst (`Burst.loss`)."""
-        del loss
+    def skip(self, numbers: Iterable[int], losses: dict[int, Any]) -> bool:
+        """Record, at the latest before the next input, that messages of bursts were lost; `losses` are `Burst.loss` by number.
+
+        Return whether the machine was complete, and is not any more.
+        """
+        del numbers, losses
+        return False
 
 
 class OwnState(FastState):

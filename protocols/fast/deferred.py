@@ -4,8 +4,10 @@ Messages of bursts (`protocols.fast.lookahead`) are numbered in the order they a
 later message arrives, so losses at the very end are not applied yet.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from protocols.fast.index import PartIndex
 
 if TYPE_CHECKING:
     from protocols.fast.contract import Coordinator, FastMachine
@@ -13,61 +15,72 @@ if TYPE_CHECKING:
 
 __all__ = ["DeferredLosses", "Missed"]
 
-Missed: TypeAlias = "tuple[Burst, int, int, float | None, Sequence[int]]"
-"""A message that some machines lost: its burst, its place in the burst, its number, when the message before arrived (seconds),
-and the indices of the machines. The time is None for the first after what all have received.
+Missed: TypeAlias = "tuple[Burst, int, int, Sequence[tuple[int, Sequence[int]]]]"
+"""Messages that some machines lost: their burst, the place of a message in the burst, its number, and how far behind it each of
+them is, with the indices of the machines.
 """
 
 
 class DeferredLosses:
-    """The numbers of lost messages by machine, ascending."""
+    """The numbers of lost messages by machine, ascending. Machines that lost the same message alone share one tuple."""
 
     __slots__ = ("_latest", "_messages", "following", "losses", "of")
 
     def __init__(self) -> None:
-        self.of: dict[FastMachine, list[int]] = {}
+        self.of: dict[FastMachine, tuple[int, ...]] = {}
         self.following = -1
         """The number of the next message to arrive."""
         self.losses: dict[int, Any] = {}
         """What `FastState.skip` is to record, by number."""
-        # By number: the burst, the place in it, and when a machine that lost the message had received the one before.
-        self._messages: dict[int, tuple[Burst, int, float]] = {}
+        # By number: the burst, the place in it, and when a machine that lost the message had received the one before: a time,
+        # and what is to be added to it step by step.
+        self._messages: dict[int, tuple[Burst, int, float, Sequence[float]]] = {}
         # The last message that any machine lost: its number, and the indices of the machines.
         self._latest: tuple[int, Sequence[int]] = -1, ()
 
     def add(
-        self, missed: "Iterable[Missed]", machines: "Sequence[FastMachine | None]", coordinator: "Coordinator", heard: float
-    ) -> "list[tuple[Hashable, int, list[FastMachine]]]":
-        """Record the losses of those of `machines` that `coordinator` advances. All received their last message at `heard`.
+        self,
+        missed: "Iterable[Missed]",
+        machines: "Sequence[FastMachine | None]",
+        coordinator: "Coordinator",
+        lacking: PartIndex,
+        heard: float,
+        begin: int,
+        sent: Sequence[float],
+        base: int,
+        steps: Sequence[float],
+    ) -> None:
+        """Record the losses of those of `machines` that `coordinator` advances, and list them in `lacking` (`Burst.lacked`).
 
-        Returns what they lack from now on: unit, parts (`Burst.lacked`), machines.
+        All received the last message before number `begin` at `heard` seconds. Message n, from `begin` on, arrived when the
+        `steps` are added one by one to `sent[n - base]`.
         """
-        deferred, lacked = self.of, []
-        for burst, nth, number, before, lost_by in missed:
-            self._messages[number] = burst, nth, heard if before is None else before
-            self.losses[number] = burst.loss(nth)
-            self._latest = number, lost_by
-            losers: list[FastMachine] = []
-            for index in lost_by:
-                machine = machines[index]
-                if machine is not None and machine.fast_state.coordinator is coordinator:
-                    losers.append(machine)
-                    known = deferred.get(machine)
-                    if known is None:
-                        deferred[machine] = [number]
-                    else:
-                        known.append(number)
-            parts = burst.lacked(nth)
-            if parts is not None and losers:
-                lacked.append((*parts, losers))
-        return lacked
+        deferred, messages, losses = self.of, self._messages, self.losses
+        for burst, first, start, lost in missed:
+            is_listed, shift = burst.is_indexed, start - first
+            for place, lost_by in lost:
+                nth = first + place
+                number = nth + shift
+                messages[number] = (burst, nth, heard, ()) if number == begin else (burst, nth, sent[number - 1 - base], steps)
+                losses[number] = burst.loss(nth)
+                alone = (number,)
+                losers: list[FastMachine] = []
+                for index in lost_by:
+                    machine = machines[index]
+                    if machine is not None and machine.fast_state.coordinator is coordinator:
+                        deferred[machine] = deferred[machine] + alone if machine in deferred else alone
+                        if is_listed:
+                            losers.append(machine)
+                if losers:
+                    lacking.add(*burst.lacked(nth), losers)
+                self._latest = number, lost_by
 
     def latest(self) -> Sequence[int]:
         """Return the indices of the machines that lost the last message."""
         number, lost_by = self._latest
         return lost_by if number == self.following - 1 else ()
 
-    def take_all(self) -> "dict[FastMachine, list[int]]":
+    def take_all(self) -> "dict[FastMachine, tuple[int, ...]]":
         """Remove and return all losses, to be applied now."""
         deferred, self.of = self.of, {}
         return deferred
@@ -83,7 +96,7 @@ class DeferredLosses:
         message = self._messages.get(number)
         return None if message is None else message[0]
 
-    def split(self, numbers: list[int]) -> tuple[list[int], list[int]]:
+    def split(self, numbers: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Split a machine's losses into those before a message it received, and those after the last it received."""
         end, last = len(numbers), self.following - 1
         while end and numbers[end - 1] == last:
@@ -93,5 +106,7 @@ class DeferredLosses:
 
     def set_before(self, state: Any, number: int) -> None:
         """Set a machine's state to that before a message after which it received nothing."""
-        burst, nth, heard = self._messages[number]
+        burst, nth, heard, steps = self._messages[number]
+        for step in steps:
+            heard += step
         state.position, state.last_heard = burst.position(nth), heard

@@ -90,8 +90,11 @@ class SenderGroup(MachineGroup):
         """
 
     @abstractmethod
-    def defer(self, missed: Iterable[Missed]) -> None:
-        """Record losses of messages among those that `move` advances over."""
+    def defer(self, missed: Iterable[Missed], begin: int, sent: Sequence[float], base: int, steps: Sequence[float]) -> None:
+        """Record losses of messages among those from number `begin` on that `move` advances over.
+
+        Message n arrived when the `steps` (seconds) are added one by one to `sent[n - base]`.
+        """
 
     @abstractmethod
     def pass_on(

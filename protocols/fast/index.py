@@ -15,6 +15,8 @@ Machines: TypeAlias = list[Any]
 ANY = -1
 """Instead of a part: any part of the unit."""
 MOST_RUNS = 8
+LONGEST_RUN = 2048
+"""Entries that are sorted at once: to sort takes 40 bytes for each of them meanwhile."""
 
 
 class PartIndex:
@@ -30,19 +32,16 @@ class PartIndex:
         row = self.rows.get(unit)
         if row is None:
             row = self.rows[unit] = {}
-        if not parts:
-            self._extend(row, ANY, machines)
-        while parts:
-            low = parts & -parts
-            parts ^= low
-            self._extend(row, low.bit_length() - 1, machines)
-
-    def _extend(self, row: dict[int, Machines], part: int, machines: Machines) -> None:
-        known = row.get(part)
-        if known is None:
-            row[part] = machines[:]
-        else:
-            known += machines
+        while True:
+            # `ANY` if there is no part.
+            part = (parts & -parts).bit_length() - 1
+            if part in row:
+                row[part] += machines
+            else:
+                row[part] = machines[:]
+            parts &= parts - 1
+            if not parts:
+                break
 
     def take(self, unit: Hashable, parts: int) -> tuple[Machines, Machines]:
         """Remove the machines under these parts of a unit and under `ANY`, and return both; `parts` 0: all of the unit."""
@@ -127,20 +126,21 @@ class QuietQueue:
         return due
 
     def _sort(self) -> None:
-        """Make the unsorted entries a run; all runs become one when there are many."""
-        if len(self._runs) >= MOST_RUNS:
+        """Make runs of the unsorted entries; all runs become new ones when there are many."""
+        if len(self._runs) >= MOST_RUNS + 2 * sum([len(ends) for ends, _ in self._runs]) // LONGEST_RUN:
             for ends, machines in self._runs:
                 self._ends += ends
                 self._machines += machines
             self._runs.clear()
         ends, machines = self._ends, self._machines
-        order = sorted(range(len(ends)), key=ends.__getitem__, reverse=True)
-        self._runs.append(([ends[at] for at in order], [machines[at] for at in order]))
         self._ends, self._machines, self._first = [], [], inf
+        for first in range(0, len(ends), LONGEST_RUN):
+            order = sorted(range(first, min(first + LONGEST_RUN, len(ends))), key=ends.__getitem__, reverse=True)
+            self._runs.append(([ends[at] for at in order], [machines[at] for at in order]))
 
-    def machines(self) -> Machines:
-        """Return all machines."""
-        return list(dict.fromkeys([machine for _, machines in self._runs for machine in machines] + self._machines))
+    def machines(self) -> list[Machines]:
+        """Return all machines, in lists that must not be changed."""
+        return [machines for machines in (*[machines for _, machines in self._runs], self._machines) if machines]
 
     def clear(self) -> None:
         """Remove all machines."""

@@ -83,10 +83,14 @@ class LockstepGroup(SenderGroup):
         self._last_heard = heard
         self._deferred.following = following
 
-    def defer(self, missed: Iterable[Missed]) -> None:
+    def defer(self, missed: Iterable[Missed], begin: int, sent: Sequence[float], base: int, steps: Sequence[float]) -> None:
         """Defer losses of deferrable messages, whose receivers stay in lockstep; `move` has to follow."""
-        for unit, parts, losers in self._deferred.add(missed, self._machines, self, self._last_heard):
-            self._lacking.add(unit, parts, losers)
+        self._deferred.add(missed, self._machines, self, self._lacking, self._last_heard, begin, sent, base, steps)
+
+    def _defer_one(self, burst: "Burst", nth: int, number: int, lost_by: Sequence[int], heard: float) -> None:
+        """Defer the loss of a message; the one before arrived at `heard`."""
+        missed = [(burst, nth, number, [(0, lost_by)])]
+        self._deferred.add(missed, self._machines, self, self._lacking, heard, number, (), 0, ())
 
     def pass_on(
         self, burst: "Burst", nth: int, number: int, source: Address, to: Address, now: float, lost_by: Sequence[int]
@@ -106,7 +110,7 @@ class LockstepGroup(SenderGroup):
         else:
             diverged = self._diverged
             if lost_by:
-                self.defer([(burst, nth, number, None, lost_by)])
+                self._defer_one(burst, nth, number, lost_by, self._last_heard)
             self.move(burst.position(nth + 1), now, number + 1)
             if diverged:
                 lost = set(self._at(lost_by))
@@ -141,7 +145,7 @@ class LockstepGroup(SenderGroup):
             self._list(staying)
             # For them the next message may do what this one did for the others.
             self._waiting.setdefault(None, []).extend(staying)
-            self.defer([(burst, nth, number, heard, lost_by)])
+            self._defer_one(burst, nth, number, lost_by, heard)
 
     def _at(self, indices: Sequence[int]) -> list[FastMachine]:
         members = self._members
@@ -162,10 +166,10 @@ class LockstepGroup(SenderGroup):
                     self._diverge(machine, unrevealed)
             deferred.forget()
 
-    def _apply_losses(self, machine: FastMachine, numbers: list[int]) -> list[int]:
+    def _apply_losses(self, machine: FastMachine, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """Apply the losses a machine could notice, those before a message it received; return the others."""
         revealed, unrevealed = self._deferred.split(numbers)
-        if self._skip(machine, revealed):
+        if machine.fast_state.skip(revealed, self._deferred.losses):
             self._list_again([machine], self._last_heard)
         return unrevealed
 
@@ -174,28 +178,20 @@ class LockstepGroup(SenderGroup):
 
         The `lost_by` lost it and diverge; the `staying` lost it, too, and keep their losses.
         """
-        deferred, lost, kept = self._deferred, set(lost_by), set(staying)
+        deferred, losses, lost, kept = self._deferred, self._deferred.losses, set(lost_by), set(staying)
         listed: list[FastMachine] = []
         for machine, numbers in deferred.take_all().items():
             if machine in kept:
                 deferred.of[machine] = numbers
             elif machine not in lost:
-                if self._skip(machine, numbers):
+                if machine.fast_state.skip(numbers, losses):
                     listed.append(machine)
             elif unrevealed := self._apply_losses(machine, numbers):
                 self._diverge(machine, unrevealed)
         self._list_again(listed, self._last_heard)
         deferred.forget()
 
-    def _skip(self, machine: FastMachine, numbers: list[int]) -> bool:
-        """Record losses in a machine's state; return whether it has to be listed because of them."""
-        state: FastState = machine.fast_state
-        was_complete, losses = state.is_complete, self._deferred.losses
-        for number in numbers:
-            state.skip(losses[number])
-        return was_complete and not state.is_complete
-
-    def _diverge(self, machine: FastMachine, unrevealed: list[int]) -> None:
+    def _diverge(self, machine: FastMachine, unrevealed: tuple[int, ...]) -> None:
         """Let a machine leave the group at the position before the first message whose loss it could not notice."""
         self._update(machine)
         self._deferred.set_before(machine.fast_state, unrevealed[0])
@@ -257,7 +253,6 @@ class LockstepGroup(SenderGroup):
             self._leave_behind(lost_by)
         before = self._position, self._last_heard, self._duplicates
         asked, waited_for, groups = self._take_concerned(message, now)
-        brought = message.brings()
         self._position, self._last_heard = message.next_state, now
         self._duplicates += message.redundant
         if asked:
@@ -272,16 +267,20 @@ class LockstepGroup(SenderGroup):
                 if machines:
                     self._waiting[waiting] = machines + self._waiting.get(waiting, [])
             self._list_again(advanced, now)
-        if brought is not None:
-            unit, parts = brought
-            lacking, others = self._lacking.take(unit, parts)
-            if lacking or others:
-                self._apply_to([lacking + others], message, now, before, called)
-            still = [each for each in others if each.fast_state.coordinator is self and each.fast_state.is_lacking(unit)]
-            if still:
-                self._lacking.add(unit, 0, still)
+        if self._lacking.rows:
+            self._bring(message, now, before, called)
         if called:
             self._call(called, message, source, to, now)
+
+    def _bring(self, message: FastMessage, now: float, before: tuple[Any, float, int], called: list[FastMachine]) -> None:
+        """Apply a message to the machines that lack what it brings."""
+        unit, parts = message.brings() or (None, 0)
+        lacking, others = self._lacking.take(unit, parts)
+        if lacking or others:
+            self._apply_to([lacking + others], message, now, before, called)
+        still = [each for each in others if each.fast_state.coordinator is self and each.fast_state.is_lacking(unit)]
+        if still:
+            self._lacking.add(unit, 0, still)
 
     def _take_concerned(
         self, message: FastMessage, now: float
@@ -291,17 +290,19 @@ class LockstepGroup(SenderGroup):
         First come those that lost a visible message before; then what others wait for, and those that wait for it, group by
         group. Machines that stop being quiet by a rewind may be a last group.
         """
-        waiting, rewinds = self._waiting, message.rewinds()
+        waiting = self._waiting
+        quiet: list[FastMachine] = []
         if self._quiet.next_due <= now:
             due = [machine for machine in dict.fromkeys(self._quiet.due(now)) if machine.fast_state.coordinator is self]
             self._list_again(due, now)
-        quiet = self._quiet.machines() if rewinds else []
-        if quiet:
-            quiet = quiet[0].rewind(quiet, message, now, self)
-        asked = waiting.pop(None, [])
-        for machines in (asked, *waiting.values()) if rewinds else (asked,):
-            if machines:
+        if message.rewinds():
+            for machines in self._quiet.machines():
+                quiet += machines[0].rewind(machines, message, now, self)
+            for machines in waiting.values():
                 machines[0].rewind(machines, message, now, self)
+        elif None in waiting:
+            waiting[None][0].rewind(waiting[None], message, now, self)
+        asked = waiting.pop(None, [])
         waited_for = message.concerned(waiting)
         groups = [waiting.pop(each) for each in waited_for]
         return [asked] if asked else [], waited_for, [*groups, quiet] if quiet else groups

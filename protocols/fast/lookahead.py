@@ -35,7 +35,7 @@ class Burst(ABC):
     part of the burst.
     """
 
-    __slots__ = ("begin", "carrier", "count", "identity", "interval", "kind", "size", "to", "until")
+    __slots__ = ("begin", "carrier", "count", "identity", "interval", "is_indexed", "kind", "size", "to", "until")
     shows_losses: ClassVar[bool] = False
     """Whether every loss has an effect at the next message, so that messages that some lose are delivered at their time."""
 
@@ -52,6 +52,8 @@ class Burst(ABC):
         self.size = size
         """Bytes of UDP payload of each message."""
         self.to = to
+        self.is_indexed = False
+        """Whether receivers are listed by what they lack of it (`lacked`)."""
 
     @abstractmethod
     def position(self, number: int) -> Any:
@@ -72,10 +74,9 @@ class Burst(ABC):
     def loss(self, number: int) -> Any:
         """Return what `FastState.skip` records when message `number` was lost."""
 
-    def lacked(self, number: int) -> tuple[Hashable, int] | None:
-        """Return what a receiver lacks that lost message `number`: a unit and a bit mask of parts (`FastMessage.brings`)."""
-        del number
-        return None
+    def lacked(self, number: int) -> tuple[Hashable, int]:
+        """Return what a receiver lacks that lost message `number` of an indexed burst, as `FastMessage.brings`."""
+        raise NotImplementedError
 
     @abstractmethod
     def reveals_loss_of(self, other: "Burst") -> bool:

@@ -279,7 +279,7 @@ class UnitGroup(SenderGroup):
         del following
         self._position, self._last_heard = position, heard
 
-    def defer(self, missed: Iterable[Missed]) -> None:
+    def defer(self, missed: Iterable[Missed], begin: int, sent: Sequence[float], base: int, steps: Sequence[float]) -> None:
         """Take no losses: the bursts of these protocols show them (`Burst.shows_losses`)."""
         assert not list(missed), "a loss was not delivered at its time"
 

@@ -8,7 +8,7 @@ from protocols.machine import Message
 __all__ = ["Echo", "Position", "Repair", "Request", "SessionMessage", "microseconds", "repair_of", "request_of"]
 
 Position = tuple[int, int, int, int]
-"""What was sent of a source, as far as a member knows: (source, instance, object id, unit), up to and without that unit."""
+"""Highest unit sent by a source as a member has it: (source, instance, object id, unit), up to and without that unit."""
 Echo = tuple[int, int]
 """The clock in the last session message of another member, and the time since it came, both in microseconds."""
 LARGEST = 0xFFFFFFFF
@@ -54,7 +54,7 @@ class Repair(Data):
 
 @dataclass(slots=True)
 class SessionMessage(Message):
-    """Report of member `node`: its clock in microseconds, the positions of the sources it knows, and echoes to members.
+    """Report of member `node`: its clock in microseconds, the positions of its sources, and echoes to members.
 
     A source puts its own position first.
     A member that sent a session message with clock t at t, and receives the echo (t, held) at t', is (t' - t - held) / 2 away

@@ -1,4 +1,4 @@
-"""The members of a group as one member knows them: when it heard them last, and how far away they are.
+"""The other members of a group at one member: when it heard each last, and its distance.
 
 The memory is bounded. While the group has more members than fit, a member remembers a random part of them, those whose hashed
 ids end in a number of zero bits, and estimates the group size from it (RFC 2762). It remembers sources and recent requesters
@@ -8,7 +8,7 @@ in any case, because the timers depend on their distances.
 from protocols.rng import GOLDEN, MASK, mix
 from protocols.srm.messages import Echo, SessionMessage
 
-__all__ = ["Peers"]
+__all__ = ["CLOCK", "GAIN", "LONGEST", "NEAREST", "Peer", "Peers"]
 
 GAIN = 0.25
 """Weight of a new sample in the mean distance."""
@@ -21,8 +21,8 @@ MOST_BITS = 32
 CLOCK = 0xFFFFFFFF
 
 
-class _Peer:
-    """What is known of a member: its clock in its last session message, when that came (seconds), and its distance."""
+class Peer:
+    """State of another member: its clock in its last session message, when that came (seconds), and its distance."""
 
     __slots__ = ("clock", "distance", "heard_at", "is_source")
 
@@ -37,7 +37,7 @@ class _Peer:
 class Peers:
     """The `most` members that member `node` remembers."""
 
-    __slots__ = ("_bits", "_count", "_most", "_node", "_peers", "_requesters", "_salt", "rejected")
+    __slots__ = ("_bits", "_count", "_most", "_node", "_peers", "_requesters", "_salt", "_sources", "rejected")
 
     def __init__(self, node: int, most: int) -> None:
         self._node = node
@@ -47,7 +47,9 @@ class Peers:
         """Zero bits at the end of the hashed id of each member that is remembered for the sample."""
         self._count = 1
         """The group size; 0 when it has to be estimated anew."""
-        self._peers: dict[int, _Peer] = {}
+        self._sources = 0
+        """How many of the remembered members are sources."""
+        self._peers: dict[int, Peer] = {}
         """Members by node id, those to be echoed next first."""
         self._requesters: dict[int, None] = {}
         """Recent requesters, the latest last."""
@@ -65,10 +67,14 @@ class Peers:
         if peer is None:
             if node == self._node or not (is_source or node in self._requesters or self._is_sampled(node)):
                 return
-            self._make_room()
-            peer = self._peers[node] = _Peer()
+            if len(self._peers) >= self._most:
+                self._make_room()
+            peer = self._peers[node] = Peer()
             self._count = 0
-        peer.clock, peer.heard_at, peer.is_source = message.clock, now, is_source
+        if peer.is_source is not is_source:
+            peer.is_source = is_source
+            self._sources += 1 if is_source else -1
+        peer.clock, peer.heard_at = message.clock, now
         echo = message.echoes.get(self._node)
         if echo is not None:
             self._measure(peer, echo, now)
@@ -93,36 +99,40 @@ class Peers:
     def count(self) -> int:
         """Return the estimated number of members, this one included."""
         if not self._count:
-            sampled = sum(map(self._is_sampled, self._peers)) if self._bits else 0
-            self._count = 1 + max(len(self._peers), sampled << self._bits)
+            remembered = len(self._peers)
+            sampled = sum(map(self._is_sampled, self._peers)) << self._bits if self._bits else 0
+            self._count = 1 + max(remembered, sampled)
         return self._count
 
     def sources(self) -> int:
         """Return how many of the remembered members are sources."""
-        return sum(peer.is_source for peer in self._peers.values())
+        return self._sources
 
     def echoes(self, most: int, now: float) -> dict[int, Echo]:
         """Return at most `most` echoes: for sources, then for recent requesters, then for the others in turn."""
+        chosen = self._choose(most) if len(self._peers) > most else self._peers
+        return {
+            node: (peer.clock, since) for node, peer in chosen.items() if (since := round((now - peer.heard_at) * 1e6)) <= CLOCK
+        }
+
+    def _choose(self, most: int) -> dict[int, Peer]:
+        """Return the members to be echoed now, and put them behind all others."""
         peers = self._peers
-        chosen = [node for node, peer in peers.items() if peer.is_source][:most] if len(peers) > most else list(peers)
-        if len(peers) > most:
-            taken = dict.fromkeys(chosen)
-            wanted = [node for node in reversed(self._requesters) if node in peers and node not in taken]
-            taken.update(dict.fromkeys(wanted[: most - len(taken)]))
-            for node in peers:
-                if len(taken) >= most:
-                    break
-                taken[node] = None
-            chosen = list(taken)
-            for node in chosen:
-                peers[node] = peers.pop(node)
-        held = ((node, peers[node].clock, round((now - peers[node].heard_at) * 1e6)) for node in chosen)
-        return {node: (clock, since) for node, clock, since in held if since <= CLOCK}
+        taken = dict.fromkeys([node for node, peer in peers.items() if peer.is_source][:most])
+        wanted = [node for node in reversed(self._requesters) if node in peers and node not in taken]
+        taken.update(dict.fromkeys(wanted[: most - len(taken)]))
+        for node in peers:
+            if len(taken) >= most:
+                break
+            taken[node] = None
+        for node in taken:
+            peers[node] = peers.pop(node)
+        return {node: peers[node] for node in taken}
 
     def forget_before(self, when: float) -> None:
         """Forget the members not heard since `when`, and sample more of the others if few are left."""
         for node in [node for node, peer in self._peers.items() if peer.heard_at < when]:
-            del self._peers[node]
+            self._forget(node)
         self._count = 0
         if self._bits and len(self._peers) < self._most // 4:
             self._bits -= 1
@@ -138,12 +148,15 @@ class Peers:
             for node in [node for node, peer in peers.items() if not self._stays(node, peer)]:
                 del peers[node]
         if len(peers) >= self._most:
-            del peers[min(peers, key=lambda node: peers[node].heard_at)]
+            self._forget(min(peers, key=lambda node: peers[node].heard_at))
 
-    def _stays(self, node: int, peer: _Peer) -> bool:
+    def _forget(self, node: int) -> None:
+        self._sources -= self._peers.pop(node).is_source
+
+    def _stays(self, node: int, peer: Peer) -> bool:
         return peer.is_source or node in self._requesters or self._is_sampled(node)
 
-    def _measure(self, peer: _Peer, echo: Echo, now: float) -> None:
+    def _measure(self, peer: Peer, echo: Echo, now: float) -> None:
         clock, held = echo
         rtt = (round(now * 1e6) - clock - held) & CLOCK
         if rtt > LONGEST:

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from protocols.arq.messages import Data, Nack, identity_of
 from protocols.arq.receiver import ArqReceiver
-from protocols.arq.repair_policy import MissingUnit, RepairPolicy
+from protocols.arq.repair_policy import MissingUnit, RepairPolicy, SenderAddress
 from protocols.arq.session import Session
 from protocols.machine import Address, Group, Message, Packet, Ports
 from protocols.snapshot import Snapshot
@@ -18,7 +18,7 @@ from protocols.srm.messages import Position, Repair, Request, SessionMessage, mi
 from protocols.srm.repair_timers import RepairTimers
 from protocols.srm.wire import size_of
 
-__all__ = ["SrmPolicy", "SrmReceiver", "srm_receiver"]
+__all__ = ["SrmPolicy", "SrmReceiver", "SrmUnit", "srm_receiver"]
 
 # Every member looks up the units that requests name.
 _identity_of: Final = lru_cache(maxsize=1024)(identity_of)
@@ -26,6 +26,21 @@ MOST_DOUBLINGS: Final = 6
 """The request timer grows to at most 2**6 times its first value."""
 ANSWER: Final = 3.0
 """A request is not repeated for the usual repair timer and this many distances, in which request and repair travel."""
+
+
+class SrmUnit(MissingUnit):
+    """A missing unit with the rounds of its requests."""
+
+    __slots__ = ("found_at", "ignore_until", "requested_from")
+
+    def __init__(self, origin: SenderAddress, object_id: int, unit: int) -> None:
+        super().__init__(origin, object_id, unit)
+        self.found_at = 0.0
+        """When the unit was found missing, in seconds."""
+        self.ignore_until = -inf
+        """Until when (seconds) requests belong to one round: they are duplicates, and double the timer no more."""
+        self.requested_from: float | None = None
+        """The distance to the source in seconds at the first own request; None before."""
 
 
 class SrmPolicy(RepairPolicy):
@@ -45,6 +60,7 @@ class SrmPolicy(RepairPolicy):
         "_suppressed",
         "member",
     )
+    missing_type = SrmUnit
     overhears: ClassVar[bool] = True
 
     def __init__(self, session: Session, config: SrmConfig) -> None:
@@ -88,11 +104,13 @@ class SrmPolicy(RepairPolicy):
     def on_missing(self, missing: MissingUnit, now: float) -> float:
         """Start the request timer."""
         self._request_interval.on_loss()
+        assert isinstance(missing, SrmUnit)
         missing.found_at = now
         return _after(now, self._request_interval.draw(self.member.distance(missing.origin.node), self._session.ports.rng))
 
     def on_due(self, missing: MissingUnit, now: float) -> float:
         """Multicast a request, and double the request timer."""
+        assert isinstance(missing, SrmUnit)
         distance = self.member.distance(missing.origin.node)
         if not missing.tries:
             self._request_interval.on_answer((now - missing.found_at) / (2.0 * distance))
@@ -113,7 +131,7 @@ class SrmPolicy(RepairPolicy):
         """Double the timer of an own request for the unit, or start a repair timer if the unit is in the cache."""
         self._nacks_heard += 1
         self.member.peers.requested(nack.node)
-        if missing is not None:
+        if isinstance(missing, SrmUnit):
             return self._on_request_of_another(nack, missing, now)
         cached = self._cache.get(_identity_of(nack.sender, nack.object_id, nack.unit))
         if cached is not None and cached.instance == nack.instance and cached.object_id == nack.object_id:
@@ -122,7 +140,7 @@ class SrmPolicy(RepairPolicy):
             self.set_deadline()
         return None
 
-    def _on_request_of_another(self, nack: Nack, missing: MissingUnit, now: float) -> float | None:
+    def _on_request_of_another(self, nack: Nack, missing: SrmUnit, now: float) -> float | None:
         """Return when the own timer runs out now; None if the request is one more of the same round."""
         if now < missing.ignore_until:
             reported = nack.distance * 1e-6 if isinstance(nack, Request) else 0.0
@@ -135,7 +153,7 @@ class SrmPolicy(RepairPolicy):
         missing.tries += 1
         return self._back_off(missing, distance, 0.0, now)
 
-    def _back_off(self, missing: MissingUnit, distance: float, least: float, now: float) -> float:
+    def _back_off(self, missing: SrmUnit, distance: float, least: float, now: float) -> float:
         """Return when the doubled timer runs out, at least `least` seconds from now; ignore requests for half of its time."""
         scale = distance * 2.0 ** min(missing.tries, MOST_DOUBLINGS)
         wait = max(self._request_interval.draw(scale, self._session.ports.rng), least)
@@ -233,7 +251,7 @@ class SrmReceiver(ArqReceiver):
         self._due(self._next_timer())
 
     def _on_position(self, position: Position, now: float) -> None:
-        """Handle a report of the position of a source, which is news only if it is ahead of what this member knows."""
+        """Handle a report of the position of a source; one that is not ahead of the stored position changes nothing."""
         node, instance, object_id, unit = position
         sender = self._senders.get(node)
         if sender is not None and sender.origin.instance == instance and (object_id, unit) > sender.reached:

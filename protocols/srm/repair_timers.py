@@ -7,12 +7,12 @@ from typing import Final
 from protocols.rng import Rng
 from protocols.srm.intervals import Interval
 
-__all__ = ["HOLD", "Key", "RepairTimers"]
+__all__ = ["HOLD", "NOT_HELD", "Key", "RepairTimers"]
 
 HOLD: Final = 3.0
 """Requests for a unit are ignored for this many distances after its repair."""
-MOST_HELD: Final = 1024
-"""Units held down above which those whose time is over are removed."""
+FEW_HELD: Final = 16
+"""Units held down up to which those whose time is over are not removed."""
 
 NOT_HELD: Final[tuple[float, float | None]] = (-inf, None)
 
@@ -34,7 +34,7 @@ class _Timer:
 class RepairTimers:
     """Starts a timer at the first request of a unit; a repair by another member stops it. `due` is when the next runs out."""
 
-    __slots__ = ("_heap", "_held", "_interval", "_rng", "_timers", "due", "suppressed")
+    __slots__ = ("_heap", "_held", "_interval", "_most_held", "_rng", "_timers", "due", "suppressed")
 
     def __init__(self, interval: Interval, rng: Rng) -> None:
         self._interval = interval
@@ -44,6 +44,8 @@ class RepairTimers:
         """Times and units of timers; one is valid while it agrees with the timer's `due`."""
         self._held: dict[Key, tuple[float, float | None]] = {}
         """Until when (seconds) requests are ignored, and this member's distance to the requester if it sent the repair."""
+        self._most_held = FEW_HELD
+        """Units held down above which those whose time is over are removed: twice as many as were left last."""
         self.due = inf
         self.suppressed = 0
         """Timers stopped by the repairs of others."""
@@ -93,8 +95,9 @@ class RepairTimers:
     def hold(self, key: Key, distance: float, now: float, own: float | None = None) -> None:
         """Ignore requests for a unit for `HOLD` distances; `own` is this member's to the requester if it sent the repair."""
         self._held[key] = now + HOLD * distance, own
-        if len(self._held) > MOST_HELD:
+        if len(self._held) > self._most_held:
             self._held = {key: held for key, held in self._held.items() if held[0] > now}
+            self._most_held = max(2 * len(self._held), FEW_HELD)
 
     def _set_due(self) -> None:
         heap, timers = self._heap, self._timers

@@ -1,4 +1,4 @@
-"""The fast machines of A, N1 and N2 leave the fingerprints of the plain ones, with several objects, senders and faults."""
+"""The fast machines of A, N1, N2 and SRM leave the fingerprints of the plain ones, with several objects, senders and faults."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
-from experiments.search.search import random_plan
+from experiments.search.plans import random_plan
 from protocols.rng import Rng, key_of
 
-PROTOCOLS = ("a", "n1", "n2")
+PROTOCOLS = ("a", "n1", "n2", "srm")
 UP = st.sampled_from(["0%", "0%", "3%"])
 LINKS = st.fixed_dictionaries(
     {

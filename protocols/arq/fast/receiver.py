@@ -180,4 +180,4 @@ def nacking_receiver(ports: Ports, config: N1Config, node: int, group: Group) ->
 def suppressing_receiver(ports: Ports, config: N2Config, node: int, group: Group) -> OverhearingReceiver:
     """Return a receiver of protocol N2; `node` is its 32-bit id."""
     session = Session(ports, config, node, group)
-    return OverhearingReceiver(session, FastSuppressedNackPolicy(session, config))
+    return OverhearingReceiver(session, FastSuppressedNackPolicy(session))

@@ -11,7 +11,7 @@ from protocols.arq.fast.tx_object import FastObjectStore
 from protocols.arq.messages import Ack, Nack, identity_of
 from protocols.arq.nacked_sender import GatheringSender
 from protocols.arq.tx_object import ObjectStore
-from protocols.arq.wire import size_of
+from protocols.arq.wire import DATA_OVERHEAD
 from protocols.fast.contract import FastMachine, OwnState
 from protocols.fast.lookahead import Burst
 from protocols.machine import Address, Group, Message, Ports
@@ -31,7 +31,7 @@ class FastGatheringSender(GatheringSender, FastMachine):
 
     plans_bursts = True
 
-    __slots__ = ("_burst", "_horizon", "_linked", "_next_plan", "fast_state")
+    __slots__ = ("_burst", "_horizon", "_linked", "_next_plan", "_unit_size", "fast_state")
     _linked: FastObjectStore
 
     def __init__(self, ports: Ports, config: N1Config, node: int, group: Group, instance: int) -> None:
@@ -42,6 +42,8 @@ class FastGatheringSender(GatheringSender, FastMachine):
         """Units to plan: twice as many as were sent of the last burst."""
         self._next_plan = 0
         """Number of the next message before which a burst may be planned."""
+        self._unit_size = DATA_OVERHEAD + config.segment
+        """Bytes of the message of a unit that is neither the first nor the last of its object."""
 
     def _make_store(self) -> ObjectStore:
         self._linked = FastObjectStore(self._config, self._node, self._instance)
@@ -83,9 +85,8 @@ class FastGatheringSender(GatheringSender, FastMachine):
         if not unit or count <= 0 or start.unit != unit or start.object_id != item.object_id or not store.has_no_bytes:
             return ()
         until = self._first_repair_at() if self._requested else inf
-        size = size_of(self.unit_message(start, start))
-        interval, identity = size / self._config.rate, identity_of(self._node, item.object_id, unit)
-        return (NewUnits(self, start, begin, interval, count, identity, size, self._group, until),)
+        size, identity = self._unit_size, identity_of(self._node, item.object_id, unit)
+        return (NewUnits(self, start, begin, size / self._config.rate, count, identity, size, self._group, until),)
 
     def unit_message(self, before: Position, after: Position) -> FastData:
         """Return the DATA message of the unit between two positions."""

@@ -20,7 +20,9 @@ __all__ = ["FastSenderState"]
 
 _NOTHING: Final[Any] = SmallDict()
 _NO_TIMERS: Final[list[tuple[float, int, int]]] = []
-"""Shared by the receivers that miss nothing; never modified."""
+"""Shared by the receivers that miss few units; never modified."""
+FEW: Final = 8
+"""Missing units up to which there is no heap of their timers, which takes 120 bytes for one."""
 _APART: Final[Any] = object()
 """The position of a receiver that is nowhere in the sender's chain."""
 
@@ -29,6 +31,11 @@ _APART: Final[Any] = object()
 def _origin_of(node: int, instance: int, address: Address) -> SenderAddress:
     """Return the address of a sender, one object for all its receivers."""
     return SenderAddress(node, instance, address)
+
+
+def _order(missing: MissingUnit) -> tuple[float, int, int]:
+    """Return the order in which timers run out."""
+    return missing.due, missing.object_id, missing.unit
 
 
 @lru_cache(maxsize=64)
@@ -94,6 +101,10 @@ class FastSenderState(SenderState, UnitState):
             if item is not None and item.gaps is not None and unit in item.gaps:
                 is_new = self._store(item, message)
                 self._drop_missing()
+                if not is_new:
+                    # Its sink failed.
+                    self.last_heard = now
+                    return False
                 self.is_complete = all(each.gaps is None for each in objects.values())
             else:
                 self._session.duplicates += 1
@@ -133,7 +144,11 @@ class FastSenderState(SenderState, UnitState):
         unit = self._unit
         super().on_nack(nack, now)
         if self._unit != unit:
-            self.position = self._synced = _APART
+            self.leave_chain()
+
+    def leave_chain(self) -> None:
+        """Take a position that no message of the sender expects."""
+        self.position = self._synced = _APART
 
     def suppress(self, nack: Nack, now: float) -> None:
         """Handle another receiver's NACK for a unit before the position, which is left as it is."""
@@ -144,11 +159,8 @@ class FastSenderState(SenderState, UnitState):
 
     def wakes_in_place(self, now: float) -> bool:
         """Return whether `wake` does nothing but to serve timers: it does not abort objects or ask when a message came last."""
-        missing, most = self._missing, self._session.config.robust
-        if self._silent_at <= now:
-            return False
-        due = [missing.get((object_id, unit)) for when, object_id, unit in self._timers if when <= now]
-        return not any(each is not None and each.tries > most for each in due)
+        most = self._session.config.robust
+        return now < self._silent_at and not any(each.due <= now and each.tries > most for each in self._missing.values())
 
     def _link(self, message: Data | End) -> None:
         """Set the position after a message: the sender's own where this receiver expects the same."""
@@ -181,9 +193,21 @@ class FastSenderState(SenderState, UnitState):
     def _start_timer(self, missing: MissingUnit, due: float) -> None:
         if self._timers:
             super()._start_timer(missing, due)
-        else:
-            # A list that was made with an entry has no room for more.
-            missing.due, self._timers = due, [(due, missing.object_id, missing.unit)]
+            return
+        missing.due = due
+        if len(self._missing) > FEW:
+            self._timers = sorted([_order(each) for each in self._missing.values()])
+
+    def _next_timer(self) -> MissingUnit | None:
+        if self._timers:
+            return super()._next_timer()
+        missing: Any = self._missing
+        first: MissingUnit | None = missing.item if missing.more is None else min(missing.values(), key=_order)
+        return first
+
+    def _take_timer(self, missing: MissingUnit) -> None:
+        if self._timers:
+            super()._take_timer(missing)
 
     def _drop_missing(self) -> None:
         """Give the memory back when nothing is missing; timers of missing units are void then."""
@@ -193,6 +217,12 @@ class FastSenderState(SenderState, UnitState):
     def _enter_object(self, object_id: int, now: float) -> None:
         super()._enter_object(object_id, now)
         self._silent_at = _same(self._silent_at)
+
+    def _abort(self, object_id: int, reason: str) -> None:
+        """Abort an object: what follows of it has another effect here than on others at the position."""
+        self.sync()
+        super()._abort(object_id, reason)
+        self.leave_chain()
 
     def _make_object(self, message: Data, sink: Sink) -> RxObject:
         return FastRxObject(message, sink)

@@ -4,48 +4,166 @@ It is the effect on each of them (`FastSenderState.advance`, `SenderState.overhe
 computed once, and the usual case is tried first: one object is incomplete, and no whole block of it is missing.
 """
 
+from collections.abc import Iterable
 from math import inf
 from typing import Any
 
-from protocols.fast.contract import Applied, Coordinator, FastMessage, Overheard
+from mypy_extensions import trait
+
+from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessage, Overheard, fan_out
 from protocols.fast.index import PartIndex, QuietQueue
+from protocols.fast.overhearers import Overhearers, OverhearingGroup
+from protocols.machine import Address, Message
 from protocols.norm.backoff import NEVER
-from protocols.norm.fast.messages import FastData, FastFlush, is_indexed
+from protocols.norm.fast.messages import Effect, FastData, FastFlush, is_indexed
 from protocols.norm.fast.nack_log import MOST_BLOCKS, FastNackProcess
+from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
-from protocols.norm.maps import NONE
+from protocols.norm.maps import NONE, BlockBitmaps
 from protocols.norm.messages import Fti, Nack
 from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, Objects, is_covered
 from protocols.norm.position import Point, TransmitPosition, is_before
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.rx_object import RxObject
 
-__all__ = ["apply_to_incomplete", "list_waiting", "overhear_nack", "rewind"]
+__all__ = ["NormFollower"]
+
+QUIET = (NONE, NONE)
+"""Instead of the (object, block) that a receiver waits for: there is none."""
 
 
-def apply_to_incomplete(groups: list[list[Any]], message: FastMessage, now: float, coordinator: Coordinator) -> Applied:
-    """`FastMachine.apply_to_incomplete` for the receivers of a sender."""
-    assert isinstance(message, (FastData, FastFlush))
-    redundant = message.redundant
-    if redundant and isinstance(message, FastData):
-        unchanged, attentive, advanced, rest = _apply_content(groups, message, now, coordinator)
-    else:
-        unchanged, attentive, advanced, rest = _apply_progress(groups, message, now, coordinator)
-    others = []
-    for machine in dict.fromkeys(rest) if rest else ():
-        state: FastSenderState = machine.fast_state
-        result = state.advance(message, now)
-        if result == OTHER:
-            others.append(machine)
-            continue
-        if result == RESCHEDULE:
-            machine.settle(state)
-        # The coordinator counts it, too.
-        state.duplicates -= redundant
-        advanced.append(machine)
-        if state.attentive:
-            attentive.append(machine)
-    return unchanged, attentive, advanced, others
+@trait
+class NormFollower(FastMachine):
+    """The interface of a lockstep group to the receivers of one sender; `fast_state` is a `FastSenderState`."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:
+        """Deliver a message to many receivers, most of which it advances."""
+        if isinstance(message, (FastData, FastFlush)) and message.expects is None and message.expects_if_complete is not None:
+            expected, data = message.expects_if_complete, message if isinstance(message, FastData) else None
+            for machine in machines:
+                state: FastSenderState = machine.fast_state
+                if state.position is expected:
+                    result = state.advance(message, now)
+                else:
+                    result = OTHER if data is None else state.take(data, now)
+                if result == OTHER:
+                    machine.receive(message, source, to, now)
+                elif result == RESCHEDULE:
+                    machine.settle(state)
+        else:
+            fan_out(machines, message, source, to, now)
+
+    @staticmethod
+    def apply_to_incomplete(groups: list[list[Any]], message: FastMessage, now: float, coordinator: Coordinator) -> Applied:
+        """Apply a message of the sender to receivers that are incomplete."""
+        redundant = message.redundant
+        if redundant:
+            assert isinstance(message, FastData)
+            unchanged, attentive, advanced, rest = _apply_content(groups, message, now, coordinator)
+        else:
+            assert isinstance(message, (FastData, FastFlush))
+            unchanged, attentive, advanced, rest = _apply_progress(groups, message, now, coordinator)
+        others: list[Any] = []
+        for machine in dict.fromkeys(rest) if rest else ():
+            assert isinstance(message, (FastData, FastFlush))
+            state: FastSenderState = machine.fast_state
+            result = state.advance(message, now)
+            if result == OTHER:
+                others.append(machine)
+                continue
+            if result == RESCHEDULE:
+                machine.settle(state)
+            # The coordinator counts it, too.
+            state.duplicates -= redundant
+            advanced.append(machine)
+            if state.attentive:
+                attentive.append(machine)
+        return unchanged, attentive, advanced, others
+
+    @staticmethod
+    def list_waiting(
+        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
+    ) -> None:
+        """List receivers by what they wait for.
+
+        A receiver waits for a block (object, block): only what fills it, or tells that it is over, can begin or resume its NACK
+        process. That is the first incomplete one. Of an indexed object it may be the one up to which others have requested
+        everything instead, and those in back-off or hold-off are quiet until the end of that.
+        """
+        fti, indexed = None, False
+        key = block = NONE
+        waits_for: tuple[int, int] | None
+        together: list[Any] = []
+        for machine in machines:
+            state: FastSenderState = machine.fast_state
+            if state.is_complete:
+                continue
+            objects = state.objects
+            item = objects.item
+            missing = None if item is None else item.missing_symbols
+            if item is None or missing is None or item.missing_blocks or (item.wants_info and item.info is None):
+                waits_for = None
+            else:
+                if item.fti is not fti:
+                    fti = item.fti
+                    indexed = is_indexed(fti)
+                if not indexed:
+                    if missing.key != block or objects.key != key:
+                        key, block = objects.key, missing.key
+                        if (key, block) not in waiting:
+                            waiting[key, block] = []
+                        together = waiting[key, block]
+                    together.append(machine)
+                    continue
+                waits_for = _list_indexed(machine, state, item, missing, now, quiet, lacking)
+                if waits_for == QUIET:
+                    continue
+            if waits_for in waiting:
+                waiting[waits_for].append(machine)
+            else:
+                waiting[waits_for] = [machine]
+
+    @staticmethod
+    def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:
+        """Note that the sender rewound; return those whose hold-off may have ended."""
+        rewound = message.effect()[3] if isinstance(message, FastData) else None
+        noted, is_rewind = None, False
+        roused: list[Any] = []
+        for machine in machines:
+            state: FastSenderState = machine.fast_state
+            process = state.nack_process
+            if rewound is None or process is None or state.coordinator is not coordinator:
+                continue
+            if process.noted is not noted:
+                noted = process.noted
+                is_rewind = is_before(rewound, noted)
+            if is_rewind:
+                process.rewind(rewound, now)
+                if process.holdoff_end <= now:
+                    roused.append(machine)
+        return roused
+
+    @staticmethod
+    def make_overhearers(group: OverhearingGroup) -> Overhearers:
+        """Return the empty list of the attentive receivers of a group."""
+        return NormOverhearers(group)
+
+    @staticmethod
+    def counts_overheard(feedback: Message) -> bool:
+        """Return whether it is a NACK."""
+        return isinstance(feedback, Nack)
+
+    @staticmethod
+    def overhear_batch(
+        machines: list[Any], message: Message, source: Address, to: Address, now: float, position: Any, last_heard: float
+    ) -> Overheard:
+        """Deliver feedback to receivers at one position."""
+        if isinstance(message, Nack):
+            return _overhear_nack(machines, message, now, position, last_heard)
+        return FastMachine.overhear_batch(machines, message, source, to, now, position, last_heard)
 
 
 def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
@@ -61,7 +179,8 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
             state: FastSenderState = machine.fast_state
             if state.coordinator is not coordinator or state.position is next_state:
                 continue
-            objects, process, item = state.objects, state.nack_process, state.objects.item
+            objects, process = state.objects, state.nack_process
+            item = objects.item
             if item is None:
                 rest.append(machine)
                 continue
@@ -93,64 +212,55 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
 def _apply_content(groups: list[list[Any]], message: FastData, now: float, coordinator: Coordinator) -> Applied:
     """Apply a repair or parity of content without bytes. Receivers in an unusual state come last."""
     answer: Applied = [], [], [], []
-    by_group, attentive, advanced, rest = answer
-    key, block, reach, _ = message.effect()
-    next_state, number = message.next_state, message.symbol - message.block_length
+    effect, indexed = message.effect(), message.fti is not None and is_indexed(message.fti)
     for group in groups:
-        unchanged: list[Any] = []
-        by_group.append(unchanged)
-        for machine in group:
-            state: FastSenderState = machine.fast_state
-            if state.coordinator is not coordinator or state.position is next_state:
-                continue
-            objects, process, item = state.objects, state.nack_process, state.objects.item
-            if objects.key != key or item is None or item.missing_blocks:
-                rest.append(machine)
-                continue
-            missing = item.missing_symbols
-            fills = missing is not None and (missing.key == block or (missing.more is not None and block in missing.more))
-            is_idle, backoff_end = False, NEVER
-            if process is not None:
-                backoff_end = process.backoff_end
-                is_idle = now < process.holdoff_end and (process.suppressed_to is None or process.is_idle_before(reach, now))
-                if is_idle and not fills:
-                    unchanged.append(machine)
-                    continue
-            state.position, state.last_heard = next_state, now
-            if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
-                state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
-                if (missing := item.missing_symbols) is None:
-                    state.finish(item)
-            was_attentive = state.attentive and not fills
-            # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
-            is_waiting = missing is not None and missing.key >= block and not item.wants_info and now >= backoff_end
-            if state.attentive if state.is_complete else not (is_idle or is_waiting) and state.check(reach, now):
-                machine.settle(state)
-            if state.attentive and not was_attentive:
-                attentive.append(machine)
-            if not state.is_complete:
-                advanced.append(machine)
+        _fill(group, message, effect, indexed, now, coordinator, answer)
     return answer
 
 
-def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:
-    """`FastMachine.rewind` for the receivers of a sender: a hold-off may end."""
-    rewound = message.effect()[3] if isinstance(message, FastData) else None
-    noted, is_rewind = None, False
-    roused: list[Any] = []
-    for machine in machines:
+def _fill(
+    group: list[Any], message: FastData, effect: Effect, indexed: bool, now: float, coordinator: Coordinator, answer: Applied
+) -> None:
+    """Apply a repair or parity to one group."""
+    by_group, attentive, advanced, rest = answer
+    unchanged: list[Any] = []
+    by_group.append(unchanged)
+    key, block, reach, _ = effect
+    next_state, number = message.next_state, message.symbol - message.block_length
+    for machine in group:
         state: FastSenderState = machine.fast_state
-        process = state.nack_process
-        if rewound is None or process is None or state.coordinator is not coordinator:
+        if state.coordinator is not coordinator or state.position is next_state:
             continue
-        if process.noted is not noted:
-            noted = process.noted
-            is_rewind = is_before(rewound, noted)
-        if is_rewind:
-            process.rewind(rewound, now)
-            if process.holdoff_end <= now:
-                roused.append(machine)
-    return roused
+        objects, process, item = state.objects, state.nack_process, state.objects.item
+        if objects.key != key or item is None or item.missing_blocks:
+            rest.append(machine)
+            continue
+        missing = item.missing_symbols
+        fills = missing is not None and (missing.key == block or (missing.key < block and missing.get(block, 0) > 0))
+        is_idle, backoff_end = False, NEVER
+        if process is not None:
+            backoff_end = process.backoff_end
+            is_idle = now < process.holdoff_end and (process.suppressed_to is None or process.is_idle_before(reach, now))
+            if is_idle and not fills:
+                # In hold-off, receivers of an indexed object are quiet.
+                (advanced if indexed and now >= backoff_end else unchanged).append(machine)
+                continue
+        state.position, state.last_heard = next_state, now
+        if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
+            state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
+            if (missing := item.missing_symbols) is None:
+                state.finish(item)
+        was_attentive = state.attentive and not fills
+        if not state.is_complete:
+            advanced.append(machine)
+            # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
+            is_waiting = missing is not None and missing.key >= block and not item.wants_info and now >= backoff_end
+            if not (is_idle or is_waiting) and state.check(reach, now):
+                machine.settle(state)
+        elif state.attentive:
+            machine.settle(state)
+        if state.attentive and not was_attentive:
+            attentive.append(machine)
 
 
 class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, int], int]]):
@@ -169,26 +279,26 @@ class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, in
         return found
 
 
-def overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
-    """`FastMachine.overhear_batch` of a NACK to the sender, which its other receivers may be about to send, too."""
+def _overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
+    """Deliver a NACK to the sender, which its other receivers may be about to send, too."""
     answer: Overheard = [], []
     attentive, others = answer
     has_echo = bool(nack.response_sec or nack.response_usec)
-    requested = origin = fti = merged = None
+    known: FastSenderState = machines[0].fast_state
+    origin = known.origin if known.is_addressed(nack) else None
+    requested, fti, merged = known.requested_repairs(nack), None, None
     indexed, boundary, key = False, position.tx_point, position.tx_point[0]
     for machine in machines:
         state: FastSenderState = machine.fast_state
         process, response, objects, item = state.nack_process, state.probe_response, state.objects, state.objects.item
         if (
-            (requested is None or state.origin is not origin or objects.key != key)
+            (origin is None or state.origin is not origin or objects.key != key)
             or (not isinstance(process, FastNackProcess) or item is None or process.log is not None)
             or (has_echo and response is not None and response.due < inf)
         ):
             state.position, state.last_heard = position, last_heard
             machine.overhear(nack, now)
             others.append(machine)
-            if state.is_addressed(nack):
-                requested, origin, fti = state.requested_repairs(nack), state.origin, None
         elif now < process.backoff_end and process.suppressed_to is None and process.fruitless < STUBBORN:
             # As `SenderState.overhear`; nearly all have overheard the same before.
             if item.fti is not fti or merged is None:
@@ -212,88 +322,49 @@ def _is_covered(
 ) -> bool:
     """As `is_covered` for the object that is being sent; parity never sent, the usual case, is compared by `counts`."""
     missing, parity, end = item.missing_symbols, item.parity, boundary[1]
-    is_usual = bool(usable and end) and not item.missing_blocks and not (item.wants_info and item.info is None)
-    if is_usual and missing is not None and (missing.more is None or len(missing.more) < MOST_BLOCKS):
-        for block, mask in ((missing.key, missing.item),) if missing.more is None else missing.items():
-            if block < end:
-                count, heard = counts[block], 0 if parity is None else parity.get(block, 0)
-                if count < mask.bit_count() - heard.bit_count():
-                    return False
-                if heard.bit_length() + count > usable:
-                    break
+    is_usual = usable and end and not item.missing_blocks and not (item.wants_info and item.info is None)
+    if is_usual and missing is not None and not isinstance(missing.more, dict):
+        node: Any = missing
+        while node is not None and node.key < end:
+            count, lacking, left = counts[node.key], node.item.bit_count(), usable
+            if parity is not None:
+                heard = parity.get(node.key, 0)
+                lacking -= heard.bit_count()
+                left -= heard.bit_length()
+            if count < lacking:
+                return False
+            if count > left:
+                break
+            node = node.more
         else:
             return True
     return is_covered(objects, boundary, asked, MOST_COMPARED)
 
 
-def list_waiting(
-    machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
-) -> None:
-    """`FastMachine.list_waiting` for the receivers of a sender.
-
-    A receiver waits for a block (object, block): only what fills it, or tells that it is over, can begin or resume its NACK
-    process. That is the first incomplete one. Of an indexed object it may be the one up to which others have requested
-    everything instead, and those in back-off or hold-off are quiet until the end of that.
-    """
-    fti, indexed = None, False
-    key = block = NONE
-    together: list[Any] = []
-    for machine in machines:
-        state: FastSenderState = machine.fast_state
-        if state.is_complete:
-            continue
-        objects, waits_for = state.objects, None
-        item = objects.item
-        missing = None if item is None else item.missing_symbols
-        if (
-            # As `simple_item`, without a call.
-            (item is not None and missing is not None)
-            and not (item.missing_blocks or (item.wants_info and item.info is None))
-            and (missing.more is None or len(missing.more) < MOST_BLOCKS)
-        ):
-            if item.fti is not fti:
-                fti = item.fti
-                indexed = is_indexed(fti)
-            first = missing.key
-            if not indexed:
-                if first != block or objects.key != key:
-                    key, block = objects.key, first
-                    together = waiting.setdefault((key, block), [])
-                together.append(machine)
-                continue
-            if not _list_indexed(machine, state, item, now, quiet, lacking):
-                continue
-            waits_for = _first_awaited(state, first, now)
-        if waits_for in waiting:
-            waiting[waits_for].append(machine)
-        else:
-            waiting[waits_for] = [machine]
-
-
 def _list_indexed(
-    machine: Any, state: FastSenderState, item: RxObject, now: float, quiet: QuietQueue, lacking: PartIndex | None
-) -> bool:
-    """List a receiver by what it lacks, and until when it is quiet; return whether it waits for a block besides."""
-    process = state.nack_process
+    machine: Any,
+    state: FastSenderState,
+    item: RxObject,
+    missing: BlockBitmaps,
+    now: float,
+    quiet: QuietQueue,
+    lacking: PartIndex | None,
+) -> tuple[int, int] | None:
+    """List a receiver of an indexed object by what it lacks, and until when it is quiet.
+
+    Return the (object, block) that it waits for besides: QUIET for none, None if every message concerns it.
+    """
+    key, process = state.objects.key, state.nack_process
+    if isinstance(missing.more, dict) and len(missing.more) >= MOST_BLOCKS:
+        return None
     if lacking is not None:
-        _list_lacking(machine, state.objects.key, item, lacking)
-    if process is None or now >= process.holdoff_end:
-        return True
-    quiet.push(machine, process.holdoff_end)
-    return process.suppressed_to is not None and now < process.backoff_end
-
-
-def _first_awaited(state: FastSenderState, block: int, now: float) -> tuple[int, int] | None:
-    """Return the (object, block) that an indexed receiver waits for, whose first incomplete block is `block`."""
-    process, key = state.nack_process, state.objects.key
-    if process is None or now >= process.holdoff_end:
-        return key, block
-    suppressed_to = process.suppressed_to
-    return (key, suppressed_to[1]) if suppressed_to is not None and suppressed_to[0] == key else None
-
-
-def _list_lacking(machine: Any, key: int, item: RxObject, lacking: PartIndex) -> None:
-    """List a receiver by its missing symbols, or by blocks where parity repairs them."""
-    if item.missing_symbols is not None:
-        for block, mask in item.missing_symbols.items():
+        # By its missing symbols, or by blocks where parity repairs them.
+        for block, mask in missing.items():
             lacking.add((key, block), 0 if item.fti.usable else mask, [machine])
+    if process is None or now >= process.holdoff_end:
+        return key, missing.key
+    quiet.push(machine, process.holdoff_end)
+    suppressed_to = process.suppressed_to
+    if suppressed_to is None or now >= process.backoff_end:
+        return QUIET
+    return (key, suppressed_to[1]) if suppressed_to[0] == key else None

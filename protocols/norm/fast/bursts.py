@@ -100,11 +100,11 @@ class Symbols(Burst):
 class NewSymbols(Symbols):
     """New symbols of blocks of one length, from the cursor of `item` on."""
 
-    __slots__ = ("_block", "_first", "_is_indexed", "_length")
+    __slots__ = ("_block", "_first", "_length")
 
     def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, count: int) -> None:
         super().__init__(sender, item, start, count, item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF)
-        self._is_indexed = is_indexed(item.fti)
+        self.is_indexed = is_indexed(item.fti)
         # The item's cursor moves on while the last of them are still in flight.
         self._block, self._length, self._first = item.block, item.length, item.symbol
 
@@ -134,10 +134,8 @@ class NewSymbols(Symbols):
         blocks, symbol = divmod(self._first + number, self._length)
         return self.key, self._block + blocks, 1 << symbol
 
-    def lacked(self, number: int) -> tuple[Hashable, int] | None:
-        """Return the block, and the symbol as a bit mask; 0 where parity repairs it; None if the object is not indexed."""
-        if not self._is_indexed:
-            return None
+    def lacked(self, number: int) -> tuple[Hashable, int]:
+        """Return the block, and the symbol as a bit mask; 0 where parity repairs it."""
         blocks, symbol = divmod(self._first + number, self._length)
         return (self.key, self._block + blocks), 0 if self.item.fti.usable else 1 << symbol
 

@@ -333,4 +333,5 @@ def simple_item(objects: Objects) -> RxObject | None:
     if item is None or item.missing_blocks or (item.wants_info and item.info is None):
         return None
     missing = item.missing_symbols
-    return item if missing is not None and (missing.more is None or len(missing.more) < MOST_BLOCKS) else None
+    has_many = missing is None or (isinstance(missing.more, dict) and len(missing.more) >= MOST_BLOCKS)
+    return None if has_many else item

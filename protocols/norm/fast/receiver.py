@@ -1,6 +1,7 @@
 """The NORM receiver that a host can advance together with others."""
 
 from collections.abc import Collection
+from math import inf
 from typing import Any, Final, cast
 
 from protocols.errors import UsageError
@@ -11,14 +12,15 @@ from protocols.fast.lockstep import LockstepGroup
 from protocols.fast.senders import FollowingMachine, SenderGroups
 from protocols.machine import Address, Group, Message, Ports
 from protocols.norm.config import NormConfig
+from protocols.norm.fast.batch import NormFollower
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
-from protocols.norm.fast.views import NormFollower, SenderView, SenderViews
-from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
+from protocols.norm.fast.views import SenderView, SenderViews
+from protocols.norm.limits import NEW_SENDERS_RATE
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.position import TransmitPosition
 from protocols.norm.run_reception import NormBatchReceiver
-from protocols.norm.session import Session
+from protocols.norm.sender_extras import NO_EXTRAS
 from protocols.norm.stream_reception import StreamSenderState
 from protocols.snapshot import Snapshot
 
@@ -29,9 +31,10 @@ _NO_SENDERS: Final = SenderViews()
 
 
 MANY_SENDERS: Final = 1024
-"""With room for so many senders none is forgotten and comes anew, as in simulations each node is one sender."""
-_NO_NEWCOMERS: Final = SourceLimit(NEW_SENDERS)
-"""Shared by the receivers with room for many senders, which do not count how often a sender is new."""
+"""With room for so many senders none is forgotten and comes anew, as in simulations each node is one sender.
+
+So it is not counted how many new ones a host brings.
+"""
 
 
 class _AllViews:
@@ -40,16 +43,6 @@ class _AllViews:
     def release(self, machine: "FastNormReceiver") -> None:
         """Bring all senders of a receiver up to date."""
         machine.release_views()
-
-
-def _several() -> FastSenderState:
-    state = FastSenderState(Session(cast(Ports, None), NormConfig(), 0, Group("")))
-    state.position, state.coordinator = TransmitPosition(0, 0, 0, 0, (0, 0, 0)), _AllViews()
-    return state
-
-
-_SEVERAL: Final = _several()
-"""Shared by the receivers of several senders, whose states are those of their views: no message expects it."""
 
 
 class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
@@ -64,8 +57,6 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
         super().__init__(ports, config, node, group)
         # Only several senders are entered here: a dictionary takes 200 bytes.
         self._senders = _NO_SENDERS
-        if config.senders >= MANY_SENDERS:
-            self._newcomers = _NO_NEWCOMERS
         self.fast_state = FastSenderState(self.session)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
@@ -146,7 +137,7 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
         if origin is not None:
             state.unlink()
             views[origin.source_id] = state
-            views.note(origin.source_id, state.settle())
+            views.note(origin.source_id, state.deadline())
             views.of[origin.source_id] = SenderView(self, state)
 
     def _known(self, node: int) -> StreamSenderState | None:
@@ -159,7 +150,7 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
         known = self._known(node)
         if known is not None:
             return known
-        if self._newcomers is not _NO_NEWCOMERS and not self._newcomers.admits(source, now, NEW_SENDERS_RATE):
+        if self.config.senders < MANY_SENDERS and not self.extras.newcomers.admits(source, now, NEW_SENDERS_RATE):
             return None
         if self._senders is _NO_SENDERS and self.fast_state.origin is None:
             known = cast(FastSenderState, self.fast_state)
@@ -271,7 +262,15 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
     def settle(self, sender: Any) -> None:
         """Set the deadline, and whether feedback of others has an effect; `sender` is a `FastSenderState`."""
         state: FastSenderState = sender
-        due = state.settle()
+        # As `feedback_due`, without a call.
+        process, response = state.nack_process, state.probe_response
+        due = inf if process is None else process.due
+        if response is not None and response.due < due:
+            due = response.due
+        if state.extras is not NO_EXTRAS:
+            due = min(due, state.extras.due())
+        state.attentive = due < inf
+        due = due if due < state.idle_at else state.idle_at
         if self._senders is not _NO_SENDERS:
             self._senders.note(state.node, due)
             due = self._senders.deadline()
@@ -283,6 +282,16 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
             self.deadline = due
 
 
+def _several() -> FastSenderState:
+    state: FastSenderState = FastNormReceiver(cast(Ports, None), NormConfig(), 0, Group("")).fast_state
+    state.position, state.coordinator = TransmitPosition(0, 0, 0, 0, (0, 0, 0)), _AllViews()
+    return state
+
+
+_SEVERAL: Final = _several()
+"""Shared by the receivers of several senders, whose states are those of their views: no message expects it."""
+
+
 def _renews_activity(machine: FastMachine, now: float) -> bool:
     """Renew the activity period of a sender in lockstep, if that is all that is due."""
     state: FastSenderState = machine.fast_state
@@ -290,4 +299,4 @@ def _renews_activity(machine: FastMachine, now: float) -> bool:
     if state.attentive or not isinstance(group, LockstepGroup):
         return False
     heard = group.heard(machine)
-    return heard is not None and state.ages is None and state.renew_activity(heard, now)
+    return heard is not None and state.extras.ages is None and state.renew_activity(heard, now)

@@ -1,14 +1,15 @@
 """A sender as one fast receiver sees it: messages that only advance the position are processed by short cuts."""
 
+from collections.abc import Iterable
 from math import inf
 from typing import Any, Final
 
 from protocols.fast.contract import Coordinator, FastMessage, FastState
 from protocols.norm.fast.messages import FastData, FastFlush, Loss
 from protocols.norm.fast.nack_log import FastNackProcess
-from protocols.norm.messages import FLAG_REPAIR, Nack, RepairAdv
+from protocols.norm.maps import BlockBitmaps
+from protocols.norm.messages import FLAG_REPAIR
 from protocols.norm.position import Point, TransmitPosition
-from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.sender_state import SenderMessage
 from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
@@ -19,20 +20,6 @@ OTHER: Final = 0
 ADVANCED: Final = 1
 RESCHEDULE: Final = 2
 """Results of a short cut: the message takes more than it; done; done, and the deadline may have changed."""
-
-
-class _Overheard:
-    """The requested repairs of the NACK overheard last, which thousands of receivers overhear."""
-
-    __slots__ = ("fec_id", "nack", "repairs")
-
-    def __init__(self) -> None:
-        self.nack: Nack | RepairAdv | None = None
-        self.fec_id = 0
-        self.repairs = RequestedRepairs()
-
-
-_OVERHEARD: Final = _Overheard()
 
 
 class FastSenderState(StreamSenderState, FastState):
@@ -57,7 +44,7 @@ class FastSenderState(StreamSenderState, FastState):
         if message.expects_if_complete is position:
             return self.advance(message, now) or self._interpret(message, now)
         gap = (message.sequence - position.sequence) & 0xFFFF
-        if message.next_state is None or message.origin is not self.origin or self._idle_at == inf or gap >= 0x8000:
+        if message.next_state is None or message.origin is not self.origin or self.idle_at == inf or gap >= 0x8000:
             return self._interpret(message, now)
         if message.expects is None:
             return self._advance_over_repairs(message, gap, now) or self._interpret(message, now)
@@ -141,17 +128,25 @@ class FastSenderState(StreamSenderState, FastState):
         self.lost += gap if result else 0
         return result
 
-    def skip(self, loss: Loss | None) -> None:
-        """Record the loss of a message of a burst; an object that is not wanted misses nothing."""
-        self.lost += 1
-        if loss is None:
-            return
-        objects = self.objects
-        key, block, mask = loss
-        item = objects.item if objects.key == key else objects.get(key)
-        if item is not None:
-            self.is_complete = False
-            item.lose(block, mask)
+    def skip(self, numbers: Iterable[int], losses: dict[int, Loss | None]) -> bool:
+        """Record the loss of messages of bursts; an object that is not wanted misses nothing."""
+        was_complete, objects = self.is_complete, self.objects
+        for number in numbers:
+            self.lost += 1
+            loss = losses[number]
+            if loss is None:
+                continue
+            key, block, mask = loss
+            item = objects.item if objects.key == key else objects.get(key)
+            if item is not None:
+                self.is_complete = False
+                # As `RxObject.lose`, without a call.
+                missing = item.missing_symbols
+                if missing is None:
+                    item.missing_symbols = BlockBitmaps(block, mask)
+                else:
+                    missing.add(block, mask)
+        return was_complete and not self.is_complete
 
     def is_lacking(self, unit: Any) -> bool:
         """Return whether symbols of this (object, block) are missing."""
@@ -159,29 +154,10 @@ class FastSenderState(StreamSenderState, FastState):
         missing = None if item is None or unit[0] != self.objects.key else item.missing_symbols
         return missing is not None and unit[1] in missing
 
-    def requested_repairs(self, nack: Nack | RepairAdv) -> RequestedRepairs:
-        """Return what a NACK to this sender asks for; looked up once per message."""
-        known, fec_id = _OVERHEARD, self._profile.fec_id
-        if known.nack is not nack or known.fec_id != fec_id:
-            known.nack, known.fec_id, known.repairs = nack, fec_id, requested_repairs(nack.requests, fec_id)
-        return known.repairs
-
     def unlink(self) -> None:
         """Become independent of what is kept for the whole group that the receiver was in."""
         if isinstance(self.nack_process, FastNackProcess):
             self.nack_process.unlink()
-
-    def settle(self) -> float:
-        """Update `attentive`, and return when `wake` is wanted."""
-        # As `feedback_due`, without a call.
-        process, response = self.nack_process, self.probe_response
-        due = inf if process is None else process.due
-        if response is not None and response.due < due:
-            due = response.due
-        if self.requests is not None and self.requests.due < due:
-            due = self.requests.due
-        self.attentive = due < inf
-        return due if due < self._idle_at else self._idle_at
 
     # -- hooks of the plain state ----------------------------------------------------------------------------------
 

@@ -1,17 +1,10 @@
-"""What a receiver of several senders has of each: a view, which is advanced together with those of other receivers."""
+"""Views: the state of one sender at a receiver of several, advanced together with those of other receivers."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mypy_extensions import trait
-
-from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessage, Overheard, fan_out
-from protocols.fast.index import PartIndex, QuietQueue
-from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Message
-from protocols.norm.fast.batch import apply_to_incomplete, list_waiting, overhear_nack, rewind
+from protocols.norm.fast.batch import NormFollower
 from protocols.norm.fast.messages import FastData, FastFlush
-from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Nack
@@ -21,68 +14,7 @@ from protocols.snapshot import Snapshot
 if TYPE_CHECKING:
     from protocols.norm.fast.receiver import FastNormReceiver
 
-__all__ = ["NormFollower", "SenderView", "SenderViews"]
-
-
-@trait
-class NormFollower(FastMachine):
-    """What a lockstep group calls of the receivers of one sender; `fast_state` is a `FastSenderState`."""
-
-    __slots__ = ()
-
-    @staticmethod
-    def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:
-        """Deliver a message to many receivers, most of which it advances."""
-        if isinstance(message, (FastData, FastFlush)) and message.expects is None and message.expects_if_complete is not None:
-            expected, data = message.expects_if_complete, message if isinstance(message, FastData) else None
-            for machine in machines:
-                state: FastSenderState = machine.fast_state
-                if state.position is expected:
-                    result = state.advance(message, now)
-                else:
-                    result = OTHER if data is None else state.take(data, now)
-                if result == OTHER:
-                    machine.receive(message, source, to, now)
-                elif result == RESCHEDULE:
-                    machine.settle(state)
-        else:
-            fan_out(machines, message, source, to, now)
-
-    @staticmethod
-    def apply_to_incomplete(groups: list[list[Any]], message: FastMessage, now: float, coordinator: Coordinator) -> Applied:
-        """Apply a message of the sender to receivers that are incomplete."""
-        return apply_to_incomplete(groups, message, now, coordinator)
-
-    @staticmethod
-    def list_waiting(
-        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
-    ) -> None:
-        """List receivers by what they wait for."""
-        list_waiting(machines, now, waiting, quiet, lacking)
-
-    @staticmethod
-    def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:
-        """Note that the sender rewound; return those whose hold-off may have ended."""
-        return rewind(machines, message, now, coordinator)
-
-    @staticmethod
-    def make_overhearers(group: OverhearingGroup) -> Overhearers:
-        """Return the empty list of the attentive receivers of a group."""
-        return NormOverhearers(group)
-
-    @staticmethod
-    def counts_overheard(feedback: Message) -> bool:
-        """Return whether it is a NACK."""
-        return isinstance(feedback, Nack)
-
-    @staticmethod
-    def overhear_batch(
-        machines: list[Any], message: Message, source: Address, to: Address, now: float, position: Any, last_heard: float
-    ) -> Overheard:
-        """Deliver feedback to receivers at one position."""
-        if isinstance(message, Nack):
-            return overhear_nack(machines, message, now, position, last_heard)
-        return FastMachine.overhear_batch(machines, message, source, to, now, position, last_heard)
+__all__ = ["SenderView", "SenderViews"]
 
 
 class SenderView(NormFollower):

@@ -1,86 +1,119 @@
-"""The SRM receiver with a short way for the next unit and for repairs of units it has: most of what it receives."""
+"""The SRM receiver that advances with others while it has one source."""
 
 from math import inf
+from typing import Any, Final
 
-from protocols.arq.messages import Data
+from protocols.arq.fast.messages import FastData
+from protocols.arq.messages import Data, End, Nack
 from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
-from protocols.fast.contract import FastMachine, OwnState
+from protocols.fast.contract import Other, OwnState
+from protocols.fast.group import MachineGroup
+from protocols.fast.units import UnitMachine
 from protocols.machine import Address, Group, Message, Ports
+from protocols.snapshot import Snapshot
 from protocols.srm.config import SrmConfig
+from protocols.srm.fast.group import SrmGroup
+from protocols.srm.fast.policy import FastSrmPolicy
+from protocols.srm.fast.sender_state import FastSrmSenderState
 from protocols.srm.messages import Repair
-from protocols.srm.receiver import SrmPolicy, SrmReceiver
+from protocols.srm.receiver import SrmReceiver
 
 __all__ = ["FastSrmReceiver", "make_receiver"]
 
+_OWN: Final = OwnState()
+"""Shared by the receivers that know no source, or several: nothing ever advances them from outside."""
 
-_OWN = OwnState()
-"""Shared by all receivers: nothing ever advances them from outside."""
 
-
-class FastSrmReceiver(SrmReceiver, FastMachine):
-    """An `SrmReceiver` that changes the state of a sender itself where no timer of a missing unit is concerned.
-
-    There are no groups: at every request and every session message the members come to differ.
-    """
+class FastSrmReceiver(SrmReceiver, UnitMachine):
+    """An `SrmReceiver` that a group advances (`SrmGroup`)."""
 
     __slots__ = ("fast_state",)
 
-    def __init__(self, session: Session, policy: SrmPolicy) -> None:
+    def __init__(self, session: Session, policy: FastSrmPolicy) -> None:
         super().__init__(session, policy)
-        self.fast_state = _OWN
+        self.fast_state: Any = _OWN
+
+    @staticmethod
+    def make_group(machines: list[Any], others: list[Other]) -> MachineGroup | None:
+        """Return a group of these members; None if there are others."""
+        return None if others or None in machines else SrmGroup(machines)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Handle a message of a sender or of another member."""
-        kind = type(message)
-        if kind is Data or kind is Repair:
-            assert isinstance(message, Data)
-            sender = self._senders.get(message.sender)
-            # Before the first message, of another instance and after a pause there is more to do.
-            if sender is not None and sender.origin.instance == message.instance and self._srm.member.due < inf:
-                is_done = self._take_repair if message.repair else self._take_next
-                if is_done(sender, message, now):
-                    sender.origin.address = source
-                    return
+        """Handle a message of a source or of another member."""
+        kind, state = type(message), self.fast_state
+        if state is not _OWN and self._srm.member.due < inf:
+            # Before the first message, of several sources and after a pause there is more to do.
+            is_new: bool | None = None
+            if kind is FastData:
+                is_new = state.take(message, now)
+            elif kind is Repair:
+                assert isinstance(message, Repair)
+                if (message.sender, message.instance) == (state.origin.node, state.origin.instance):
+                    is_new = state.take_repair(message, now)
+            if is_new is not None:
+                assert isinstance(message, Data)
+                self._session.data_received += 1
+                self._srm.member.active_at = now
+                self._srm.on_received(message, source, is_new, now)
+                self.set_deadline()
+                return
         super().receive(message, source, to, now)
 
-    def _take_next(self, sender: SenderState, message: Data, now: float) -> bool:
-        """Store the next unit of an object that it does not complete; False if the message is anything else."""
-        item = sender._objects.get(message.object_id)
-        if item is None or not message.unit or sender._unit != message.unit or sender._object != message.object_id:
-            return False
-        if item._left == 1 or not item.fits(message):
-            return False
-        srm = self._srm
-        self._session.data_received += 1
-        sender.last_heard = srm.member.active_at = now
-        sender._unit += 1
-        if sender._store(item, message):
-            srm.keep(message)
-        else:
-            self._due(self._next_timer())
-        return True
+    def set_deadline(self) -> None:
+        """Set the deadline by the timers of missing units and of repairs, and the session messages."""
+        due = min(self.fast_state.due(), self._srm.deadline)
+        if due != self.deadline:
+            self._due(due)
 
-    def _take_repair(self, sender: SenderState, message: Data, now: float) -> bool:
-        """Handle a repair of a unit that was received; False if the message is anything else."""
-        objects, object_id, unit = sender._objects, message.object_id, message.unit
-        item = objects.get(object_id)
-        if item is None or sender._object != object_id or unit >= sender._unit or message.first > next(iter(objects)):
-            return False
-        if not item.fits(message) or not item.has(unit):
-            return False
-        srm = self._srm
-        self._session.data_received += 1
-        self._session.duplicates += 1
-        sender.last_heard = srm.member.active_at = now
-        before = srm.deadline
-        srm.on_repair(message, now)
-        if srm.deadline != before:
-            self._due(self._next_timer())
-        return True
+    def wake_in_lockstep(self, now: float) -> None:
+        """Serve the timers in lockstep: that takes no position."""
+        state = self.fast_state
+        group: Any = state.coordinator
+        group.refresh(state)
+        if state.wakes_in_place(now):
+            self.wake(now)
+            if self._srm.member.due == inf:
+                group.pause(self)
+        else:
+            self.leave_lockstep()
+
+    def overhear(self, feedback: Message, now: float) -> None:
+        """Process a request of another member."""
+        assert isinstance(feedback, Nack)
+        self.fast_state.suppress(feedback, now)
+        self.set_deadline()
+
+    def counts(self) -> dict[str, int]:
+        """Return what was received, and what the policy counts."""
+        self._settle()
+        return super().counts()
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Return the members and the packets that are remembered."""
+        self._settle()
+        return super().held()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of each source with the round-trip time to it, once it is measured."""
+        self._settle()
+        return super().snapshot(now)
+
+    def _settle(self) -> None:
+        """Bring everything up to date."""
+        self.leave_lockstep()
+        if self.fast_state is not _OWN:
+            self.fast_state.sync()
+
+    def _enter(self, first: Data | End, address: Address) -> SenderState:
+        """Make the state of a source; a second one ends the lockstep, one that has restarted is replaced."""
+        self._settle()
+        state = self._senders[first.sender] = FastSrmSenderState(self._session, self._policy, first, address)
+        self.fast_state = state if len(self._senders) == 1 else _OWN
+        return state
 
 
 def make_receiver(ports: Ports, config: SrmConfig, node: int, group: Group) -> FastSrmReceiver:
     """Return an SRM receiver; `node` is its 32-bit id."""
     session = Session(ports, config, node, group)
-    return FastSrmReceiver(session, SrmPolicy(session, config))
+    return FastSrmReceiver(session, FastSrmPolicy(session, config))

@@ -11,7 +11,7 @@ from benchmarks.cases import run as measure
 from experiments.running.content import Accounted, Extent
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
-from experiments.search.search import random_plan
+from experiments.search.plans import random_plan
 from protocols.composite import ComponentHost, CompositeMachine
 from protocols.machine import Content, Group, Message
 from protocols.norm.fast.views import SenderView

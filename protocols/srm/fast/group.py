@@ -1,0 +1,234 @@
+"""Lockstep for SRM: members that received all of the source's new units advance together.
+
+Repairs, requests and session messages come from any member and are in no chain. They are entered in a log of the group, which
+is applied to a member before its next own input. At once they concern few: a request those that lack the unit, and those that
+may start a repair timer for it; a repair those that lack the unit, and those whose repair timer runs; a session message nobody,
+unless it reports a position of the source ahead of the group.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from protocols.arq.fast.messages import FastData, FastEnd, Position
+from protocols.arq.messages import Data, Nack
+from protocols.fast.units import UnitGroup
+from protocols.machine import Address, Message
+from protocols.srm.fast.policy import REPAIR, REPORT, REQUEST, SOURCE, FastSrmPolicy, Heard
+from protocols.srm.messages import Repair, SessionMessage
+from protocols.srm.wire import size_of
+
+__all__ = ["SrmGroup"]
+
+MOST_HEARD: Final = 256
+"""Entries of the log from which on they are applied to all members."""
+MOST_UNITS: Final = 1024
+"""Units from which on they are put into the caches of all members."""
+
+
+class SrmGroup(UnitGroup):
+    """See the module."""
+
+    __slots__ = ("_active_at", "_first", "_identities", "_log", "_paused", "_units")
+
+    def __init__(self, machines: list[Any]) -> None:
+        super().__init__(machines)
+        self._active_at = 0.0
+        """When members in lockstep received content or a request last, in seconds."""
+        self._first = 0
+        """The oldest object that the source repairs, as far as all members in lockstep know."""
+        self._log: list[Heard] = []
+        self._units: list[Data] = []
+        """New units that advanced the members in lockstep."""
+        self._identities: list[int | None] = []
+        """Their identities."""
+        self._paused: list[Any] = []
+        """Members that began a pause of their session messages in lockstep; content and requests end it."""
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def tell(self, message: Message, source: Address, to: Address, now: float, lost_by: Sequence[int]) -> None:
+        """Deliver a message to all members but those at the indices `lost_by`."""
+        machines = self._machines
+        lost = [machines[index] for index in lost_by]
+        kind = type(message)
+        if kind is FastData:
+            assert isinstance(message, FastData)
+            self._on_activity(lost)
+            if message.expects is self._position:
+                self._units.append(message)
+                self._identities.append(message.identity)
+                if len(self._units) >= MOST_UNITS:
+                    self._settle()
+            self._first, self._active_at = message.first, now
+            self._deliver(message, source, to, now, lost_by)
+        elif kind is SessionMessage:
+            assert isinstance(message, SessionMessage)
+            self._hear_session(message, source, to, now, lost)
+        elif kind is Repair:
+            assert isinstance(message, Repair)
+            self._hear_repair(message, source, to, now, lost)
+        elif isinstance(message, Nack):
+            self._hear_request(message, source, to, now, lost)
+        else:
+            if kind is FastEnd:
+                assert isinstance(message, FastEnd)
+                self._first = message.first
+            self._deliver(message, source, to, now, lost_by)
+
+    def _hear_session(self, message: SessionMessage, source: Address, to: Address, now: float, lost: list[Any]) -> None:
+        """Deliver a session message: it advances nobody, but may tell that the source is ahead."""
+        if self._is_ahead(message):
+            self._call_all(message, None, source, to, now, lost)
+            return
+        log = self._log
+        count = len(log)
+        for machine in lost:
+            state: Any = machine.fast_state
+            if state.coordinator is self:
+                policy: FastSrmPolicy = state._policy
+                policy.replay(log, count)
+                policy.replayed = count + 1
+        positions = message.positions
+        kind = SOURCE if positions and positions[0][0] == message.node else REPORT
+        log.append((kind, message, now, round(now * 1e6), size_of(message)))
+        for machine in self._diverged:
+            if machine not in lost:
+                machine.receive(message, source, to, now)
+        self._trim()
+
+    def _is_ahead(self, message: SessionMessage) -> bool:
+        """Return whether a position of the source in a session message is beyond that of the group."""
+        at = self._position
+        if not isinstance(at, Position):
+            return False
+        reached = (at.object_id, at.unit)
+        return any(each[:2] == at.origin and each[2:] > reached for each in message.positions)
+
+    def pause(self, machine: Any) -> None:
+        """Note that a member in lockstep has paused its session messages."""
+        self._paused.append(machine)
+
+    def _on_activity(self, lost: list[Any]) -> None:
+        """Let those diverge that content or a request changes more than others: those that lost it, and those that pause."""
+        self._release_all(lost)
+        if self._paused:
+            self._release_all(self._paused)
+            self._paused.clear()
+
+    def _subject(self, message: Nack | Repair) -> tuple[int, int] | None:
+        """Return the unit of the source that a request or a repair is about; None if the group has not come to it."""
+        at, unit = self._position, (message.object_id, message.unit)
+        if not isinstance(at, Position) or (message.sender, message.instance) != at.origin or unit >= (at.object_id, at.unit):
+            return None
+        return unit
+
+    def _hear_request(self, message: Nack, source: Address, to: Address, now: float, lost: list[Any]) -> None:
+        subject = self._subject(message)
+        if subject is None:
+            self._call_all(message, None, source, to, now, lost)
+            return
+        self._on_activity(lost)
+        called, self._diverged, self._active_at = self._diverged, [], now
+        log, key, lacking = self._log, (message.sender, *subject), self._lacking.get(subject, ())
+        count = len(log)
+        log.append((REQUEST, message, now, None, None))
+        for machine in self._machines:
+            state: Any = machine.fast_state
+            if state.coordinator is self:
+                policy: FastSrmPolicy = state._policy
+                if machine in lacking or not policy.answers(key):
+                    policy.replay(log, count)
+                    policy.replayed = count + 1
+                    policy.keep_all(self._units, self._identities)
+                    machine.overhear(message, now)
+        self._call_diverged(called, message, source, to, now, lost)
+        self._trim()
+
+    def _hear_repair(self, message: Repair, source: Address, to: Address, now: float, lost: list[Any]) -> None:
+        subject = self._subject(message)
+        if subject is None or message.first > self._first:
+            self._call_all(message, None, source, to, now, lost)
+            return
+        self._on_activity(lost)
+        self._release_all(list(self._lacking.pop(subject, ())))
+        called, self._diverged = self._diverged, []
+        log, key = self._log, (message.sender, *subject)
+        log.append((REPAIR, message, now, key, message.distance * 1e-6))
+        self._active_at = self._last_heard = now
+        for machine in self._machines:
+            state: Any = machine.fast_state
+            if state.coordinator is self:
+                policy: FastSrmPolicy = state._policy
+                if policy.answers(key):
+                    policy.replay(log, len(log))
+                    member: Any = machine
+                    member.set_deadline()
+        self._call_diverged(called, message, source, to, now, lost)
+        self._trim()
+
+    def _call_diverged(
+        self, machines: list[Any], message: Message, source: Address, to: Address, now: float, lost: list[Any]
+    ) -> None:
+        """Deliver a message to members that had diverged, but for those that lost it; some may be at the group's position."""
+        for machine in machines:
+            if machine in lost:
+                self._diverged.append(machine)
+            else:
+                machine.receive(message, source, to, now)
+                self._join([machine])
+
+    # -- membership ------------------------------------------------------------------------------------------------
+
+    def refresh(self, state: Any) -> None:
+        """Bring a member in lockstep up to date."""
+        policy: FastSrmPolicy = state._policy
+        state.position, state.last_heard = self._position, self._last_heard
+        policy.member.active_at = self._active_at
+        policy.replay(self._log, len(self._log))
+        policy.keep_all(self._units, self._identities)
+
+    def _update(self, state: Any) -> None:
+        self.refresh(state)
+        state.coordinator = None
+
+    def _join(self, machines: Sequence[Any]) -> None:
+        """Take members at the group's position into lockstep, listed by the units they lack; the others have diverged."""
+        position, heard, active, lacking = self._position, self._last_heard, self._active_at, self._lacking
+        for machine in machines:
+            state: Any = machine.fast_state
+            if state.position is not position or state.last_heard != heard:
+                self._diverged.append(machine)
+                continue
+            policy: FastSrmPolicy = state._policy
+            if policy.member.active_at != active:
+                self._diverged.append(machine)
+                continue
+            if policy.is_paused:
+                self._paused.append(machine)
+            policy.replayed, policy.kept = len(self._log), len(self._units)
+            state.coordinator = self
+            if not state.is_complete:
+                for unit in state.lacks():
+                    lacking.setdefault(unit, {})[machine] = None
+
+    def _release_all(self, machines: Sequence[Any]) -> None:
+        """Let those in lockstep diverge."""
+        for machine in machines:
+            if machine.fast_state.coordinator is self:
+                self._update(machine.fast_state)
+                self._diverged.append(machine)
+
+    def _settle(self) -> None:
+        """Bring all members in lockstep up to date, and empty the log."""
+        for machine in self._machines:
+            state: Any = machine.fast_state
+            if state.coordinator is self:
+                self.refresh(state)
+                state._policy.replayed = state._policy.kept = 0
+        self._log.clear()
+        self._units.clear()
+        self._identities.clear()
+
+    def _trim(self) -> None:
+        if len(self._log) >= MOST_HEARD:
+            self._settle()

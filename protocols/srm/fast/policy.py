@@ -1,0 +1,111 @@
+"""The repair policy of a receiver in a lockstep group: what the group received is applied when it is needed first."""
+
+from math import inf
+from typing import Any, Final, TypeAlias
+
+from protocols.arq.messages import Data
+from protocols.arq.session import Session
+from protocols.srm.config import SrmConfig
+from protocols.srm.member import SIZE_GAIN
+from protocols.srm.peers import CLOCK, GAIN, LONGEST, NEAREST, Peer
+from protocols.srm.receiver import SrmPolicy
+from protocols.srm.repair_timers import NOT_HELD, Key
+
+__all__ = ["REPAIR", "REPORT", "REQUEST", "SOURCE", "FastSrmPolicy", "Heard"]
+
+Heard: TypeAlias = "tuple[int, Any, float, Any, Any]"
+"""A kind, the message, when it came (seconds), and two values by kind.
+
+REPORT and SOURCE: a session message of a receiver or a source, when it came in microseconds, its size in bytes. REPAIR: the key
+of the unit, and the distance that the repair reports in seconds. REQUEST: none.
+"""
+REPORT: Final = 0
+SOURCE: Final = 1
+REPAIR: Final = 2
+REQUEST: Final = 3
+
+
+class FastSrmPolicy(SrmPolicy):
+    """An `SrmPolicy` that applies messages from the log of its group."""
+
+    __slots__ = ("kept", "replayed")
+
+    def __init__(self, session: Session, config: SrmConfig) -> None:
+        super().__init__(session, config)
+        self.replayed = 0
+        """How many entries of the group's log are applied."""
+        self.kept = 0
+        """How many of the units that the group received are in the cache."""
+
+    def replay(self, log: list[Heard], end: int) -> None:
+        """Apply the entries of the log before number `end`: session messages, requests, and repairs of units received."""
+        begin, self.replayed = self.replayed, end
+        if begin == end:
+            return
+        member, own = self.member, self._session.node
+        peers, mean = member.peers, member._size
+        known = peers._peers
+        for kind, message, now, first, second in log[begin:end]:
+            if kind == REPORT:
+                member.heard += 1
+                mean += SIZE_GAIN * (second - mean)
+                peer = known.get(message.node)
+                if peer is None and not peers._bits and len(known) < peers._most:
+                    peer = known[message.node] = Peer()
+                    peers._count = 0
+                elif peer is None or peer.is_source:
+                    peers.heard(message, now)
+                    continue
+                peer.clock, peer.heard_at = message.clock, now
+                echo = message.echoes.get(own)
+                if echo is not None:
+                    rtt = (first - echo[0] - echo[1]) & CLOCK
+                    if rtt > LONGEST:
+                        peers.rejected += 1
+                        continue
+                    sample = rtt * 0.5e-6
+                    if sample < NEAREST:  # noqa: PLR1730 (half the cost of max)
+                        sample = NEAREST
+                    peer.distance += GAIN * (sample - peer.distance) if peer.distance else sample
+            elif kind == REPAIR:
+                self._on_useless_repair(message, first, second, now)
+            elif kind == REQUEST:
+                self._nacks_heard += 1
+                peers.requested(message.node)
+            else:
+                member.heard += 1
+                mean += SIZE_GAIN * (second - mean)
+                peers.heard(message, now)
+        member._size = mean
+
+    def _on_useless_repair(self, message: Data, key: Key, reported: float, now: float) -> None:
+        """Handle a repair of a unit that was received; as `on_repair`."""
+        self._session.data_received += 1
+        self._session.duplicates += 1
+        repairs = self._repairs
+        if key in repairs._timers:
+            self.on_repair(message, now)
+            return
+        until, own = repairs._held.get(key, NOT_HELD)
+        if now < until:
+            self._repair_interval.on_duplicate(own, reported)
+        else:
+            repairs.hold(key, self.member.distance(message.sender), now)
+
+    def keep_all(self, units: list[Data], identities: list[int | None]) -> None:
+        """Put the units that the group received into the cache."""
+        begin, self.kept = self.kept, len(units)
+        cache, most = self._cache, self._config.cache
+        if most and begin < self.kept:
+            cache.update(zip(identities[begin:], units[begin:], strict=True))
+            while len(cache) > most:
+                del cache[next(iter(cache))]
+
+    def answers(self, key: Key) -> bool:
+        """Return whether a repair timer of a unit runs."""
+        return key in self._repairs._timers
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether content and requests let session messages begin again."""
+        return self.member.due == inf and self._config.session_share > 0.0

@@ -1,0 +1,64 @@
+"""Lockstep of SRM members: equal results with any memory of members and packets, and few calls of single members."""
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
+from protocols.srm.fast.receiver import FastSrmReceiver
+from tests.sim.test_arq_engines import FAST, STRICT, fingerprints, scenario
+
+PARAMETERS = st.fixed_dictionaries(
+    {
+        "session_share": st.sampled_from([0.05, 0.2, 0.0]),
+        "session_interval": st.sampled_from([0.1, 0.01]),
+        "timers": st.sampled_from(["adaptive", "fixed"]),
+        "cache": st.sampled_from([4096, 30, 5, 0]),
+        "peers": st.sampled_from([128, 8, 3]),
+        "robust": st.sampled_from([20, 2]),
+        "timeout": st.sampled_from([0.25, 0.03]),
+    }
+)
+FORGETFUL = {"session_interval": 0.01, "cache": 0, "peers": 3, "robust": 2, "timeout": 0.25}
+
+
+def network(receivers: int, loss: str, delay: str = "1ms") -> dict[str, Any]:
+    """Return a star with losses both ways on the links of the receivers."""
+    link = {"rate": "100Mbit", "delay": delay, "down": {"loss": loss}, "up": {"loss": "1%"}}
+    return {"kind": "star", "receivers": receivers, "trunk": {"delay": "2ms"}, "link": link}
+
+
+@settings(deadline=None, max_examples=12, derandomize=True)
+@given(st.integers(0, 1000), st.integers(4, 25), st.sampled_from(["1%", "20%"]), PARAMETERS)
+@example(7, 6, "20%", FORGETFUL)
+@example(7, 30, "4%", {"session_share": 0.2, "session_interval": 0.01, "peers": 8})
+def test_engines_agree_whatever_members_remember(seed: int, receivers: int, loss: str, parameters: dict[str, Any]) -> None:
+    protocol = {"name": "srm", "rate": "4Mbit", **parameters}
+    work: list[dict[str, Any]] = [{"size": 60_000}, {"size": 20_000, "at": "80ms"}, {"size": 1400, "at": "1s"}]
+    written = scenario(network(receivers, loss), protocol, work, seed=seed, duration="4s")
+    assert len(fingerprints(written, FAST, STRICT)) == 1
+
+
+def test_pauses_of_the_session_end_in_lockstep() -> None:
+    protocol = {"name": "srm", "rate": "4Mbit", "timeout": "30ms", "session_interval": "20ms"}
+    work = [{"size": 30_000, "at": at} for at in ("0s", "1s", "2s")]
+    assert len(fingerprints(scenario(network(12, "1%"), protocol, work, duration="5s"), FAST, STRICT)) == 1
+
+
+def test_most_deliveries_call_no_single_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    plain = FastSrmReceiver.receive
+
+    def receive(self: FastSrmReceiver, *arguments: Any) -> None:
+        nonlocal calls
+        calls += 1
+        plain(self, *arguments)
+
+    monkeypatch.setattr(FastSrmReceiver, "receive", receive)
+    written = scenario(network(60, "1%", "5ms"), {"name": "srm", "rate": "10Mbit"}, [{"size": 280_000}])
+    result = run(parse(written | FAST, "srm"))
+    assert result.completed
+    assert 0 < calls < 0.2 * 60 * result.metrics["packets"]["total"]
