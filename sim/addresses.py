@@ -23,5 +23,5 @@ def address_at(name: str, port: int = 0) -> Address:
 
 
 def name_and_port(address: Address) -> tuple[str, int]:
-    """Return the name of the host that an address names, and the port there."""
-    return (address.name, address.port) if isinstance(address, HostPort) else (str(address), 0)
+    """Return the name of the host that an address names, and the port there; any pair of the two will do."""
+    return (str(address[0]), int(address[1])) if isinstance(address, tuple) else (str(address), 0)

@@ -18,7 +18,7 @@ _INSTANT: Final = DiskModel()
 
 
 class StoringHost(Protocol):
-    """What the disk needs of a host."""
+    """The interface of a host to its disk."""
 
     machine: Any
 
@@ -27,7 +27,7 @@ class StoringHost(Protocol):
 
 
 class _Request:
-    """What a machine asked of the disk; `machine` is the one that ran then."""
+    """A request of a machine to its disk; `machine` is the one that made it."""
 
     __slots__ = ("host", "machine", "port", "ticket")
 

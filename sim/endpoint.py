@@ -5,12 +5,12 @@ from collections.abc import Callable, Container, Sequence
 from mypy_extensions import mypyc_attr
 
 from protocols.errors import UsageError
-from protocols.machine import Address, Group, Packet
+from protocols.machine import Address, ClassedPacket, Group, Packet
 from protocols.rng import key_of
 from sim.acceleration import Passing
 from sim.addresses import HostPort
 from sim.fabric import Fabric
-from sim.flight import Flight, Hop, Postponed, Route, through_wire
+from sim.flight import ClassedFlight, Flight, Hop, Postponed, Route, through_wire
 from sim.group_members import GroupMembers
 from sim.host import SimHost
 from sim.noise import Noise
@@ -187,7 +187,11 @@ class Endpoint:
         name = host.name
         source = name if not port else HostPort(name, port)
         fabric.serial = serial = fabric.serial + 1
-        flight = Flight(message, identity, size, place, source, route, (place + 1) << 80 | serial << 24)
+        order = (place + 1) << 80 | serial << 24
+        if isinstance(packet, ClassedPacket):
+            flight: Flight = ClassedFlight(message, identity, size, place, source, route, order, packet.dscp)
+        else:
+            flight = Flight(message, identity, size, place, source, route, order)
         if route.target is host or (fabric.ports.members and fabric.ports.has_neighbours(place, port, route.to)):
             self._loop_back(host, flight, now)
             if route.target is host:

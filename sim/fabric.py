@@ -1,4 +1,4 @@
-"""What all hosts, links and switches of one network share."""
+"""State shared by all hosts, links and switches of one network."""
 
 from collections.abc import Callable
 from typing import TypeAlias

@@ -117,13 +117,13 @@ class Faults:
     # Hosts
 
     def crash(self, name: str, power: bool = False, loses_disk: bool = False) -> None:
-        """Remove the machine with its state; packets to the host are lost. No effect on a host that is down.
+        """Remove the machine with its state, if there is one; packets to the host are lost. No effect on a host that is down.
 
         Peers with connections are reset by the host's kernel; with `power` the whole host is off, and they hear nothing.
         `loses_disk`: nothing of what was stored is left.
         """
         host, shim = self.network.host(name), self._shim(name)
-        if host.machine is IDLE:
+        if host.place in self._crashed:
             return
         self.counts["crash"] += 1
         self._crashed[host.place] = shim.inner
@@ -131,7 +131,7 @@ class Faults:
         self.network.fabric.tcp.crash(host, power)
         self.network.fabric.ports.close(host.place)
         host.machine = IDLE
-        host.events = None
+        self.network.fabric.kernel.with_events.pop(host, None)
         processors = host.endpoint.processors
         if processors is not None and host.place in processors:
             processors[host.place].crash()
@@ -247,11 +247,12 @@ def _once(action: Undo) -> Undo:
 
 
 def members_of(topology: Any, name: str) -> list[str]:
-    """Return the hosts a name stands for: itself, or all members of a counted group. UsageError when there is none."""
-    if name in topology.host_nodes:
-        return [topology.member_name(name, place) for place in range(topology.size(name))]
-    topology.member(name)
-    return [name]
+    """Return the hosts a name stands for: itself, all members of a counted group, or what runs a router's machine.
+
+    UsageError when there is none.
+    """
+    found: list[str] = topology.hosts_of(name)
+    return found
 
 
 def sides_of(topology: Any, sides: Sequence[Side]) -> list[list[str]]:

@@ -44,40 +44,64 @@ class Fingerprint:
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=16)
-        # In order of time, and of one instant as they happened.
+        # Time, node, rest; in order of time, and of one instant as they happened.
         self._records: list[tuple[float, int, bytes]] = []
+        # Nodes that received the event of the last record, too, at the same instant: 8 bytes for each instead of 72.
+        self._also: list[int] = []
         self._instant = 0.0
         self._event: Event | None = None
         self._event_text = b""
 
     def control(self, now: float, node: int, kind: str, size: int) -> None:
         """Record a control packet that was sent."""
-        if now != self._instant:
+        if now != self._instant or self._also:
             self._begin(now)
         self._records.append((now, node, _sent(kind, size)))
 
     def controls(self, now: float, nodes: Iterable[int], kind: str, size: int) -> None:
         """Record equal control packets that several nodes sent, in order of node."""
-        if now != self._instant:
+        if now != self._instant or self._also:
             self._begin(now)
         text = _sent(kind, size)
         self._records += [(now, node, text) for node in nodes]
 
     def notified(self, now: float, node: int, event: Event) -> None:
         """Record an event that an application received."""
-        if now != self._instant:
+        records = self._records
+        if event is self._event and now == self._instant and records and records[-1][2] is self._event_text:
+            self._also.append(node)
+            return
+        if now != self._instant or self._also:
             self._begin(now)
         if event is not self._event:
             # The same object has the same text; comparing equal objects costs more.
             self._event, self._event_text = event, _text(event)
-        self._records.append((now, node, self._event_text))
+        records.append((now, node, self._event_text))
 
     def _begin(self, now: float) -> None:
-        """Begin an instant; the records before it are hashed when there are enough of them."""
+        """Begin an instant, or go on with one; the records before it are hashed when there are enough of them."""
+        if self._also:
+            self._end_event(is_over=now != self._instant)
+        if now == self._instant:
+            return
         self._instant = now
         if len(self._records) > _MANY:
             self._write(self._hash)
             self._records.clear()
+
+    def _end_event(self, is_over: bool) -> None:
+        """Record the nodes that received the event of the last record, too; hash them at once if its instant `is_over`."""
+        records, (now, first, rest) = self._records, self._records[-1]
+        nodes, self._also = [first, *self._also], []
+        if not is_over or len(nodes) <= _MANY or (len(records) > 1 and records[-2][0] >= now):
+            records += [(now, node, rest) for node in nodes[1:]]
+            return
+        records.pop()
+        self._write(self._hash)
+        records.clear()
+        nodes.sort()
+        for begin in range(0, len(nodes), _MANY):
+            self._hash.update(b"".join([_STAMP.pack(now, node, len(rest)) + rest for node in nodes[begin : begin + _MANY]]))
 
     def _write(self, onto: blake2b) -> None:
         records, pack = self._records, _STAMP.pack
@@ -89,6 +113,8 @@ class Fingerprint:
 
     def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
         """Return the fingerprint of the run so far, which may go on; `counts` are in order of node."""
+        if self._also:
+            self._end_event(is_over=False)
         total = self._hash.copy()
         self._write(total)
         for node, counted in counts:

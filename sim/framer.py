@@ -36,9 +36,9 @@ class Framer:
         group, _, port = name.rpartition(":")
         return IPv4Address(group), int(port)
 
-    def frame(self, source: Address, to: Address, payload: bytes, number: int) -> bytes:
+    def frame(self, source: Address, to: Address, payload: bytes, number: int, dscp: int = 0) -> bytes:
         """Return the frame from one of the topology's addresses to another."""
-        return frame(self.endpoint(source), self.endpoint(to), payload, number)
+        return frame(self.endpoint(source), self.endpoint(to), payload, number, dscp)
 
     def tcp_frame(self, source: Address, to: Address, segment: bytes, number: int) -> bytes:
         """Return the frame of a TCP segment between two hosts; its ports are in the segment."""

@@ -48,19 +48,22 @@ def _ignore(event: Event) -> None:
 class SimHost(KernelHost):
     """Implements `Host` and `Ports`. Made by `Network.host`; small, because there may be a million."""
 
-    __slots__ = ("accept", "endpoint", "events", "on_event")
+    __slots__ = ("accept", "endpoint", "on_event")
     trace: Callable[[str, object], None] | None = None
     epoch: float = 0.0
     """Simulated time begins at 1970-01-01 00:00 UTC."""
 
     def __init__(self, endpoint: "Endpoint", place: int) -> None:
-        key = endpoint.stream_key
-        super().__init__(extend(key, place - endpoint.base) if endpoint.counted else key, place)
+        super().__init__(place)
         self.endpoint = endpoint
-        self.events: list[Event] | None = None
-        """Events the application has not received."""
         self.on_event: Callable[[Event], None] = _ignore
         self.accept: Callable[[Offer], Sink | None] = _refuse
+
+    @property
+    def key(self) -> int:
+        """That of the host's random numbers, `topologies.keys.stream_key`."""
+        endpoint = self.endpoint
+        return extend(endpoint.stream_key, self.place - endpoint.base) if endpoint.counted else endpoint.stream_key
 
     @property
     def rng(self) -> Rng:
@@ -125,6 +128,9 @@ class SimHost(KernelHost):
         if disk is not None:
             disk.forget_requests()
         endpoint.fabric.ports.close(self.place)
+        shim = self._fault_shim()
+        if shim is not None:
+            shim.empty()
         self.machine = IDLE
         self.armed = inf
         endpoint.fabric.tcp.stop(self)
@@ -203,24 +209,28 @@ class SimHost(KernelHost):
 
     def drain(self) -> None:
         """Deliver all pending events to the application, which may call meanwhile and then receives the rest first."""
-        events = self.events
-        if events is None:
-            return
         fabric = self.endpoint.fabric
         kernel = fabric.kernel
+        waiting = kernel.with_events
+        events = waiting.get(self)
+        if events is None:
+            return
         now = kernel.env._now
-        if len(events) == 1:
+        if not isinstance(events, list):
             # Nearly always: no list to be worked off.
-            event, self.events = events[0], None
-            fabric.fingerprinter.notified(now, self.place, event)
-            self.on_event(event)
+            del waiting[self]
+            fabric.fingerprinter.notified(now, self.place, events)
+            self.on_event(events)
             kernel.notified = True
             return
-        while self.events:
-            event = self.events.pop(0)
+        while events:
+            event: Event = events.pop(0) if isinstance(events, list) else events
+            if not isinstance(events, list):
+                del waiting[self]
             fabric.fingerprinter.notified(now, self.place, event)
             self.on_event(event)
-        self.events = None
+            events = waiting.get(self)
+        waiting.pop(self, None)
         kernel.notified = True
 
     def arrive(self, flight: Flight, lost_by: object, now: float) -> None:
@@ -305,11 +315,14 @@ class SimHost(KernelHost):
 
     def notify(self, event: Event) -> None:
         """Keep an event for the application until this input is over."""
-        if self.events is None:
-            self.events = [event]
-            self.endpoint.fabric.kernel.with_events.append(self)
+        waiting = self.endpoint.fabric.kernel.with_events
+        there = waiting.get(self)
+        if there is None:
+            waiting[self] = event
+        elif isinstance(there, list):
+            there.append(event)
         else:
-            self.events.append(event)
+            waiting[self] = [there, event]
 
     def alarm(self, when: float) -> None:
         """The machine's deadline moved earlier, to `when` by its own clock."""
@@ -329,7 +342,10 @@ class SimHost(KernelHost):
     def _write_late(self, end: TcpEnd, packet: Packet) -> None:
         """Write what waited for the processor, unless the connection was closed meanwhile."""
         if end.state == OPEN:
+            was_full = end.is_full
             end.write(packet.message, packet.size, self.now)
+            # The machine may have been told "full", and then waits for `drained`.
+            end.is_full = end.is_full or was_full
 
     def _is_delayed(self, action: Callable[[], None]) -> bool:
         """Whether the processor is busy; if so, `action` is called when it is free."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 from mypy_extensions import mypyc_attr, trait
 from simpy import Environment
 
+from protocols.events import Event
 from sim.occurrence import ARRIVAL, Occurrence, post
 from sim.timers import KernelHost, Timers
 
@@ -52,8 +53,8 @@ class Kernel:
         """Time, priority and order of the present event, or of the point where time stands: all before it has happened."""
         self.busy = False
         """Whether an input is being handled, after which `settle` follows."""
-        self.with_events: list[KernelHost] = []
-        """Hosts with events that their applications have not received."""
+        self.with_events: dict[KernelHost, Event | list[Event]] = {}
+        """Events that applications have not received, by host; a list when there are several."""
         self.notified = False
         """Whether an application has received an event since the last `settle`."""
         self.pending: list[Pending] = []
@@ -104,10 +105,11 @@ class Kernel:
     def drain(self) -> None:
         """Deliver pending events to applications in order of place."""
         while self.with_events:
-            hosts = sorted(self.with_events, key=_place_of) if len(self.with_events) > 1 else self.with_events.copy()
-            self.with_events.clear()
-            for host in hosts:
+            for host in sorted(self.with_events, key=_place_of):
                 host.drain()
+            if not self.with_events:
+                # A dictionary keeps the memory of entries that were deleted.
+                self.with_events.clear()
 
     # Running
 

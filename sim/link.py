@@ -252,10 +252,18 @@ class LinkGroup:
         unconcerned = head.unconcerned_by(flight) if head.unconcerned else ()
         passing: list[Passing] = []
         octets, lost_apart = self._octets(flight.size), set(lost_by).intersection(apart)
+        seconds = octets / self.queue.rate
         for member in apart:
             if member == skip:
                 continue
-            end = queues[member].offer(octets, now)
+            queue = queues[member]
+            if queue.departures is None:
+                # As `offer`, without a call.
+                begin = queue.free_at
+                end: float | None = (begin if begin > now else now) + seconds
+                queue.free_at = end  # type: ignore[assignment]
+            else:
+                end = queue.offer(octets, now)
             if end is None or member in lost_apart:
                 self._lose(member, is_dropped=end is None)
             elif member in unconcerned:

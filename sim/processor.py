@@ -24,7 +24,7 @@ __all__ = ["HostProcessor", "InputQueue", "ProcessorCounts"]
 
 @dataclass(frozen=True, slots=True)
 class ProcessorCounts:
-    """What a host's processor did: seconds of work, and how many inputs waited for it, for how many seconds in all."""
+    """Counters of a host's processor: seconds of work, and how many inputs waited for it, for how many seconds in all."""
 
     host: str
     busy: float
@@ -92,7 +92,7 @@ class HostProcessor(Pending):
         self._is_halted = True
 
     def counts(self) -> ProcessorCounts:
-        """Return what it did so far."""
+        """Return its counters."""
         return ProcessorCounts(self._host.name, self.busy, self.waited, self.waiting)
 
 
@@ -110,7 +110,7 @@ class InputQueue(Machine):
 
     @property
     def deadline(self) -> float:
-        """When the next input that waits is processed, or the machine wants to be woken; not while the processor is busy."""
+        """Time of the next queued input or of the machine's deadline, but not before the processor is free."""
         busy_until = self._processor.busy_until
         due: float = busy_until if self._waiting else self.inner.deadline
         return due if due > busy_until else busy_until

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
+from protocols.connection import Connection
 from protocols.machine import Packet
 from sim.endpoint import Endpoint
 from sim.fabric import Fabric
@@ -52,12 +53,34 @@ class ReceiveProcessor(Pausing):
                 return None
             self._waiting.append((start, size))
             self._held += size
-        cost = self._per_packet + self._per_byte * size
-        if self._per_frame:
-            cost += self._per_frame * frames_of(size)
+        cost = self.cost(size)
         self.busy += cost
         self.free_at = start + cost
         return self.free_at
+
+    def cost(self, size: int) -> float:
+        """Return the seconds of processor time of a packet of `size` bytes."""
+        cost = self._per_packet + self._per_byte * size
+        return cost + self._per_frame * frames_of(size) if self._per_frame else cost
+
+    def take(self, size: int) -> None:
+        """Count a packet that is processed at once."""
+        self.offered += 1
+        self.busy += self.cost(size)
+
+    def wait(self, size: int) -> bool:
+        """Return whether the buffer has room for a packet that has to wait; else it is dropped."""
+        self.offered += 1
+        if self._held + size > self._room:
+            self.dropped += 1
+            return False
+        self._held += size
+        return True
+
+    def leave(self, size: int) -> None:
+        """Take a packet out of the buffer, because it is processed now."""
+        self._held -= size
+        self.busy += self.cost(size)
 
     def work(self, seconds: float, now: float) -> None:
         """Do work of the host's machine before all packets that wait."""
@@ -101,20 +124,67 @@ class ReceiveProcessor(Pausing):
 class LimitedHost(SimHost):
     """A host with a `HostModel`."""
 
-    __slots__ = ("_limits", "_processor")
+    __slots__ = ("_is_awaited", "_limits", "_processor", "_waiting")
 
     def __init__(self, endpoint: "LimitedEndpoint", place: int) -> None:
         super().__init__(endpoint, place)
         self._limits = endpoint
         self._processor = endpoint.processor(place - endpoint.base)
+        self._is_awaited = False
+        """Whether `_begin_next` will be called."""
+        self._waiting: deque[Flight] = deque()
+        """Packets that wait for the processor (`HostModel.fifo`)."""
+        if endpoint.model.cpu_frame:
+            endpoint.fabric.tcp.frame_costs[place] = endpoint.model.cpu_frame
 
     def arrive(self, flight: Flight, lost_by: object, now: float) -> None:
         """Take a packet for this host alone at its network card."""
         del lost_by
         if flight.route.target is self or self._limits.accepts(flight, self.member):
+            if self._limits.model.fifo:
+                self.queue(flight, now)
+                return
             when = self._processor.admit(flight.size, now)
             if when is not None:
                 self._process(flight, when, now)
+
+    def queue(self, flight: Flight, now: float) -> None:
+        """Process a packet when the processor is free, first come, first served (`HostModel.fifo`)."""
+        if not self._waiting and self.processor.busy_until <= now:
+            self._processor.take(flight.size)
+            self._begin(flight, now)
+        elif self._processor.wait(flight.size):
+            self._waiting.append(flight)
+            self._begin_later()
+
+    def _begin_later(self) -> None:
+        """Begin with the first packet that waits when the processor is free."""
+        if not self._is_awaited:
+            self._is_awaited = True
+            self.later(self.processor.busy_until, self._begin_next)
+
+    def _begin_next(self) -> None:
+        self._is_awaited = False
+        now = self.endpoint.fabric.kernel.env._now
+        if self.processor.busy_until > now:
+            self._begin_later()
+            return
+        flight = self._waiting.popleft()
+        self._processor.leave(flight.size)
+        self._begin(flight, now)
+
+    def _begin(self, flight: Flight, now: float) -> None:
+        """Keep the processor busy with a packet, and deliver it then."""
+        cost = self._processor.cost(flight.size)
+        self.processor.work(cost, now)
+        stage = Stage(lambda flight, now: now + cost, self._end)
+        self.endpoint.fabric.forwarding.forward(flight, (stage,), now)
+
+    def _end(self, flight: Flight, now: float) -> None:
+        """Deliver a packet, and go on with the next one that waits."""
+        SimHost.arrive(self, flight, (), now)
+        if self._waiting:
+            self._begin_later()
 
     def _process(self, flight: Flight, until: float, now: float) -> None:
         """Deliver a packet at `until`, and later by the work that the machine states meanwhile."""
@@ -136,10 +206,10 @@ class LimitedHost(SimHost):
         super().work(seconds)
 
     def send(self, packet: Packet, port: int = 0) -> bool:
-        """Send a packet, which costs processor time of its own."""
+        """Send a packet, which costs processor time of its own; the frames of a connection are those of its segments."""
         model = self._limits.model
         cost = model.cpu_send + model.cpu_send_byte * packet.size
-        if model.cpu_frame:
+        if model.cpu_frame and not isinstance(packet.to, Connection):
             cost += model.cpu_frame * frames_of(packet.size)
         if cost:
             self.work(cost)
@@ -189,6 +259,13 @@ class LimitedEndpoint(Endpoint):
             return
         done: dict[float, list[int]] = {}
         left_out = frozenset(lost_by)
+        if self.model.fifo:
+            for member in range(self.count):
+                if member not in left_out and self.accepts(flight, member):
+                    host = self.host(member)
+                    assert isinstance(host, LimitedHost)
+                    host.queue(flight, now)
+            return
         for member, processor in enumerate(self._processors):
             if member not in left_out and self.accepts(flight, member):
                 when = processor.admit(flight.size, now)

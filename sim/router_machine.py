@@ -15,7 +15,7 @@ __all__ = ["RouterEndpoint", "RouterHost"]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RouterHost(SimHost):
-    """The host that runs the machine of a router. What it receives from a group says by which network it came, if asked for."""
+    """The host that runs the machine of a router. A packet of a group carries the network it came by, if asked for."""
 
     __slots__ = ()
 

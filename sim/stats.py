@@ -1,4 +1,4 @@
-"""What a network reports: the counts of its links, and every packet sent."""
+"""Statistics of a network: the counts of its links, and every packet sent."""
 
 from dataclasses import dataclass
 from typing import Protocol

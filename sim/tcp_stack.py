@@ -61,6 +61,8 @@ class TcpStack:
         """Segments that were sent again."""
         self.undecodable = 0
         """Connections reset because what arrived is no message."""
+        self.frame_costs: dict[int, float] = {}
+        """Seconds of processor time that a segment takes which a host sends, by place, of hosts that need any."""
         self.is_watched = False
         """Whether hosts report their segments (`sim.watch`)."""
 
@@ -198,7 +200,7 @@ class TcpStack:
         self._drain()
 
     def deliver(self, end: TcpEnd, messages: Messages, now: float) -> None:
-        """Give messages to the machine as long as it wants any; those that a slow application has to read wait in `end`."""
+        """Give messages to the machine while it reads; those that a slow application has to read wait in `end`."""
         fabric, host = self._fabric, end.host
         with_events = fabric.kernel.with_events
         # Only there messages may wait, for a slow application or a busy processor.
@@ -238,6 +240,8 @@ class TcpStack:
                 observer.sent(now, host, segment, size)
         if self.is_watched:
             host.segment_sent(Packet(segment, size, route.to))
+        if self.frame_costs and host.place in self.frame_costs:
+            host.work(self.frame_costs[host.place])
         packets, kind = fabric.packets, segment.kind
         if kind in packets:
             # As `Traffic.count`, without a call.

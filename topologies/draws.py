@@ -30,6 +30,7 @@ __all__ = [
     "listed",
     "lost_offsets",
     "member_keys",
+    "parts_of",
     "threshold_of",
     "tabulate",
 ]
@@ -43,6 +44,8 @@ Table: TypeAlias = tuple[Sequence[int], Losers]
 WINDOW: Final = 256
 FEW: Final = 24
 """Number of links below which numpy calls cost more than scalar draws."""
+LANES: Final = 40
+"""The same for windows of several links, each counted by itself."""
 BULK: Final = 4096
 """Number of entries up to which lists are used instead of arrays, and up to which the cost of a numpy call hardly grows."""
 
@@ -64,6 +67,11 @@ def extend_all(keys: Words, words: Words | np.uint64) -> Words:
     x *= _M2
     x ^= x >> _S31
     return x
+
+
+def parts_of(links: int) -> list[slice]:
+    """Return the links in parts of `BULK`: to draw for all of a large group at once takes much memory, and is not faster."""
+    return [slice(begin, min(begin + BULK, links)) for begin in range(0, links, BULK)]
 
 
 def member_keys(key: int, count: int) -> Words:
@@ -111,7 +119,8 @@ def tabulate(lost: npt.NDArray[np.int64], windows: int = 1) -> list[Table]:
     lost.sort()
     starts = array("q", lost.searchsorted(np.arange(WINDOW * windows + 1, dtype=np.int64) << 32).tobytes())
     # Lists are faster to slice and take ten times the memory.
-    members: Losers = (lost & 0xFFFFFFFF).tolist() if len(lost) <= BULK else (lost & 0xFFFFFFFF).astype(np.int32)
+    lost &= 0xFFFFFFFF
+    members: Losers = lost.tolist() if len(lost) <= BULK else lost.astype(np.int32)
     return [(starts[begin : begin + WINDOW + 1], members) for begin in range(0, WINDOW * windows, WINDOW)]
 
 
@@ -122,7 +131,7 @@ def listed(losers: Losers) -> list[int]:
 
 def draw_windows(keys: Words, window: int, count: int, threshold: Threshold) -> list[Table]:
     """Return the tables of `count` windows, from `window`, over all links."""
-    if len(keys) >= FEW:
+    if len(keys) * count >= LANES:
         return tabulate(_draw_many(keys, window, count, threshold), count)
     pairs = [
         (offset + at * WINDOW << 32) | member
@@ -134,12 +143,22 @@ def draw_windows(keys: Words, window: int, count: int, threshold: Threshold) -> 
 
 
 def _draw_many(keys: Words, window: int, count: int, threshold: Threshold) -> npt.NDArray[np.int64]:
-    """Return losses as offset * 2**32 + member; each numpy call draws for all links and windows that are not yet exhausted."""
-    members, windows = np.arange(len(keys), dtype=np.int64), np.arange(count, dtype=np.int64)[:, np.newaxis]
+    """Return losses as offset * 2**32 + member."""
+    found: list[npt.NDArray[np.int64]] = []
+    for part in parts_of(len(keys)):
+        _draw_part(keys, part, window, count, threshold, found)
+    return np.concatenate(found)
+
+
+def _draw_part(
+    keys: Words, part: slice, window: int, count: int, threshold: Threshold, found: list[npt.NDArray[np.int64]]
+) -> None:
+    """Add the losses of some links; each numpy call draws for all of them and all windows that are not yet exhausted."""
+    members, windows = np.arange(part.start, part.stop, dtype=np.int64), np.arange(count, dtype=np.int64)[:, np.newaxis]
     # offset * 2**32 + member of each link and window, without the offset within the window.
     lanes = (members + (windows * WINDOW << 32)).ravel()
-    words = extend_all(keys, (windows + window).astype(np.uint64)).ravel()
-    found, position, draw = [], np.zeros(len(lanes), np.int64), 0
+    words = extend_all(keys[part], (windows + window).astype(np.uint64)).ravel()
+    position, draw = np.zeros(len(lanes), np.int64), 0
     while len(words):
         position += WINDOW - threshold.array.searchsorted(extend_all(words, np.uint64(draw)), "right")
         inside = (position < WINDOW).nonzero()[0]
@@ -147,4 +166,3 @@ def _draw_many(keys: Words, window: int, count: int, threshold: Threshold) -> np
         found.append((position << 32) + lanes)
         position += 1
         draw += 1
-    return np.concatenate(found)

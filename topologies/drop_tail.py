@@ -33,6 +33,9 @@ class DropTailQueue:
 
         Returns the end of its transmission in seconds, or None when the queue is full and the packet is dropped.
         """
+        end = self.free_at
+        if end < now:  # noqa: PLR1730 (half the cost of max, on the path of every packet)
+            end = now
         departures = self.departures
         if departures is not None:
             while departures and departures[0] <= now:
@@ -40,12 +43,8 @@ class DropTailQueue:
             # The first of those left is in transmission; only the others wait.
             if len(departures) > self.limit:  # type: ignore[operator]
                 return None
-        end = self.free_at
-        if end < now:  # noqa: PLR1730 (half the cost of max, on the path of every packet)
-            end = now
+            departures.append(end + octets / self.rate)
         self.free_at = end = end + octets / self.rate
-        if departures is not None:
-            departures.append(end)
         return end
 
     def waiting(self, now: float) -> int:

@@ -20,7 +20,19 @@ import numpy as np
 from mypy_extensions import mypyc_attr
 
 from protocols.rng import extend
-from topologies.draws import BULK, WINDOW, Losers, Table, Words, draw_windows, extend_all, listed, lost_offsets, threshold_of
+from topologies.draws import (
+    BULK,
+    WINDOW,
+    Losers,
+    Table,
+    Words,
+    draw_windows,
+    extend_all,
+    listed,
+    lost_offsets,
+    parts_of,
+    threshold_of,
+)
 from topologies.repeats import Repeats
 
 __all__ = ["TABLES", "GroupLoss", "GroupSampler", "LinkLoss"]
@@ -28,6 +40,7 @@ __all__ = ["TABLES", "GroupLoss", "GroupSampler", "LinkLoss"]
 # Words that extend a link's key; no window number is equal to one, since windows have 56 bits.
 _REPEAT: Final = 0xFFFFFFFFFFFFFF01
 _CONTROL: Final = 0xFFFFFFFFFFFFFF02
+_ALL: Final = slice(None)
 TABLES: Final = 16
 """Tables kept. A table is a pure function of its window, so one that was removed can be drawn again."""
 # Most windows of a stream of packets that are drawn at once.
@@ -83,6 +96,10 @@ class LinkLoss:
             losses.append((place, [0]))
             lost &= lost - 1
         return losses
+
+    def first_losers(self, identity: int) -> list[int]:
+        """As of `GroupSampler`, with the link as member 0."""
+        return [0] if self._bits(identity, 1) else []
 
     def first_lost_by_all(self, identity: int, count: int) -> int:
         """As of `GroupLoss`."""
@@ -146,7 +163,7 @@ class GroupSampler(ABC):
         else:
             self._seen[window] = seen | bit
             occurrence = 1
-            losers = self._first_losers(identity)
+            losers = self.first_losers(identity)
         if skip >= 0 or identity in self._differ:
             losers = self._apart(losers, identity, occurrence, skip)
         return losers
@@ -160,9 +177,9 @@ class GroupSampler(ABC):
         differ[member] = differ.get(member, 0) + 1
         return self._single(identity, self._occurrence(identity) + differ[member], member)
 
-    def _ordinals(self) -> Words:
-        """Return how many control packets each link carried."""
-        return np.uint64(self._controls) - self._lags
+    def _ordinals(self, part: slice = _ALL) -> Words:
+        """Return how many control packets each of some links carried."""
+        return np.uint64(self._controls) - self._lags[part]
 
     def _occurrence(self, identity: int) -> int:
         """Return how often the group as a whole carried an identity."""
@@ -184,8 +201,8 @@ class GroupSampler(ABC):
         return sorted(right)
 
     @abstractmethod
-    def _first_losers(self, identity: int) -> Sequence[int]:
-        """Return the members that lose the first occurrence, ascending."""
+    def first_losers(self, identity: int) -> Sequence[int]:
+        """Return the members that lose the first occurrence, ascending; nothing is counted."""
 
     @abstractmethod
     def _repeat_losers(self, identity: int, occurrence: int) -> Sequence[int]:
@@ -260,7 +277,7 @@ class _ControlLosses:
 class GroupLoss(GroupSampler):
     """Independent Bernoulli losses of N links, equal to those of N `LinkLoss` with `keys[member]`."""
 
-    __slots__ = ("_ahead", "_gone", "_roots", "_tables", "_threshold")
+    __slots__ = ("_ahead", "_gone", "_repeated", "_roots", "_tables", "_threshold", "_together")
 
     def __init__(self, keys: Words, p: float) -> None:
         super().__init__(keys)
@@ -269,12 +286,16 @@ class GroupLoss(GroupSampler):
         # Keys of repeats and of control packets of every link, computed at the first such packet.
         self._roots: dict[int, Words] = {}
         self._tables: dict[int, Table] = {}
+        # By first identity and occurrence: the members that lose a later occurrence of it and of those behind it, of which so
+        # many are drawn together.
+        self._repeated: dict[tuple[int, int], list[list[int]]] = {}
+        self._together = max(1, min(AHEAD, BULK // len(keys)))
         # By window: the places of the packets that all links lose.
         self._gone: dict[int, list[int]] = {}
 
     def _single(self, identity: int, occurrence: int, member: int) -> bool:
         if occurrence == 1:
-            losers = self._first_losers(identity)
+            losers = self.first_losers(identity)
             at = bisect_left(losers, member)
             return at < len(losers) and losers[at] == member
         key = extend(int(self._keys[member]), _REPEAT)
@@ -305,25 +326,43 @@ class GroupLoss(GroupSampler):
         """Draw the members that lose each of the next control packets if all links carry them; the last packet comes first."""
         links = len(self._keys)
         count = max(1, min(AHEAD, DRAWS // links))
-        draws = extend_all(self._root(_CONTROL), self._ordinals() + _STEPS[-count:])
+        root, passing = self._root(_CONTROL), np.uint64(self._threshold.passing)
         ahead: list[list[int]] = [[] for _ in range(count)]
-        for at in (draws.ravel() >= np.uint64(self._threshold.passing)).nonzero()[0].tolist():
-            ahead[at // links].append(at % links)
+        for part in parts_of(links):
+            draws = extend_all(root[part], self._ordinals(part) + _STEPS[-count:])
+            width = draws.shape[1]
+            for at in (draws.ravel() >= passing).nonzero()[0].tolist():
+                ahead[at // width].append(part.start + at % width)
         return ahead
 
     def _repeat_losers(self, identity: int, occurrence: int) -> Sequence[int]:
-        draws = extend_all(extend_all(self._root(_REPEAT), np.uint64(identity)), np.uint64(occurrence))
-        losers: list[int] = np.flatnonzero(draws >= np.uint64(self._threshold.passing)).tolist()
-        return losers
+        count = self._together
+        first = identity // count * count
+        repeated = self._repeated.get((first, occurrence))
+        if repeated is None:
+            if len(self._repeated) >= TABLES:
+                # The one that was drawn first.
+                del self._repeated[next(iter(self._repeated))]
+            repeated = self._repeated[first, occurrence] = self._draw_repeats(first, count, occurrence)
+        return repeated[identity - first]
 
-    def _first_losers(self, identity: int) -> Sequence[int]:
+    def _draw_repeats(self, first: int, count: int, occurrence: int) -> list[list[int]]:
+        """Draw the members that lose this occurrence of `count` identities from `first` on."""
+        root, passing = self._root(_REPEAT), np.uint64(self._threshold.passing)
+        identities = np.uint64(first) + np.arange(count, dtype=np.uint64)[:, np.newaxis]
+        repeated: list[list[int]] = [[] for _ in range(count)]
+        for part in parts_of(len(root)):
+            draws = extend_all(extend_all(root[part], identities), np.uint64(occurrence))
+            width = draws.shape[1]
+            for at in (draws.ravel() >= passing).nonzero()[0].tolist():
+                repeated[at // width].append(part.start + at % width)
+        return repeated
+
+    def first_losers(self, identity: int) -> list[int]:
+        """See `GroupSampler`."""
         window, offset = identity >> 8, identity & 255
-        table = self._tables.get(window)
-        if table is None:
-            table = self._draw(window)
-        starts, members = table
-        begin, end = starts[offset], starts[offset + 1]
-        return listed(members[begin:end])
+        starts, members = self._tables.get(window) or self._draw(window)
+        return listed(members[starts[offset] : starts[offset + 1]])
 
     def predictable(self, identity: int, count: int) -> int:
         """Return how many of `count` packets with consecutive identities from `identity` on can be predicted.
@@ -341,13 +380,14 @@ class GroupLoss(GroupSampler):
         """
         window, offset = identity >> 8, identity & 255
         starts, members = self._tables.get(window) or self._draw(window)
-        begin, end = starts[offset], starts[offset + count]
+        begin, end, first = starts[offset], starts[offset + count], offset
         losses: list[tuple[int, Losers]] = []
         while begin < end:
             # Losses are few, so looking for the next one is faster than looking at every packet.
-            offset = bisect_right(starts, begin, offset) - 1
-            losses.append((offset - (identity & 255), members[begin : starts[offset + 1]]))
-            begin = starts[offset + 1]
+            offset = bisect_right(starts, begin, offset)
+            behind = starts[offset]
+            losses.append((offset - 1 - first, members[begin:behind]))
+            begin = behind
         return losses
 
     def first_lost_by_all(self, identity: int, count: int) -> int:
@@ -358,7 +398,8 @@ class GroupLoss(GroupSampler):
             starts, _ = self._tables.get(window) or self._draw(window)
             if len(self._gone) >= TABLES:
                 self._gone.clear()
-            gone = self._gone[window] = np.flatnonzero(np.diff(np.asarray(starts)) == len(self._keys)).tolist()
+            table = np.asarray(starts)
+            gone = self._gone[window] = (table[1:] - table[:-1] == len(self._keys)).nonzero()[0].tolist()
         at = bisect_left(gone, offset)
         return min(gone[at] - offset, count) if at < len(gone) else count
 

@@ -68,7 +68,8 @@ class GilbertElliottLoss(GroupSampler):
         self._states: dict[tuple[int, int], npt.NDArray[np.uint8]] = {}
         self._tables: dict[tuple[int, int], Table] = {}
 
-    def _first_losers(self, identity: int) -> Sequence[int]:
+    def first_losers(self, identity: int) -> Sequence[int]:
+        """See `GroupSampler`."""
         return self._losers(1, identity)
 
     def _repeat_losers(self, identity: int, occurrence: int) -> Sequence[int]:
@@ -218,7 +219,8 @@ class SequenceLoss(GroupSampler):
         words = extend_all(extend_all(self._keys, np.uint64(_PHASE)), np.uint64(run))
         return (words % np.uint64(len(self._lost))).astype(np.int64)
 
-    def _first_losers(self, identity: int) -> Sequence[int]:
+    def first_losers(self, identity: int) -> Sequence[int]:
+        """See `GroupSampler`."""
         return self._repeat_losers(identity, 1)
 
     def _repeat_losers(self, identity: int, occurrence: int) -> Sequence[int]:

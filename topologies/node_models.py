@@ -60,6 +60,10 @@ class HostModel(_Part):
     filters: Packets | None = Field(
         default=None, description="Number of multicast groups the network card can filter; none: any number."
     )
+    fifo: bool = Field(
+        default=False,
+        description="Whether received packets and the machine's work are served in the order they come; else work goes first.",
+    )
     pause: bool = Field(
         default=False,
         description="IEEE 802.3x: whether the host pauses its link while the buffer is full, so that nothing is lost.",
@@ -143,6 +147,8 @@ class NodeAttributes(HostModel, SwitchModel, RouterModel):
                 owners = " or ".join(other for other, model in MODELS.items() if key in model.model_fields)
                 raise ConfigError(f"nodes.{name}.{key}: {written[key]!r} is not allowed; only for a {owners}, this is a {kind}")
         part = MODELS[kind].model_construct(**written) if written or kind == "router" else None
+        if isinstance(part, HostModel) and part.fifo and part.pause:
+            raise ConfigError(f"nodes.{name}.pause: True is not allowed; False with fifo")
         if isinstance(part, RouterModel):
             _check_router(name, part)
         if isinstance(part, SwitchModel):

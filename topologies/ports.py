@@ -35,7 +35,7 @@ class Port(ABC):
 
     def __init__(self) -> None:
         self.deadline = inf
-        """Time (seconds) at which the port wants `wake`; inf for never."""
+        """Deadline of the port in seconds; inf for none."""
         self.dropped = 0
         """Packets discarded by the discipline."""
         self.marked = 0

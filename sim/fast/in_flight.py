@@ -68,6 +68,13 @@ class InFlight:
             when += step
         return when
 
+    def times(self, point: Point) -> tuple[list[float], int]:
+        """Return when each packet was last known to be somewhere before a point, without waiting from there on.
+
+        The first of them is of the packet with the number that is returned, too; `Point.steps` are the rest of the way.
+        """
+        return self._sent_at if point.source is None else point.source.far, self._base
+
     def segment(self, number: int) -> Segment:
         """Return the segment of a packet."""
         last = self._segments[-1]
@@ -201,17 +208,19 @@ class InFlight:
         spans = self.spans(branch.bit, begin, end)
         if not spans:
             return
-        count = sum([count for _, _, _, count in spans])
+        count = 0
+        for _, _, _, length in spans:
+            count += length
+        _, start, _, length = spans[-1]
         if branch.router is not None:
             branch.router.offered += count
+        last = self.time_at(start + length - 1, branch)
         if isinstance(link, LinkGroup):
             link.offered += count * link.head.count
+            if link.separate_queues:
+                link.rejoin(last)
         else:
             link.offered += count
-        _, start, _, length = spans[-1]
-        last = self.time_at(start + length - 1, branch)
-        if isinstance(link, LinkGroup) and link.separate_queues:
-            link.rejoin(last)
         idle = last + branch.cost
         if idle > link.queue.free_at:
             # Otherwise a packet of another sender was offered since.

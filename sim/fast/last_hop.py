@@ -1,6 +1,7 @@
 """The end of a branch: one group of hosts to which packets are scheduled ahead, and the arrivals there that are events."""
 
 from collections.abc import Callable
+from typing import Any
 
 from protocols.fast.deferred import Missed
 from protocols.fast.group import MachineGroup, SenderGroup
@@ -71,10 +72,7 @@ class LastHop(Point, Pending):
 
     def _losers(self, number: int, segment: Segment) -> list[int]:
         sampler = self.branch.sampler
-        if sampler is None:
-            return []
-        losses = sampler.predict(segment.burst.identity + number - segment.start, 1)
-        return listed(losses[0][1]) if losses else []
+        return [] if sampler is None else sampler.first_losers(segment.burst.identity + number - segment.start)
 
     def is_gone(self, number: int) -> bool:
         """Return whether a packet does not arrive, or is on its way as an event of its own."""
@@ -137,19 +135,20 @@ class LastHop(Point, Pending):
         if lockstep is None:
             return
         missed: list[Missed] = []
-        lost = first = count = 0
+        lost = 0
         if sampler is not None:
             for segment, first, identity, count in flying.spans(self.branch.bit, begin, end):
-                burst, start = segment.burst, segment.start
-                for place, losers in sampler.predict(identity, count):
-                    number, lost_by = first + place, listed(losers)
-                    lost += len(lost_by)
-                    before = flying.time_at(number - 1, self) if number > begin else None
-                    missed.append((burst, number - start, number, before, lost_by))
+                losses: list[Any] = sampler.predict(identity, count)
+                if losses:
+                    if not isinstance(losses[0][1], list):
+                        losses = [(place, listed(losers)) for place, losers in losses]
+                    for _, losers in losses:
+                        lost += len(losers)
+                    missed.append((segment.burst, first - segment.start, first, losses))
         if missed:
-            lockstep.defer(missed)
-        if first + count != end:
-            segment = flying.segment(end - 1)
+            sent, base = flying.times(self)
+            lockstep.defer(missed, begin, sent, base, self.steps)
+        segment = flying.segment(end - 1)
         lockstep.move(segment.burst.position(end - segment.start), flying.time_at(end - 1, self), end)
         flying.fabric.delivered += (end - begin) * self.endpoint.count - lost
 

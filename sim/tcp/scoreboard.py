@@ -1,4 +1,4 @@
-"""What a sender of TCP knows of the segments it sent: which arrived, which are lost, and which is sent next (RFC 6675)."""
+"""Scoreboard of a TCP sender: which segments arrived, which are lost, and which is sent next (RFC 6675)."""
 
 from heapq import heappop, heappush
 from typing import Final

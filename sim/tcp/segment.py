@@ -40,7 +40,7 @@ _SACK_BLOCK: Final = 8
 Key: TypeAlias = tuple[int, int, int, int]
 """The end of a connection: the place and TCP port of its host, the place and TCP port of the peer."""
 Content: TypeAlias = "tuple[tuple[Message, int], ...] | bytes"
-"""What a segment carries: messages that end within it, each with its bytes on the stream; or, encoded, its bytes."""
+"""Payload of a segment: messages that end within it, each with its bytes on the stream; or, encoded, its bytes."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

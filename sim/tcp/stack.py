@@ -16,7 +16,7 @@ __all__ = ["Connections", "Stack"]
 
 
 class Connections(Protocol):
-    """What hosts need of it."""
+    """The interface of a network's TCP to its hosts."""
 
     is_watched: bool
     """Whether hosts report their segments (`sim.watch`)."""
@@ -24,6 +24,8 @@ class Connections(Protocol):
     """Segments that were sent again."""
     undecodable: int
     """Connections reset because what arrived is no message."""
+    frame_costs: dict[int, float]
+    """Seconds of processor time that a segment takes which a host sends, by place, of hosts that need any."""
 
     def listen(self, host: Any, port: int = 0) -> None:
         """Accept connections at a port of a host; UsageError when another machine does."""
@@ -82,4 +84,4 @@ class Stack(Protocol):
         """Call `tell_closed` of an end when the present input is over."""
 
     def deliver(self, end: "TcpEnd", messages: Messages, now: float) -> None:
-        """Give messages to the machine as long as it wants any; those that it reads later are held (`TcpEnd.hold`)."""
+        """Give messages to the machine while it reads; those that it reads later are held (`TcpEnd.hold`)."""

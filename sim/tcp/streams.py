@@ -19,7 +19,7 @@ Messages: TypeAlias = Sequence[tuple[Message, int]]
 
 
 class Writer(Protocol):
-    """What was written and not yet cut into segments."""
+    """Bytes written and not yet cut into segments."""
 
     behind: int
     """Number of the first byte behind all that was written."""

@@ -14,7 +14,7 @@ from benchmarks.compiled import check
 from benchmarks.layers import LAYERS, measure_layer
 from benchmarks.simulator import bytes_per_receiver, check_same, storm
 from benchmarks.yardsticks import Measure
-from protocols.registry import file_protocols
+from protocols.registry import file_protocols, protocol
 from tests.sim.stored import ROOT
 
 
@@ -35,8 +35,10 @@ def test_a_packet_without_losses_costs_hardly_any_simpy_event() -> None:
     assert known.events / known.packets < 0.3
 
 
-def test_a_receiver_costs_less_than_4_kb() -> None:
-    assert bytes_per_receiver(1000, 130) < 4096
+@pytest.mark.parametrize(("case", "most"), [("parity", 1700), ("plain", 1950), ("n1", 1650), ("n2", 1920)])
+def test_a_receiver_takes_little_memory_in_every_protocol(case: str, most: int) -> None:
+    """With 1000 receivers half as much again as with 10,000, because of what does not grow with them."""
+    assert bytes_per_receiver(1000, 130, case=case) < most
 
 
 def test_a_storm_is_a_few_hundred_simpy_events() -> None:
@@ -76,7 +78,9 @@ def test_the_benchmark_prints_what_it_promises() -> None:
 
 
 def test_the_benchmark_covers_every_protocol() -> None:
-    assert {case.scenario(10, 1).protocol.spec.name for case in CASES.values()} == set(file_protocols())
+    # Those that carry files as messages are measured as messaging: benchmarks.fjm2.
+    messaging = {name for name in file_protocols() if protocol(name).guarantees is not None}
+    assert {case.scenario(10, 1).protocol.spec.name for case in CASES.values()} == set(file_protocols()) - messaging
 
 
 def test_a_case_whose_runs_differ_is_refused() -> None:

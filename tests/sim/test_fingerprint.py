@@ -1,5 +1,6 @@
 """The fingerprint: equal for equal runs whatever carries them, different for different ones."""
 
+import json
 import os
 import subprocess
 import sys
@@ -86,15 +87,30 @@ NORMS = st.fixed_dictionaries(
         "rate": st.sampled_from([50_000.0, 1_250_000.0]),
         "auto_parity": st.sampled_from([0, 2]),
     }
-)
+).map(lambda norm: norm | {"auto_parity": min(norm["auto_parity"], norm["parity"])})
+
+
+ANSWERS_AT_ONCE = ("fjm",)
+"""Protocols whose machines answer a multicast without any delay: where links have none either, the answer and further copies of
+the multicast are at one link at one instant, and the engines need not offer them in one order."""
+
+
+def _with_delays(written: Any) -> Any:
+    """Return a topology with a delay in the place of each that is 0."""
+    if not isinstance(written, dict):
+        return written
+    return {key: "1ms" if (key, value) == ("delay", "0ms") else _with_delays(value) for key, value in written.items()}
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_strict_and_the_fast_engine_leave_the_same_fingerprint(name: str) -> None:
-    @settings(deadline=None, max_examples=30, derandomize=True)
+    @settings(deadline=None, max_examples=60, derandomize=True)
     @given(TOPOLOGIES, st.integers(0, 2**32), st.sampled_from([1, 1400, 30_000, 150_000]), NORMS)
     def check(written: dict[str, Any], seed: int, size: int, norm: dict[str, Any]) -> None:
         parameters = norm if name == "norm" else {}
+        written = _with_delays(written) if name in ANSWERS_AT_ONCE else written
+        # It repeats everything until all have it, which takes minutes where queues are short.
+        size = min(size, 30_000) if name == "toy" else size
         fast = fingerprint(written, name, seed=seed, size=size, engine="fast", **parameters)
         assert fingerprint(written, name, seed=seed, size=size, engine="strict", **parameters) == fast
 
@@ -106,21 +122,22 @@ def test_another_seed_leaves_another_fingerprint(name: str) -> None:
     assert len({fingerprint(STAR, name, seed=seed) for seed in (1, 2, 3, 1)}) == 3
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_the_fingerprint_does_not_depend_on_the_hash_seed(name: str) -> None:
-    code = f"from tests.sim.test_fingerprint import STAR, fingerprint; print(fingerprint(STAR, {name!r}))"
-    runs = [
-        subprocess.run(
+def test_no_fingerprint_depends_on_the_hash_seed() -> None:
+    code = (
+        "import json; from tests.sim.test_fingerprint import PROTOCOLS, STAR, fingerprint; "
+        "print(json.dumps({name: fingerprint(STAR, name) for name in PROTOCOLS}))"
+    )
+    expected = {name: fingerprint(STAR, name) for name in PROTOCOLS}
+    for seed in ("1", "22"):
+        found = subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONHASHSEED": seed},
             cwd=Path(__file__).parents[2],
             capture_output=True,
             text=True,
             check=True,
-        ).stdout.strip()
-        for seed in ("1", "22")
-    ]
-    assert runs == [fingerprint(STAR, name)] * 2
+        ).stdout
+        assert json.loads(found) == expected
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

@@ -44,9 +44,12 @@ def newer() -> str:
     packages = [*project["dependencies"], *project["optional-dependencies"]["messaging"]]
     state = "\n".join([python, *packages])
     if not wanted.exists() or wanted.read_text() != state:
-        subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
-        pip = [inner, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
-        made = subprocess.run(pip, capture_output=True, text=True, check=False)
+        subprocess.run([python, "-m", "venv", "--clear", "--without-pip", folder], check=True)
+        # By the pip of this environment; what is imported is compiled then.
+        pip = [sys.executable, "-m", "pip", "--python", str(inner), "install", "--no-compile"]
+        made = subprocess.run(
+            [*pip, "--quiet", "--disable-pip-version-check", *packages], capture_output=True, text=True, check=False
+        )
         if made.returncode:
             pytest.skip(f"{python} can't install the packages: {made.stderr.strip().splitlines()[-1:]}")
         wanted.write_text(state)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
-from experiments.search.search import random_plan
+from experiments.search.plans import random_plan
 from protocols.registry import protocol
 from protocols.rng import Rng, key_of
 from sim.network import Network

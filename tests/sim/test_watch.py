@@ -107,6 +107,10 @@ RICH = {
 }
 
 
+SEVERAL_GROUPS = ("fjm",)
+"""Protocols with groups that not all hosts join: what comes to the others is not delivered."""
+
+
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_links_that_do_more_are_watched_too(name: str) -> None:
     notes = Notes()
@@ -115,7 +119,8 @@ def test_links_that_do_more_are_watched_too(name: str) -> None:
     end, hosts = network.env.now, frozenset(network.topology.hosts)
     fates = [fate for passage in notes.passages for fate in passage.fates] + [fate for _, fate in notes.late]
     came = [fate.when for fate in fates if fate.node in hosts and fate.when < inf]
-    assert sum(when < end for when in came) <= network.deliveries <= sum(when <= end for when in came)
+    least = 0 if name in SEVERAL_GROUPS else sum(when < end for when in came)
+    assert least <= network.deliveries <= sum(when <= end for when in came)
     (counts,) = [counts for counts in network.links() if (counts.near, counts.far) == ("s1", "r")]
     missed = Counter(fate.reason for fate in fates if fate.node[0] == "r" and fate.reason)
     assert missed.total() == counts.lost + counts.corrupt > 0

@@ -70,6 +70,15 @@ def test_first_losses_depend_neither_on_order_nor_on_other_packets() -> None:
         shuffled.lost(identity)
 
 
+@pytest.mark.parametrize("count", [3, 2100])
+def test_repeated_packets_far_apart_are_lost_as_on_single_links(count: int) -> None:
+    """Later occurrences of neighbours are drawn together, of more identities than are kept."""
+    group, single = GroupLoss(member_keys(KEY, count), 0.1), links(count, 0.1)[:40]
+    for identity in [*range(0, 64 * 20, 64), *range(3, 64 * 20, 64)] * 3:
+        found = [member for member in group.losers(identity) if member < 40]
+        assert found == [member for member, link in enumerate(single) if link.lost(identity)]
+
+
 def test_a_window_drawn_again_has_the_same_losses() -> None:
     link, group = LinkLoss(KEY, 0.1), GroupLoss(member_keys(KEY, 30), 0.1)
     even = [(link.lost(i), list(group.losers(i))) for i in range(0, 256 * 60, 256)]

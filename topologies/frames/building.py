@@ -15,14 +15,14 @@ _IPV4 = struct.Struct("!BBHHHBBHII")
 _UDP = struct.Struct("!HHHH")
 
 
-def frame(source: tuple[IPv4Address, int], to: tuple[IPv4Address, int], payload: bytes, number: int) -> bytes:
+def frame(source: tuple[IPv4Address, int], to: tuple[IPv4Address, int], payload: bytes, number: int, dscp: int = 0) -> bytes:
     """Return the frame of one datagram between (address, port) pairs; `number` is its IPv4 identification (modulo 2**16).
 
     Without FCS, and not fragmented. A host's MAC is 02:00 and its address, as in emulation; a group's is that of RFC 1112.
     """
     udp = _UDP.pack(source[1], to[1], 8 + len(payload), 0)
     total = _transport_checksum(source[0], to[0], UDP, udp + payload)
-    return _around(source[0], to[0], UDP, udp[:6] + struct.pack("!H", total) + payload, number)
+    return _around(source[0], to[0], UDP, udp[:6] + struct.pack("!H", total) + payload, number, dscp)
 
 
 def tcp_frame(source: IPv4Address, to: IPv4Address, segment: bytes, number: int) -> bytes:
@@ -38,9 +38,9 @@ def _transport_checksum(source: IPv4Address, to: IPv4Address, protocol: int, dat
     return _checksum(pseudo + data) or 0xFFFF
 
 
-def _around(source: IPv4Address, to: IPv4Address, protocol: int, data: bytes, number: int) -> bytes:
+def _around(source: IPv4Address, to: IPv4Address, protocol: int, data: bytes, number: int, dscp: int = 0) -> bytes:
     """Return `data` with headers of IPv4 and Ethernet."""
-    ip = _IPV4.pack(0x45, 0, 20 + len(data), number & 0xFFFF, 0, TTL, protocol, 0, int(source), int(to))
+    ip = _IPV4.pack(0x45, dscp << 2, 20 + len(data), number & 0xFFFF, 0, TTL, protocol, 0, int(source), int(to))
     ip = ip[:10] + struct.pack("!H", _checksum(ip)) + ip[12:]
     return _mac(to) + _mac(source) + IPV4.to_bytes(2) + ip + data
 
