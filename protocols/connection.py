@@ -5,7 +5,7 @@ Rules, for machines and for hosts:
 1. A connection is opened once at each end (`Machine.opened`) and closed once at each end (`Machine.closed`), with a reason of
    `Reason`. One that is never established is closed without having been opened.
 2. Between the two, messages arrive whole, in the order they were sent, each once: `receive(message, connection, connection,
-   now)`. What was sent before `hang_up` arrives before the other end is told "ended".
+   now)`. What was sent before `hang_up` arrives before the other end gets "ended".
 3. A machine sends only between `opened` and the earlier of its `hang_up` and `closed`. After `hang_up` it receives no more,
    and hears "ended" when all it sent has arrived. To hang up before `opened` is to give up.
 4. A true result of `send` means "full" for this connection alone: send nothing more on it before `drained`. Other connections

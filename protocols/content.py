@@ -1,4 +1,4 @@
-"""What an application sends and stores: the content of an object, where it comes from and where it goes."""
+"""Content of objects: sources that a sender reads, and sinks that a receiver writes."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from protocols.errors import UsageError, WireError
 
-__all__ = ["FRAME_LIMIT", "Framing", "LengthPrefixed"]
+__all__ = ["FRAME_LIMIT", "Framing", "LengthPrefixed", "SelfDelimiting"]
 
 FRAME_LIMIT = (16 << 20) + (64 << 10)
 """Longest encoded message in bytes where a protocol names no other: 16 MiB of content and 64 KiB of headers."""
@@ -85,3 +85,29 @@ class LengthPrefixed:
             at = end
         self._needed = _PREFIX
         return at
+
+
+class SelfDelimiting:
+    """Base of framings whose encoded messages have their own end, or their length, in them; `limit` is in bytes."""
+
+    __slots__ = ("_limit", "_rest")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+        """Bytes of a message that is not complete."""
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of the incomplete message."""
+        return len(self._rest)
+
+    def size_of(self, octets: int) -> int:
+        """Return `octets`: nothing is added to an encoded message."""
+        return octets
+
+    def wrap(self, data: bytes) -> bytes:
+        """Return an encoded message as it is. Raises UsageError if it is longer than the limit."""
+        if len(data) > self._limit:
+            raise UsageError(f"a message of {len(data)} bytes is longer than {self._limit}")
+        return data

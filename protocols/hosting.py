@@ -23,7 +23,10 @@ class Host(Protocol):
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
     ) -> None:
-        """Start the machine; its events go to `on_event`, which may use `call`. `accept` answers offers; None wants nothing."""
+        """Start the machine; its events go to `on_event`, which may use `call`.
+
+        `accept` chooses the sinks of offered objects; None accepts none.
+        """
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
         """Call `verb(*args, now)`, a method of the machine, and do what it caused."""

@@ -1,13 +1,12 @@
 """Machines that stand on other machines: a `Layer` owns inner machines, each with ports of its own.
 
-To its host a layer is one machine with one port, one deadline and one set of groups. What an inner machine tells is heard by
+To its host a layer is one machine with one port, one deadline and one set of groups. Events of an inner machine are handled by
 the layer, which may use it, change it, or pass it on to the application.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias, TypeVar
 
@@ -19,7 +18,7 @@ from protocols.rng import Rng
 from protocols.snapshot import Snapshot
 from protocols.storage import Change, Record
 
-__all__ = ["EventLayer", "InnerPorts", "Layer", "handed_through"]
+__all__ = ["Accept", "EventLayer", "InnerPorts", "Layer", "OnEvent", "handed_through", "innermost"]
 
 T = TypeVar("T")
 Accept: TypeAlias = Callable[[Offer], Sink | None]
@@ -38,7 +37,7 @@ class InnerPorts:
 
     def __init__(self, owner: "Layer", name: str, out: Ports, prefix: bytes = b"", port: int = 0) -> None:
         self._owner = owner
-        self._out = out
+        self.out = out
         self._prefix = prefix
         self.port = port
         self.rng: Rng = out.rng.fork(name) if name else out.rng
@@ -50,20 +49,20 @@ class InnerPorts:
     @property
     def trace(self) -> Callable[[str, object], None] | None:
         """The trace function of the host."""
-        return self._out.trace
+        return self.out.trace
 
     @trace.setter
     def trace(self, function: Callable[[str, object], None] | None) -> None:
-        self._out.trace = function
+        self.out.trace = function
 
     @property
     def epoch(self) -> float:
         """See `Ports.epoch`."""
-        return self._out.epoch
+        return self.out.epoch
 
     def send(self, packet: Packet) -> object:
         """See `Ports.send`."""
-        return self._out.send(packet)
+        return self._owner.send_heard(self, packet) if self._owner.hears_itself else self.out.send(packet)
 
     def notify(self, event: Event) -> None:
         """Tell the owner of an event."""
@@ -76,7 +75,7 @@ class InnerPorts:
     def join(self, group: Group) -> None:
         """Join a group; further machines at the same port join what is joined already."""
         if not self._owner.is_member(group, self.port):
-            self._out.join(group)
+            self.out.join(group)
         self.groups[group] = None
 
     def leave(self, group: Group) -> None:
@@ -84,7 +83,7 @@ class InnerPorts:
         if group in self.groups:
             del self.groups[group]
             if not self._owner.is_member(group, self.port):
-                self._out.leave(group)
+                self.out.leave(group)
 
     def accept(self, offer: Offer) -> Sink | None:
         """Return the sink for an offered object, or None to refuse it."""
@@ -92,45 +91,45 @@ class InnerPorts:
 
     def work(self, seconds: float) -> None:
         """See `Ports.work`."""
-        self._out.work(seconds)
+        self.out.work(seconds)
 
     def keep(self, octets: int) -> None:
         """See `Ports.keep`; what several machines keep adds up."""
         self._owner.kept[self] = octets
-        self._out.keep(sum(kept for inner, kept in self._owner.kept.items() if inner.port == self.port))
+        self.out.keep(sum(kept for inner, kept in self._owner.kept.items() if inner.port == self.port))
 
     def fail(self, reason: str) -> None:
         """See `Ports.fail`."""
-        self._out.fail(reason)
+        self.out.fail(reason)
 
     def listen(self) -> None:
         """See `ConnectionPorts.listen`."""
         if self._owner.listener(self.port) is not None:
             raise UsageError("another machine listens at this port")
-        self._out.listen()
+        self.out.listen()
         self.is_listening = True
 
     def connect(self, peer: object) -> Connection:
         """See `ConnectionPorts.connect`."""
-        connection = self._out.connect(peer)
+        connection = self.out.connect(peer)
         self._owner.connections[connection] = self
         return connection
 
     def hang_up(self, connection: Connection) -> None:
         """See `ConnectionPorts.hang_up`."""
-        self._out.hang_up(connection)
+        self.out.hang_up(connection)
 
     def hold(self, connection: Connection) -> None:
         """See `ConnectionPorts.hold`."""
-        self._out.hold(connection)
+        self.out.hold(connection)
 
     def release(self, connection: Connection) -> None:
         """See `ConnectionPorts.release`."""
-        self._out.release(connection)
+        self.out.release(connection)
 
     def store(self, changes: Sequence[Change]) -> int:
         """See `StoragePorts.store`."""
-        ticket = self._out.store([change._replace(key=self._prefix + change.key) for change in changes])
+        ticket = self.out.store([change._replace(key=self._prefix + change.key) for change in changes])
         self._owner.tickets[ticket] = self
         return ticket
 
@@ -140,13 +139,21 @@ class InnerPorts:
             last = self._prefix + last
         elif self._prefix:
             last = self._prefix[:-1] + b"\1"
-        ticket = self._out.fetch(self._prefix + first, last, most)
+        ticket = self.out.fetch(self._prefix + first, last, most)
         self._owner.tickets[ticket] = self
         return ticket
 
     def own(self, records: Sequence[Record]) -> list[Record]:
         """Return records that were fetched by the keys the machine gave them."""
         return [record._replace(key=record.key[len(self._prefix) :]) for record in records]
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnMulticast(Event):
+    """A multicast of one inner machine, which another one is to receive."""
+
+    message: Message
+    to: Group
 
 
 class Layer(Machine):
@@ -157,12 +164,26 @@ class Layer(Machine):
     has a deadline of its own by `set_timer` and `expire`.
     """
 
-    __slots__ = ("_events", "_heard", "_inner", "_is_hearing", "_timer", "connections", "kept", "tickets")
+    __slots__ = (
+        "_events",
+        "_heard",
+        "_inner",
+        "_is_hearing",
+        "_now",
+        "_timer",
+        "connections",
+        "hears_itself",
+        "kept",
+        "tickets",
+    )
 
-    def __init__(self, ports: Ports) -> None:
+    def __init__(self, ports: Ports, hears_itself: bool = False) -> None:
         super().__init__(ports)
+        self.hears_itself = hears_itself
+        """Whether inner machines receive the multicasts of each other, which a host does not bring back."""
         self._inner: list[InnerPorts] = []
-        self._heard: dict[InnerPorts, Callable[[Event, float], None]] = {}
+        self._heard: dict[InnerPorts, OnEvent] = {}
+        self._now = 0.0
         self._events: deque[tuple[InnerPorts, Event]] = deque()
         self._is_hearing = False
         self._timer = inf
@@ -179,15 +200,19 @@ class Layer(Machine):
         """Make an inner machine on ports of its own, by `make(ports)`, and return it.
 
         `name` is that of its random stream. `heard(event, now)` is called with its events, after the input that caused them;
-        it may call the machines of this layer. `accept` answers its offers; None wants nothing.
+        it may call the machines of this layer. `accept` answers its offers; None declines all.
         """
         ports = InnerPorts(self, name, self.ports, name.encode() + b"\0")
         ports.accepting = accept
         self._inner.append(ports)
-        self._heard[ports] = heard
         machine = make(ports)
         assert isinstance(machine, Machine)
-        ports.machine = machine
+
+        def hear(event: Event) -> None:
+            heard(event, self._now)
+
+        ports.machine, on_event, ports.accepting = handed_through(machine, hear, accept, lambda: self._now)
+        self._heard[ports] = on_event
         return machine
 
     # Inputs
@@ -287,7 +312,7 @@ class Layer(Machine):
         return [inner.machine for inner in self._inner if inner.machine is not None]
 
     def give(self, verb: Callable[..., T], *args: object) -> T:
-        """Call `verb(*args)` of an inner machine, `now` included, then hear the events it caused."""
+        """Call `verb(*args)` of an inner machine, `now` included, then handle the events it caused."""
         result = verb(*args)
         now = args[-1]
         assert isinstance(now, (int, float))
@@ -302,11 +327,23 @@ class Layer(Machine):
     def expire(self, now: float) -> None:
         """Do what is due by `set_timer`."""
 
-    # What inner ports and subclasses of the mechanism use
+    # What inner ports, hosts and subclasses of the mechanism use
+
+    def heard_through(self, on_event: OnEvent, clock: Callable[[], float]) -> OnEvent:
+        """Return where the events go that this machine gives to its host; see `handed_through`."""
+        del clock
+        return on_event
 
     def notified(self, inner: InnerPorts, event: Event) -> None:
         """Keep an event of an inner machine until its input is over."""
         self._events.append((inner, event))
+
+    def send_heard(self, inner: InnerPorts, packet: Packet) -> object:
+        """Send a packet of an inner machine; the others receive a multicast when the input is over. See `hears_itself`."""
+        if type(packet.to) is Group:
+            event = _OwnMulticast(packet.message, packet.to)
+            self._events.extend((other, event) for other in self._inner if other is not inner and packet.to in other.groups)
+        return inner.out.send(packet)
 
     def earlier(self, when: float) -> None:
         """Move the deadline to `when` seconds if it is later."""
@@ -332,14 +369,17 @@ class Layer(Machine):
             self.give(getattr(inner.machine, verb), *args)
 
     def _hear(self, now: float) -> None:
-        """Hear all events in order; what hears them may cause further ones."""
+        """Handle all events in order; handlers may cause further ones."""
         if self._is_hearing:
             return
-        self._is_hearing = True
+        self._is_hearing, self._now = True, now
         try:
             while self._events:
                 inner, event = self._events.popleft()
-                self._heard[inner](event, now)
+                if type(event) is not _OwnMulticast:
+                    self._heard[inner](event)
+                elif inner.machine is not None:
+                    inner.machine.receive(event.message, None, event.to, now)
         finally:
             self._is_hearing = False
 
@@ -353,18 +393,43 @@ class EventLayer(Machine):
     So the machine keeps what engines do for machines of its class. `inner` is made on the ports that this layer was given.
     """
 
-    __slots__ = ("inner",)
+    __slots__ = ("_accepting", "_clock", "_told", "inner")
 
     def __init__(self, ports: Ports, inner: Machine) -> None:
         super().__init__(ports)
         self.inner = inner
+        self._told: OnEvent | None = None
+        self._accepting: Accept | None = None
+        self._clock: Callable[[], float] | None = None
+
+    def between(self, on_event: OnEvent, accept: Accept | None, clock: Callable[[], float]) -> tuple[OnEvent, Accept]:
+        """Stand between a host and its application; return where the inner machine's events and offers go.
+
+        Its handler of events is this object itself, since in a simulation each of many thousands has one.
+        """
+        self._told, self._accepting, self._clock = on_event, accept, clock
+        return self, self._offer
+
+    def __call__(self, event: Event) -> None:
+        """Tell the application what becomes of an event of the inner machine."""
+        assert self._told is not None
+        assert self._clock is not None
+        self.tell(event, self._told, self._clock())
+
+    def tell(self, event: Event, on_event: OnEvent, now: float) -> None:
+        """Tell what becomes of an event of the inner machine, at `now` seconds."""
+        for told in self.heard(event, now):
+            on_event(told)
+
+    def _offer(self, offer: Offer) -> Sink | None:
+        return self.offered(offer, self._accepting)
 
     def heard(self, event: Event, now: float) -> Iterable[Event]:
-        """Return what the application is told, at `now` seconds, in the place of an event of the inner machine."""
+        """Return the events for the application, at `now` seconds, that replace an event of the inner machine."""
         return (event,)
 
     def offered(self, offer: Offer, accept: Accept | None) -> Sink | None:
-        """Return where an offered object goes; `accept` is the application's answer to offers, None if it wants none."""
+        """Return the sink of an offered object; `accept` chooses it, and None accepts nothing."""
         return None if accept is None else accept(offer)
 
     def start(self, now: float) -> None:
@@ -393,23 +458,23 @@ class EventLayer(Machine):
         return replace(snapshot, values={**snapshot.values, **self.counts()})
 
 
+def innermost(machine: Machine) -> Machine:
+    """Return the machine that a host runs in the place of `machine`."""
+    while isinstance(machine, EventLayer):
+        machine = machine.inner
+    return machine
+
+
 def handed_through(
     machine: Machine, on_event: OnEvent, accept: Accept | None, clock: Callable[[], float]
 ) -> tuple[Machine, OnEvent, Accept | None]:
-    """Return what a host runs when it is told to run a machine, and where events and offers go; called by every host.
+    """Return the machine a host runs in place of a given one, and where events and offers go; called by every host.
 
     `clock` returns the present time of the machine in seconds.
     """
     while isinstance(machine, EventLayer):
-        on_event, accept = partial(_tell, machine, on_event, clock), partial(_offer, machine, accept)
+        on_event, accept = machine.between(on_event, accept, clock)
         machine = machine.inner
+    if isinstance(machine, Layer):
+        on_event = machine.heard_through(on_event, clock)
     return machine, on_event, accept
-
-
-def _tell(layer: EventLayer, on_event: OnEvent, clock: Callable[[], float], event: Event) -> None:
-    for told in layer.heard(event, clock()):
-        on_event(told)
-
-
-def _offer(layer: EventLayer, accept: Accept | None, offer: Offer) -> Sink | None:
-    return layer.offered(offer, accept)

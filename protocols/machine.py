@@ -1,7 +1,7 @@
 """The contract between a protocol and its host. Read this first.
 
 A protocol is a `Machine`: a state machine whose inputs are messages and the time, and whose only outputs are its `Ports`. It
-knows no socket, no clock and no simulator. A protocol of datagrams needs nothing of what is said of connections and storage.
+uses no socket, no clock and no simulator. A protocol of datagrams needs nothing of what is said of connections and storage.
 
 Rules, for machines and for hosts:
 
@@ -31,6 +31,7 @@ from protocols.storage import Record, StoragePorts
 
 __all__ = [
     "Address",
+    "ClassedPacket",
     "Codec",
     "Content",
     "Event",
@@ -89,6 +90,16 @@ class Packet:
         self.message = message
         self.size = size
         self.to = to
+
+
+class ClassedPacket(Packet):
+    """A packet whose IP header asks for a class of service: `dscp`, 6 bits (RFC 2474). Others have that of the host."""
+
+    __slots__ = ("dscp",)
+
+    def __init__(self, message: Message, size: int, to: Address, dscp: int) -> None:
+        super().__init__(message, size, to)
+        self.dscp = dscp
 
 
 class Ports(ConnectionPorts, StoragePorts, Protocol):

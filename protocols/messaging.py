@@ -78,7 +78,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a subscriber wants; `number` is the application's name for it, among those of one machine.
+    """A subscription; `number` is the application's name for it, among those of one machine.
 
     What a destination and a selector may be, the protocol says. An empty selector selects everything.
     """
@@ -143,6 +143,9 @@ class Guarantees:
     fifo_by_priority: bool = False
     survives_publisher: bool = False
     """Whether an accepted message is delivered even if its publisher crashes."""
+    tells: str = ""
+    """What `MessagesLost` tells of accepted messages that are missing between two delivered ones of a publisher (and priority):
+    "counts" how many at least, "gaps" one for each gap at least, "" nothing. With `promised` each is told by its number."""
     matches: Matches = same_destination
     has_selectors: bool = False
     check: Callable[[Subscription], None] = _anything

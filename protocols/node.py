@@ -1,15 +1,24 @@
 """A node that sends and receives: the sender and the receiver of one protocol, with one port and one node id."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import cast
 
 from protocols.batches import Assisted, Background, RunReceiver, Selective
 from protocols.events import Event
-from protocols.layer import InnerPorts, Layer
+from protocols.layer import EventLayer, InnerPorts, Layer, OnEvent
 from protocols.machine import Address, Machine, Message, Offer, Ports, Sender, Sink
 from protocols.run import Run
 
 __all__ = ["NodeMachine"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Untold(Event):
+    """An event of machine `place` of a node, whose event layer is to hear it before the application."""
+
+    place: int
+    event: Event
 
 
 class NodeMachine(Layer):
@@ -20,7 +29,7 @@ class NodeMachine(Layer):
     events go to the application as they are, which calls their methods through `host.call`.
     """
 
-    __slots__ = ("_node", "receiver", "sender")
+    __slots__ = ("_layers", "_node", "receiver", "sender")
 
     def __init__(
         self, ports: Ports, node: int, make_sender: Callable[[Ports], Sender], make_receiver: Callable[[Ports], Machine]
@@ -29,14 +38,34 @@ class NodeMachine(Layer):
         self._node = node
         self.sender = self.inner("sender", make_sender, _unheard)
         self.receiver = self.inner("receiver", make_receiver, _unheard, self._accept)
+        # What its sender consists of may have to hear its receiver, and the receiver that.
+        self.hears_itself = any(isinstance(machine, Layer) and machine.hears_itself for machine in (self.sender, self.receiver))
+        # By their place among the inner machines.
+        self._layers = {
+            place: machine for place, machine in enumerate((self.sender, self.receiver)) if isinstance(machine, EventLayer)
+        }
 
     def _accept(self, offer: Offer) -> Sink | None:
         return None if offer.sender == self._node else self.ports.accept(offer)
 
     def notified(self, inner: InnerPorts, event: Event) -> None:
-        """Pass an event on to the application."""
-        del inner
-        self.ports.notify(event)
+        """Pass an event on to the application, after the layer above its machine if there is one."""
+        place = self._inner.index(inner) if self._layers else -1
+        self.ports.notify(_Untold(place, event) if place in self._layers else event)
+
+    def heard_through(self, on_event: OnEvent, clock: Callable[[], float]) -> OnEvent:
+        """Return where events go: those of a machine under an event layer to that layer, which tells the application."""
+        if not self._layers:
+            return on_event
+        layers = self._layers
+
+        def tell(event: Event) -> None:
+            if isinstance(event, _Untold):
+                layers[event.place].tell(event.event, on_event, clock())
+            else:
+                on_event(event)
+
+        return tell
 
     def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Give a message that a queue marked to both machines."""

@@ -1,8 +1,9 @@
 """Messaging on a protocol of files: each message is one object, which holds it as `protocols.message_wire` writes it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from protocols.errors import WireError
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectReceived, ObjectSent
@@ -185,6 +186,7 @@ def roles_of(spec: ProtocolSpec, fast: bool = False) -> Mapping[str, Role]:
     return {"publisher": Role(publisher), "subscriber": Role(subscriber), **roles}
 
 
-def guarantees_of(spec: ProtocolSpec) -> Guarantees:
-    """Return what a protocol guarantees of messages."""
-    return spec.guarantees or Guarantees(once=True, fifo=spec.ordered)
+def guarantees_of(spec: ProtocolSpec, config: Any = None) -> Guarantees:
+    """Return what a protocol guarantees of messages, with a `config` in a run with these parameters."""
+    found = spec.guarantees or Guarantees(once=True, fifo=spec.ordered)
+    return replace(found, fifo=True) if config is not None and spec.orders(config) else found

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from protocols.machine import Machine
 from protocols.snapshot import Snapshot
 
-__all__ = ["FLOWS", "REQUESTS", "Overview", "bytes_of_content", "counters_of", "overviews"]
+__all__ = ["FLOWS", "REQUESTS", "Overview", "bytes_of_content", "ring_of", "counters_of", "overviews"]
 
 FLOWS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "bytes_sent": (("bytes_sent",),),
@@ -93,3 +94,9 @@ def _innermost(session: Snapshot) -> list[Snapshot]:
     """Return the sessions of which a layer consists, or the session itself."""
     inner = [each for part in session.only("session") for each in _innermost(part)]
     return [session, *inner] if session.values and inner else inner or [session]
+
+
+def ring_of(machine: Machine) -> dict[str, int]:
+    """Return `ring_used` and `ring_size` of a machine that keeps packets in a ring, as a tunnel does; nothing for others."""
+    used, size = machine.held().get("packets in the ring", (0, 0))
+    return {"ring_used": used, "ring_size": size} if size else {}

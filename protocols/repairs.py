@@ -1,4 +1,4 @@
-"""What the messages of a protocol mean for repair, so that rules about requests can be checked in its runs."""
+"""Requests and repairs as a protocol's messages carry them, so that rules about requests can be checked in its runs."""
 
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence

@@ -26,7 +26,11 @@ def mix(x: int) -> int:
 
 def extend(key: int, word: int) -> int:
     """Return the key of the path that extends the path of `key` by a 64-bit word."""
-    return mix(((key ^ (word & MASK)) + GOLDEN) & MASK)
+    # As `mix`, without a call.
+    x = ((key ^ (word & MASK)) + GOLDEN) & MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+    return x ^ (x >> 31)
 
 
 def key_of(seed: int, *path: int | str) -> int:
@@ -46,13 +50,19 @@ def unit(key: int, n: int) -> float:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Rng:
-    """A stream of uniform random numbers: a key and a counter."""
+    """A stream of uniform random numbers: a key and a counter. A subclass may compute its key instead of keeping one."""
 
-    __slots__ = ("key", "n")
+    __slots__ = ("_key", "n")
 
-    def __init__(self, key: int) -> None:
-        self.key = key
+    def __init__(self, key: int | None) -> None:
+        self._key = key
         self.n = 0
+
+    @property
+    def key(self) -> int:
+        """The key of the stream, 64 bits."""
+        assert self._key is not None
+        return self._key
 
     def uniform(self) -> float:
         """Return the next random number, uniform in [0, 1)."""

@@ -36,8 +36,10 @@ class Setting:
             return "one of " + ", ".join(map(str, self.choices))
         if self.unit in _WORDS:
             return _WORDS[self.unit]
-        whole = "a whole number" if self.unit in ("count", "bytes") else "a number"
-        return f"{whole} from {self.low:g} to {self.high:g}" if self.high < inf else f"{whole} of at least {self.low:g}"
+        is_whole = self.unit in ("count", "bytes")
+        low, high = (str(int(end)) if is_whole and end < inf else f"{end:g}" for end in (self.low, self.high))
+        kind = "a whole number" if is_whole else "a number"
+        return f"{kind} from {low} to {high}" if self.high < inf else f"{kind} of at least {low}"
 
 
 def setting(

@@ -52,7 +52,7 @@ class Snapshot:
     values: Mapping[str, float] = field(default_factory=dict)
     """Numbers by the name of their `Measure`; what is not known is left out."""
     states: Mapping[str, str] = field(default_factory=dict)
-    """What is a word and no number, such as {"activity": "silent"}; short, and of a few possible ones."""
+    """Values that are words, such as {"activity": "silent"}; short, and of a few possible ones."""
     parts: Sequence["Snapshot"] = ()
 
     def only(self, part: str) -> list["Snapshot"]:
@@ -78,10 +78,12 @@ PARTS: Final[Mapping[str, str]] = {
     "watermark": "a point that receivers are asked to confirm, the present one or the last, with the state of each",
     "publisher": "a publisher of messages",
     "subscriber": "a subscriber to messages, or one that a server knows",
+    "tunnel": "a tunnel between sites, as a registry knows it",
     "queue": "messages that wait",
+    "peer": "another tunnel as a tunnel knows it",
     "buffer": "state that is bounded: `held` of at most `limit`",
 }
-"""What a snapshot may be of."""
+"""Kinds of snapshots."""
 
 
 def _counters(**helps: str) -> list[Measure]:

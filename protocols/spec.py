@@ -8,18 +8,21 @@ from typing import Any, NamedTuple, TypeAlias
 from protocols.errors import UsageError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec, Group, Machine, Ports, Sender
-from protocols.messaging import Guarantees
+from protocols.messaging import Guarantees, Publication
 from protocols.mutant import Mutant
 from protocols.repairs import Repairs
 from protocols.roles import Role
 from protocols.snapshot import Measure
 
-__all__ = ["MakeAuthenticated", "Makers", "ProtocolSpec"]
+__all__ = ["MakeAuthenticated", "MakeGuarded", "Makers", "ProtocolSpec"]
 
 MakeSender: TypeAlias = Callable[[Ports, Any, int, Group, int], Sender]
 MakeReceiver: TypeAlias = Callable[[Ports, Any, int, Group], Machine]
 MakeAuthenticated: TypeAlias = Callable[[Mapping[int, bytes], Callable[[], float], bool], Codec]
 """Makes a codec from keys by their id, a clock (seconds since 1970), and whether several nodes share the codec."""
+
+MakeGuarded: TypeAlias = Callable[[Codec, Mapping[int, bytes], Callable[[], float]], Codec]
+"""Makes a codec from one that authenticates nothing of tunnels, keys by their id, and a clock (seconds since 1970)."""
 
 
 class Makers(NamedTuple):
@@ -42,6 +45,11 @@ def _no_receiver(ports: Ports, config: Any, node: int, group: Group) -> Machine:
 def _takes_no_marks(config: Any) -> bool:
     """Stand for a protocol that does not know of ECN."""
     return False
+
+
+def _takes_all(config: Any, message: Publication) -> object:
+    """Stand for a protocol that takes every message."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,8 @@ class ProtocolSpec:
 
     can_fail: bool = False
     """Whether its machines may end their host by a fault of their own (`Ports.fail`)."""
+    orders: Callable[[Any], bool] = lambda config: False
+    """Whether, with a config, the messages of a publisher come in order, beside what `guarantees` says."""
     separates_roles: Callable[[Any], bool] = lambda config: False
     """Whether, with a config, a host must not both publish and subscribe."""
     connected: bool = False
@@ -82,12 +92,17 @@ class ProtocolSpec:
 
     authenticated: MakeAuthenticated | None = None
     """Makes the codec of a node that authenticates messages. None: the protocol can't; its config has no `key_file`."""
+    guarded: MakeGuarded | None = None
+    """Makes the codec of a node that takes from tunnels only what is authentic. None: its config has no `tunnel_key_file`."""
     roles: Mapping[str, Role] = field(default_factory=dict)
     """Roles beside `sender` and `receiver`, by name."""
     fast_roles: str | None = None
     """Module with equal roles for a simulator as `ROLES`, imported only when they are asked for. None: there are none."""
     guarantees: Guarantees | None = None
-    """What a messaging protocol guarantees; None: it carries files only."""
+    """Guarantees of a messaging protocol; None: it carries files only."""
+
+    check_message: Callable[[Any, Publication], object] = _takes_all
+    """Raises UsageError for a message that publishers with a config refuse. The bodies of messages have sizes only."""
 
     uses_ecn: Callable[[Any], bool] = _takes_no_marks
     """Return whether machines with these parameters take marks of queues for losses (ECN)."""
@@ -96,7 +111,7 @@ class ProtocolSpec:
     """What its machines' snapshots tell beside the shared `protocols.snapshot.MEASURES`."""
 
     repairs: Repairs | None = None
-    """What its messages mean for repair, for rules about requests; None: no such rule is checked."""
+    """Reads requests and repairs from its messages, for rules about requests; None: no such rule is checked."""
 
     mutants: str | None = None
     """Module with `MUTANTS`, which are variants with one defect each by name; imported when `mutated` is asked for one."""

@@ -9,7 +9,7 @@ from experiments.contract.case import SETTINGS
 from experiments.contract.content import Bytes, CheckedSink, pattern
 from experiments.contract.losses import randomly
 from protocols.batches import Assisted, RunReceiver, Selective
-from protocols.events import ObjectReceived
+from protocols.events import Event, ObjectReceived
 from protocols.machine import Content, Group, Machine, Ports, Sender
 from protocols.node import NodeMachine
 from protocols.registry import file_protocols, protocol
@@ -19,8 +19,11 @@ GROUP = Group("all")
 NAMES = ("a", "b", "c")
 
 
-def meeting(name: str, loss: float) -> tuple[Bench, dict[str, NodeMachine]]:
-    """Run three nodes of which each sends two objects to the others; the fake hosts check the contract after every input."""
+def meeting(name: str, loss: float) -> tuple[Bench, dict[str, NodeMachine], dict[str, list[Event]]]:
+    """Run three nodes of which each sends two objects to the others; return what their applications are told, too.
+
+    The fake hosts check the contract after every input.
+    """
     spec = protocol(name)
     config = spec.config(**SETTINGS.get(name, {}))
     bench = Bench(NAMES, drop=randomly(loss, 5))
@@ -39,20 +42,21 @@ def meeting(name: str, loss: float) -> tuple[Bench, dict[str, NodeMachine]]:
         bench[place].call(nodes[place].sender.submit, Content(Bytes(pattern(size, number))))
 
     nodes = {place: node(number) for number, place in enumerate(NAMES, 1)}
+    told: dict[str, list[Event]] = {place: [] for place in NAMES}
     for number, place in enumerate(NAMES, 1):
-        bench[place].run(nodes[place])
+        bench[place].run(nodes[place], told[place].append)
         for size in (700, 20_000 + number):
             bench[place].later(0.1 * number, partial(submit, number, size))
     bench.run(until=300.0)
-    return bench, nodes
+    return bench, nodes, told
 
 
 @pytest.mark.parametrize("name", file_protocols())
 def test_each_node_receives_what_the_others_send_and_nothing_of_its_own(name: str) -> None:
-    bench, _ = meeting(name, 0.05)
+    bench, _, told = meeting(name, 0.05)
     for own, place in enumerate(NAMES, 1):
         host = bench[place]
-        got = [event for event in host.events if isinstance(event, ObjectReceived)]
+        got = [event for event in told[place] if isinstance(event, ObjectReceived)]
         others = [number for number in range(1, 4) if number != own]
         assert sorted((event.sender, event.size) for event in got) == sorted(
             (number, size) for number in others for size in (700, 20_000 + number)
@@ -64,7 +68,7 @@ def test_each_node_receives_what_the_others_send_and_nothing_of_its_own(name: st
 
 
 def test_a_node_takes_what_a_real_host_offers() -> None:
-    _, nodes = meeting("norm", 0.0)
+    _, nodes, _ = meeting("norm", 0.0)
     node = nodes["a"]
     assert isinstance(node, RunReceiver)
     assert isinstance(node, Selective)
@@ -77,7 +81,7 @@ def test_a_node_takes_what_a_real_host_offers() -> None:
 
 
 def test_the_statistics_have_both_roles() -> None:
-    _, nodes = meeting("norm", 0.0)
+    _, nodes, _ = meeting("norm", 0.0)
     told = [part for _, part in walk(nodes["a"].snapshot(300.0)) if part.part == "session" and part.values]
     assert [part.states["role"] for part in told] == ["sender", "receiver"]
     assert (told[0].values["objects_sent"], told[1].values["objects_received"]) == (2, 4)
