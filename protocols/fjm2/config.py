@@ -24,6 +24,9 @@ class Fjm2Config(NormConfig):
 
     rate: float = _usual("rate", 12_500_000.0)
     grtt: float = _usual("grtt", 0.02)
+    # A subscriber that gets no processor for a while looks far away. FLUSH, and what waits for the oldest messages to leave the
+    # cache, take a multiple of this.
+    grtt_max: float = _usual("grtt_max", 0.5)
     parity: int = _usual("parity", 0)
     fec: int = _usual("fec", 0)
     cache_max: int = _usual("cache_max", 10_000)
@@ -39,11 +42,26 @@ class Fjm2Config(NormConfig):
         source=THESIS,
     )
     pool: int = setting(
-        64_000_000,
+        16_000_000,
         "bytes",
         1,
         1 << 40,
         help="bytes of the containers of messages, at a publisher and at a subscriber",
+        source=THESIS,
+    )
+    pooling: bool = setting(
+        True,
+        "choice",
+        choices=(True, False),
+        help="containers are used again; false: new memory for every message, which is what the thesis compares pools with",
+        source=THESIS,
+    )
+    allocate: float = setting(
+        0.0,
+        "seconds",
+        0.0,
+        1.0,
+        help="publisher: processor time of new memory, for a byte of a container (`python -m benchmarks.pools` measures it)",
         source=THESIS,
     )
     order: str = setting(
@@ -55,6 +73,40 @@ class Fjm2Config(NormConfig):
     )
     max_wait: float = setting(
         0.0, "seconds", 0.0, help="publisher: longest wait for a full queue or pool before a program gets an error; 0: no limit"
+    )
+    braking: bool = setting(
+        True,
+        "choice",
+        choices=(True, False),
+        help="publisher: slow down as a tunnel asks for (its `brake`), unless congestion control sets the rate",
+    )
+    tunnel_key_file: str = setting(
+        "", "file", help="publisher: file of keys of the site's tunnel, without one of which nothing that it asks for counts"
+    )
+
+    encode: float = setting(
+        0.0,
+        "seconds",
+        0.0,
+        1.0,
+        help="publisher: processor time of its coder for a byte of a symbol, a source symbol and a parity symbol of a block",
+        source=f"{THESIS}, table of 4.3.1",
+    )
+    encode_matrix: float = setting(
+        0.0,
+        "seconds",
+        0.0,
+        1.0,
+        help="publisher: processor time of its coder for a pair of source symbols and a parity symbol of a block",
+        source=f"{THESIS}, table of 4.3.1",
+    )
+
+    tos: int = setting(
+        0,
+        "choice",
+        choices=(0, 1),
+        help="publisher: 1: the priority of a message chooses the DSCP of its packets (RFC 2474)",
+        source=THESIS,
     )
 
     def __post_init__(self) -> None:

@@ -1,12 +1,15 @@
 """Messages as objects of NORM: where they are read from when they are sent, and where they are stored as they arrive."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from protocols.errors import WireError
 from protocols.fjm2.pool import Container
 from protocols.jms import JmsMessage, read_message
 
 __all__ = ["MessageSink", "MessageSource"]
+
+OriginOf: TypeAlias = Callable[[int], tuple[int, int]]
 
 
 class MessageSource:
@@ -16,7 +19,7 @@ class MessageSource:
 
     def __init__(self, message: JmsMessage, head: bytes, container: Container) -> None:
         self.size = container.size
-        self._memory: bytearray | None = None
+        self._memory: memoryview | None = None
         if message.body is not None:
             memory = self._memory = container.memory
             memory[: len(head)] = head
@@ -27,36 +30,45 @@ class MessageSource:
         return None if self._memory is None else bytes(self._memory[offset : offset + n])
 
 
-class MessageSink:
-    """The sink of a message: its bytes in a container, unless the message itself is known."""
+class MessageSink(Container):
+    """A container that is the sink of a message: of its bytes, unless the message itself is known."""
 
-    __slots__ = ("_origin", "carried", "container", "message")
+    __slots__ = ("_origin", "message")
 
-    def __init__(self, container: Container, carried: JmsMessage | None, origin: Callable[[], tuple[int, int]]) -> None:
-        self.container = container
-        self.carried = carried
-        self._origin = origin
+    def __init__(self, octets: int) -> None:
+        super().__init__(octets)
         self.message: JmsMessage | None = None
+        """The message, when it is complete or was known from the beginning."""
+        self._origin: tuple[int, OriginOf] | None = None
+
+    def begin(self, carried: JmsMessage | None, publisher: int, origin_of: OriginOf) -> None:
+        """Be the sink of a message, which may be known; `origin_of` returns node and instance of its publisher."""
+        self.message = carried
+        self._origin = None if carried is not None else (publisher, origin_of)
+
+    def end(self) -> None:
+        """Be the sink of no message, until the next begins."""
+        self.message = self._origin = None
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
         """Store a segment. OSError for one outside the message."""
         end = offset + len(data)
-        if end > self.container.size:
-            raise OSError(f"a segment at {offset} of a message of {self.container.size} bytes")
-        self.container.memory[offset:end] = data
+        if end > self.size:
+            raise OSError(f"a segment at {offset} of a message of {self.size} bytes")
+        self.memory[offset:end] = data
 
     def read(self, offset: int, n: int) -> bytes:
         """Return stored bytes."""
-        return bytes(self.container.memory[offset : offset + n])
+        return bytes(self.memory[offset : offset + n])
 
     def commit(self, info: bytes) -> None:
         """Read the message. OSError for an object that is none."""
         del info
-        if self.carried is not None:
-            self.message = self.carried
+        if self._origin is None:
             return
+        publisher, origin_of = self._origin
         try:
-            self.message = read_message(bytes(self.container.memory[: self.container.size]), *self._origin())
+            self.message = read_message(self.memory[: self.size], *origin_of(publisher))
         except WireError as error:
             raise OSError(f"no message: {error}") from error
 

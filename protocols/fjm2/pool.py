@@ -1,11 +1,21 @@
-"""Containers of messages, from pools by size class: memory is allocated once, used again, and bounded."""
+"""Containers of messages, from pools by size class: memory is allocated once, used again, and bounded.
 
-from typing import Final
+Between two powers of two there are eight classes, in equal steps. So a container is at most an eighth larger than its message,
+also where messages are a head longer than a power of two.
+"""
+
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
 
 __all__ = ["Container", "Pool"]
 
-_LEAST: Final = 256
-"""Bytes of the smallest containers; each class has twice the bytes of the one before."""
+_SMALLEST: Final = 256
+"""Bytes of the smallest containers."""
+_STEPS: Final = 8
+"""Classes between two powers of two."""
+_FIRST_SHIFT: Final = (_SMALLEST // _STEPS).bit_length() - 1
+# One number for each class, which all containers share.
+_CLASSES: Final = [_SMALLEST, *((_STEPS + step) << shift for shift in range(_FIRST_SHIFT, 60) for step in range(1, _STEPS + 1))]
 
 
 class Container:
@@ -18,25 +28,37 @@ class Container:
         """Bytes of the class."""
         self.size = 0
         """Bytes of the message."""
-        self._memory: bytearray | None = None
+        self._memory: memoryview | None = None
 
     @property
-    def memory(self) -> bytearray:
-        """The memory; what it holds behind `size` bytes is of earlier messages."""
+    def is_allocated(self) -> bool:
+        """Whether it was used."""
+        return self._memory is not None
+
+    @property
+    def memory(self) -> memoryview:
+        """The memory; what it holds behind `size` bytes is of earlier messages.
+
+        A view, since bytes that are assigned to a slice of a bytearray are copied twice.
+        """
         if self._memory is None:
-            self._memory = bytearray(self.octets)
+            self._memory = memoryview(bytearray(self.octets))
         return self._memory
 
 
-class Pool:
-    """At most `limit` bytes of containers, those in use and those that wait to be used again."""
+C = TypeVar("C", bound=Container)
 
-    __slots__ = ("_allocated", "_free", "exhausted", "held", "limit", "returned", "taken")
 
-    def __init__(self, limit: int) -> None:
+class Pool(Generic[C]):
+    """At most `limit` bytes of containers, those in use and those that wait to be used again; `make(octets)` makes one."""
+
+    __slots__ = ("_allocated", "_free", "_make", "exhausted", "held", "limit", "returned", "taken")
+
+    def __init__(self, limit: int, make: Callable[[int], C]) -> None:
         self.limit = limit
+        self._make = make
         self._allocated = 0
-        self._free: dict[int, list[Container]] = {}
+        self._free: dict[int, list[C]] | None = None
         self.held = 0
         """Bytes of the containers in use."""
         self.taken = self.returned = self.exhausted = 0
@@ -45,42 +67,58 @@ class Pool:
     @staticmethod
     def octets_for(size: int) -> int:
         """Return the bytes of the container for a message of `size` bytes."""
-        return max(_LEAST, 1 << (size - 1).bit_length())
+        if size <= _SMALLEST:
+            return _CLASSES[0]
+        shift = (size - 1).bit_length() - _STEPS.bit_length()
+        return _CLASSES[_STEPS * (shift - _FIRST_SHIFT - 1) + (size - 1 >> shift) + 1]
 
     def fits(self, size: int) -> bool:
         """Return whether a message of this size has room in the empty pool."""
         return self.octets_for(size) <= self.limit
 
-    def take(self, size: int) -> Container | None:
+    def take(self, size: int) -> C | None:
         """Take a container for a message of `size` bytes; None if the pool has no room for it now."""
         octets = self.octets_for(size)
-        free = self._free.get(octets)
-        if free:
-            container = free.pop()
-        elif self.held + octets <= self.limit:
-            self._make_room(octets)
-            container = Container(octets)
-            self._allocated += octets
-        else:
+        if self.held + octets > self.limit:
             self.exhausted += 1
             return None
+        free = None if self._free is None else self._free.get(octets)
+        if free:
+            container = free.pop()
+        else:
+            self._make_room(octets)
+            container = self._make(octets)
+            self._allocated = self._allocated + octets if self._allocated else octets
         container.size = size
-        self.held += octets
+        # A pool with one container, as most have in a simulation, has no number of its own.
+        self.held = self.held + octets if self.held else octets
         self.taken += 1
         return container
 
     def _make_room(self, octets: int) -> None:
         """Drop containers of other classes that nobody uses, so that one more of `octets` bytes keeps the limit."""
+        if self._free is None or self._allocated + octets <= self.limit:
+            return
         for other in sorted(self._free, reverse=True):
             free = self._free[other]
             while free and self._allocated + octets > self.limit:
                 free.pop()
                 self._allocated -= other
 
-    def give_back(self, container: Container) -> None:
+    def give_back(self, container: C) -> None:
         """Give a container back; whoever took it does not use it any more."""
         self.held -= container.octets
         self.returned += 1
+        if not container.is_allocated:
+            # Nothing is there to be used again.
+            self._allocated -= container.octets
+            return
+        self._keep(container)
+
+    def _keep(self, container: C) -> None:
+        """Keep a container for another message."""
+        if self._free is None:
+            self._free = {}
         self._free.setdefault(container.octets, []).append(container)
 
     @property

@@ -11,13 +11,18 @@ from typing import cast
 
 from protocols.errors import UsageError
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectSent
+from protocols.fjm2.allocation import containers
+from protocols.fjm2.braking import Braking
+from protocols.fjm2.coder import encoding_time
 from protocols.fjm2.config import Fjm2Config
 from protocols.fjm2.content import MessageSource
+from protocols.fjm2.limits import check_size
 from protocols.fjm2.pool import Container, Pool
 from protocols.fjm2.queues import PriorityQueues
+from protocols.fjm2.service_class import classed_ports
 from protocols.jms import JmsMessage, message_of, write_head
 from protocols.layer import EventLayer
-from protocols.machine import Content, Ports
+from protocols.machine import Content, Message, Ports
 from protocols.messaging import (
     MessageAccepted,
     MessageDropped,
@@ -28,9 +33,9 @@ from protocols.messaging import (
     PublisherUnblocked,
 )
 from protocols.norm.sender import NormSender
-from protocols.norm.tx_object import check_content
 from protocols.roles import RoleContext
 from protocols.spec import MakeSender
+from protocols.tunnel.messages import Brake
 
 __all__ = ["Fjm2Publisher"]
 
@@ -52,21 +57,34 @@ class _Entry:
 class Fjm2Publisher(EventLayer, Publisher):
     """Publishes each message as an object; blocked while a message waits for a container or for room in its queue."""
 
-    __slots__ = ("_config", "_expired", "_instance", "_kept", "_pool", "_published", "_queues", "_unsent", "_waiting")
+    __slots__ = (
+        "_braking",
+        "_config",
+        "_expired",
+        "_instance",
+        "_kept",
+        "_pool",
+        "_published",
+        "_queues",
+        "_unsent",
+        "_waiting",
+    )
 
     def __init__(self, make_sender: MakeSender, ports: Ports, context: RoleContext) -> None:
         config: Fjm2Config = context.config
-        inner = cast(NormSender, make_sender(ports, config, context.node, context.group, context.instance))
+        out = classed_ports(ports, self.priority_of) if config.tos else ports
+        inner = cast(NormSender, make_sender(out, config, context.node, context.group, context.instance))
         super().__init__(ports, inner)
         self._config = config
         self._instance = context.instance
-        self._pool = Pool(config.pool)
+        self._braking = Braking(config.rate) if config.braking and config.congestion == "none" else None
+        self._pool: Pool[Container] = containers(config, Container, ports.work)
         self._queues: PriorityQueues[_Entry] = PriorityQueues(config.queue, config.scheduling == "strict")
         # What has no container or no room in its queue yet: one message, unless the application does not stop when blocked.
         self._waiting: deque[_Entry] = deque()
-        # By object id: what NORM has not sent once, and what it keeps for repairs.
+        # By object id: what NORM has not sent once; and container and priority of what it keeps for repairs.
         self._unsent: dict[int, _Entry] = {}
-        self._kept: dict[int, Container] = {}
+        self._kept: dict[int, tuple[Container, int]] = {}
         self._published = self._expired = 0
         inner.supply = self
 
@@ -116,10 +134,8 @@ class Fjm2Publisher(EventLayer, Publisher):
         if jms.is_persistent:
             raise UsageError("delivery_mode: PERSISTENT is not allowed; messages are NON_PERSISTENT, nobody stores them")
         entry = _Entry(jms, write_head(jms))
-        if not self._pool.fits(entry.size):
-            needed = self._pool.octets_for(entry.size)
-            raise UsageError(f"pool: {self._config.pool} bytes are too few for a message of {entry.size}; at least {needed}")
-        check_content(Content(_Sized(entry.size), is_file=False), self._config)
+        if entry.size > self._config.segment or not self._pool.fits(entry.size):
+            check_size(entry.size, self._config)
         return entry
 
     def _is_expired(self, entry: _Entry, now: float) -> bool:
@@ -150,18 +166,35 @@ class Fjm2Publisher(EventLayer, Publisher):
 
     def next(self, now: float) -> None:
         """Give NORM the next message, if there is one."""
+        if self._braking is not None and self._braking.is_over(now):
+            self.retune(self._braking.rate, now)
         while (entry := self._queues.pop()) is not None:
             self._place_waiting()
             if self._is_expired(entry, now):
                 self._drop_expired(entry)
+                # Its container may be what another one waits for.
+                self._place_waiting()
                 continue
             assert entry.container is not None
             source = MessageSource(entry.message, entry.head, entry.container)
-            content = Content(source, is_file=False, carried=entry.message)
+            # The container has the bytes; who encodes them needs no message that holds them once more.
+            content = Content(source, is_file=False, carried=None if self._sender.sends_runs else entry.message)
             object_id = self._sender.submit(content, now)
             self._unsent[object_id] = entry
-            self._kept[object_id] = entry.container
+            self._kept[object_id] = entry.container, entry.message.priority
+            if (seconds := encoding_time(entry.size, self._config)) > 0:
+                self.ports.work(seconds)
             return
+
+    def retune(self, rate: float, now: float) -> None:
+        """Send at another rate from now on, bytes per second. UsageError if congestion control sets the rate."""
+        self._sender.adjust({"rate": rate}, now)
+
+    def told(self, message: Message, now: float) -> None:
+        """Follow the brakes of a tunnel; see `protocols.norm.supply.Supply`."""
+        if self._braking is not None and isinstance(message, Brake):
+            self._braking.hear(message, bool(self._unsent), self._sender.grtt, now)
+            self.retune(self._braking.rate, now)
 
     def heard(self, event: Event, now: float) -> Iterator[Event]:
         """Turn events of objects into those of messages."""
@@ -176,6 +209,16 @@ class Fjm2Publisher(EventLayer, Publisher):
         elif isinstance(event, (MessageExpired, PublisherIdle, PublisherUnblocked)):
             yield event
 
+    def priority_of(self, object_id: int) -> int | None:
+        """Return the priority of the message that an object is; None for another object."""
+        kept = self._kept.get(object_id)
+        return None if kept is None else kept[1]
+
+    def unsent(self, object_id: int) -> JmsMessage | None:
+        """Return the message of an object that NORM has not sent once; None for another one."""
+        entry = self._unsent.get(object_id)
+        return None if entry is None else entry.message
+
     def purged(self, object_id: int, now: float) -> None:
         """Take the container of an object back; see `protocols.norm.supply.Supply`."""
         self._release(object_id)
@@ -184,7 +227,7 @@ class Fjm2Publisher(EventLayer, Publisher):
 
     def _release(self, object_id: int) -> None:
         """Give the container of an object back, which may be what others wait for."""
-        self._pool.give_back(self._kept.pop(object_id))
+        self._pool.give_back(self._kept.pop(object_id)[0])
         self._place_waiting()
 
     @property
@@ -200,13 +243,3 @@ class Fjm2Publisher(EventLayer, Publisher):
         """Return what the sender keeps, the bytes of containers in use and the longest queue."""
         own = {"bytes of containers": (self._pool.held, self._pool.limit)}
         return {**self.inner.held(), **own, "messages in a queue": (max(self._queues.depths()), self._config.queue)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Sized:
-    """A source of a size only, to ask whether it can be carried."""
-
-    size: int
-
-    def read(self, offset: int, n: int) -> None:
-        """Return None."""

@@ -48,8 +48,8 @@ class PriorityQueues(Generic[T]):
         """Remove and return what is to be sent next; None if nothing waits."""
         if not self.waiting:
             return None
-        ready = [priority for priority in range(QUEUES - 1, -1, -1) if self._queues[priority]]
-        priority = ready[0] if self._is_strict else min(ready, key=lambda each: self._queues[each][0][0])
+        ready = (priority for priority in range(QUEUES - 1, -1, -1) if self._queues[priority])
+        priority = next(ready) if self._is_strict else min(ready, key=lambda each: self._queues[each][0][0])
         start, entry = self._queues[priority].popleft()
         self._virtual = max(self._virtual, start)
         self.waiting -= 1

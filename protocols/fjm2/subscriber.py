@@ -6,11 +6,11 @@ trace: docs/fjm2.md lists them beside the steps of the thesis.
 
 from bisect import insort
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import cast
 
 from protocols.content import LATER
 from protocols.events import Event, ObjectAborted, ObjectReceived, ObjectsAborted
+from protocols.fjm2.allocation import containers
 from protocols.fjm2.config import Fjm2Config
 from protocols.fjm2.content import MessageSink
 from protocols.fjm2.pool import Pool
@@ -19,6 +19,7 @@ from protocols.jms.subscriptions import JmsSubscriptions
 from protocols.layer import Accept, EventLayer
 from protocols.machine import Offer, Ports, Sink
 from protocols.messaging import MessageReceived, MessagesLost, Subscribed, Subscriber, Subscription
+from protocols.norm.maps import SmallDict
 from protocols.norm.receiver import NormReceiver
 from protocols.roles import RoleContext
 from protocols.serial import ahead
@@ -30,18 +31,17 @@ __all__ = ["Fjm2Subscriber"]
 class Fjm2Subscriber(EventLayer, Subscriber):
     """Delivers the messages of the topics it subscribes to, as they become complete or in the order of publishing."""
 
-    __slots__ = ("_early", "_incoming", "_is_fifo", "_lost", "_malformed", "_pool", "_received", "_refused", "subscriptions")
+    __slots__ = ("_early", "_incoming", "_lost", "_malformed", "_pool", "_received", "_refused", "subscriptions")
 
     def __init__(self, make_receiver: MakeReceiver, ports: Ports, context: RoleContext) -> None:
         config: Fjm2Config = context.config
         super().__init__(ports, make_receiver(ports, config, context.node, context.group))
         self.subscriptions = JmsSubscriptions()
-        self._pool = Pool(config.pool)
-        self._is_fifo = config.order == "fifo"
+        self._pool: Pool[MessageSink] = containers(config, MessageSink)
         # The messages that have begun, by publisher and object id.
-        self._incoming: dict[tuple[int, int], MessageSink] = {}
+        self._incoming: SmallDict[MessageSink] = SmallDict()
         # By publisher, complete messages before which others are incomplete, by object id.
-        self._early: dict[int, list[tuple[int, JmsMessage]]] = {}
+        self._early: dict[int, list[tuple[int, JmsMessage]]] | None = {} if config.order == "fifo" else None
         self._received = self._lost = self._refused = self._malformed = 0
 
     @property
@@ -65,15 +65,16 @@ class Fjm2Subscriber(EventLayer, Subscriber):
             self._refused += 1
             self._trace("message_refused", offer.sender, offer.object_id)
             return None
-        container = self._pool.take(offer.size)
-        if container is None:
+        sink = self._pool.take(offer.size)
+        if sink is None:
             # The pool counts it.
             self._trace("pool_exhausted", offer.sender, offer.object_id)
             return LATER
         self._trace("container_taken", offer.sender, offer.object_id)
+        self._trace("message_cached", offer.sender, offer.object_id)
         carried = offer.carried if isinstance(offer.carried, JmsMessage) else None
-        sink = MessageSink(container, carried, partial(self._receiver.origin_of, offer.sender))
-        self._incoming[offer.sender, offer.object_id] = sink
+        sink.begin(carried, offer.sender, self._receiver.origin_of)
+        self._incoming[offer.sender << 16 | offer.object_id] = sink
         return sink
 
     def heard(self, event: Event, now: float) -> Iterable[Event]:
@@ -86,21 +87,27 @@ class Fjm2Subscriber(EventLayer, Subscriber):
             return self._on_lost(event.sender, event.count, now)
         return (event,) if isinstance(event, (Subscribed, MessagesLost)) else ()
 
-    def _on_received(self, event: ObjectReceived, now: float) -> Iterator[Event]:
-        sink = self._close(event.sender, event.object_id)
-        if sink is None or sink.message is None:
-            return
-        self._trace("message_completed", event.sender, event.object_id)
-        if self._is_fifo:
-            early = self._early.setdefault(event.sender, [])
-            first = early[0][0] if early else event.object_id
-            insort(early, (event.object_id, sink.message), key=lambda entry: ahead(entry[0], first))
-            yield from self._in_order(event.sender, now)
-        else:
-            yield from self._delivered(sink.message, now)
+    def _on_received(self, event: ObjectReceived, now: float) -> Iterable[Event]:
+        sink = self._taken(event.sender, event.object_id)
+        if sink is None:
+            return ()
+        message, told = sink.message, list[Event]()
+        if message is not None:
+            self._trace("message_completed", event.sender, event.object_id)
+            if self._early is None:
+                told = self._delivered(event.sender, event.object_id, message, now)
+        self._give_back(sink, event.sender, event.object_id)
+        if self._early is None or message is None:
+            return told
+        early = self._early.setdefault(event.sender, [])
+        first = early[0][0] if early else event.object_id
+        insort(early, (event.object_id, message), key=lambda entry: ahead(entry[0], first))
+        return self._in_order(event.sender, now)
 
     def _on_aborted(self, event: ObjectAborted, now: float) -> Iterator[Event]:
-        sink = self._close(event.sender, event.object_id)
+        sink = self._taken(event.sender, event.object_id)
+        if sink is not None:
+            self._give_back(sink, event.sender, event.object_id)
         if sink is not None and event.reason.startswith("sink: no message"):
             self._malformed += 1
             return
@@ -109,31 +116,47 @@ class Fjm2Subscriber(EventLayer, Subscriber):
     def _on_lost(self, publisher: int, count: int, now: float) -> Iterator[Event]:
         self._lost += count
         yield MessagesLost(publisher, count)
-        if self._is_fifo:
+        if self._early is not None:
             yield from self._in_order(publisher, now)
 
-    def _close(self, publisher: int, object_id: int) -> MessageSink | None:
-        """Give the container of an object back."""
-        sink = self._incoming.pop((publisher, object_id), None)
+    def _taken(self, publisher: int, object_id: int) -> MessageSink | None:
+        """Return the sink of a message that has ended, which is not kept any more; None for an object that is no message."""
+        key = publisher << 16 | object_id
+        sink = self._incoming.get(key)
         if sink is not None:
-            self._pool.give_back(sink.container)
-            self._trace("container_returned", publisher, object_id)
+            del self._incoming[key]
         return sink
+
+    def _give_back(self, sink: MessageSink, publisher: int, object_id: int) -> None:
+        """Give the container of an object back."""
+        sink.end()
+        self._pool.give_back(sink)
+        self._trace("container_returned", publisher, object_id)
 
     def _in_order(self, publisher: int, now: float) -> Iterator[Event]:
         """Deliver the complete messages of a publisher before which none is incomplete."""
+        if self._early is None:
+            return
         early = self._early.get(publisher)
         while early:
             object_id, message = early[0]
             if self._receiver.is_incomplete_before(publisher, object_id):
                 return
             del early[0]
-            yield from self._delivered(message, now)
+            if not early:
+                del self._early[publisher]
+            yield from self._delivered(publisher, object_id, message, now)
 
-    def _delivered(self, message: JmsMessage, now: float) -> Iterator[Event]:
-        for event in self.subscriptions.delivery(message, self.ports.epoch + now):
-            self._received += isinstance(event, MessageReceived)
-            yield event
+    def _delivered(self, publisher: int, object_id: int, message: JmsMessage, now: float) -> list[Event]:
+        self._trace("message_delivered", publisher, object_id)
+        events = self.subscriptions.delivery(message, self.ports.epoch + now)
+        self._received += sum([isinstance(event, MessageReceived) for event in events])
+        return events
+
+    def deliver_own(self, object_id: int, message: JmsMessage, now: float) -> Iterator[Event]:
+        """Deliver what the publisher at the same node has sent; what has expired meanwhile is not."""
+        delivered = self._delivered(message.publisher, object_id, message, now)
+        return (event for event in delivered if isinstance(event, MessageReceived))
 
     def _trace(self, name: str, publisher: int, object_id: int) -> None:
         if self.ports.trace is not None:

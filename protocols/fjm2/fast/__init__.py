@@ -1,10 +1,11 @@
-"""The roles of FJM2 on the fast machines of NORM, with equal results."""
+"""The machines of FJM2 on the fast machines of NORM, with equal results."""
 
 from typing import Final
 
-from protocols.fjm2.roles import roles_on
-from protocols.norm.fast import make_receiver, make_sender
+from protocols.fjm2.roles import makers_on, roles_on
+from protocols.norm import fast as norm
 
-__all__ = ["ROLES"]
+__all__ = ["ROLES", "make_receiver", "make_sender"]
 
-ROLES: Final = roles_on(make_sender, make_receiver)
+ROLES: Final = roles_on(norm.make_sender, norm.make_receiver)
+make_sender, make_receiver = makers_on(norm.make_sender, norm.make_receiver)

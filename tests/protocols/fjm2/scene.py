@@ -15,10 +15,10 @@ from protocols.machine import Group
 from protocols.messaging import MessageReceived, Publication, Subscription
 from protocols.roles import RoleContext
 
-__all__ = ["GROUP", "Scene", "message"]
+__all__ = ["GROUP", "QUICK", "Scene", "message"]
 
 GROUP = Group("239.0.0.1:6003")
-QUICK = {"rate": 1e6, "segment": 500, "grtt": 0.01, "probe_min": 0.1, "robust": 5}
+QUICK: dict[str, Any] = {"rate": 1e6, "segment": 500, "grtt": 0.01, "probe_min": 0.1, "robust": 5}
 
 
 def message(number: int, size: int = 100, priority: int = 4, **more: Any) -> JmsMessage:

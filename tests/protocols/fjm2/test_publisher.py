@@ -122,7 +122,7 @@ def test_expired_messages_are_not_sent() -> None:
         (Publication(1, 0, "queue:q", 5), "no queues"),
         (Publication(1, 0, "t", 5), "topic: 't' is not allowed; topic:NAME"),
         (Publication(1, 0, "topic:t", 5, priority=10), "priority: 10 is not allowed; a whole number from 0 to 9"),
-        (Publication(1, 0, "topic:t", 5000), "pool: 4096 bytes are too few for a message of 5016; at least 8192"),
+        (Publication(1, 0, "topic:t", 5000), "pool: 4096 bytes are too few for a message of 5016; at least 5120"),
     ],
 )
 def test_what_can_not_be_published_is_refused(given_message: Publication, problem: str) -> None:
@@ -174,7 +174,7 @@ def test_ids_of_objects_wrap_around() -> None:
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 5000)), max_size=60), st.integers(256, 20_000))
 @settings(max_examples=100, deadline=None)
 def test_no_container_is_lost(steps: list[tuple[bool, int]], limit: int) -> None:
-    pool, taken = Pool(limit), list[Container]()
+    pool, taken = Pool(limit, Container), list[Container]()
     for takes, size in steps:
         if takes:
             container = pool.take(size)
@@ -190,11 +190,29 @@ def test_no_container_is_lost(steps: list[tuple[bool, int]], limit: int) -> None
 
 
 def test_containers_are_used_again() -> None:
-    pool = Pool(10_000)
+    pool = Pool(10_000, Container)
     first = pool.take(1000)
     assert first is not None
     memory = first.memory
     pool.give_back(first)
-    again = pool.take(900)
+    again = pool.take(970)
     assert again is not None
     assert again.memory is memory
+
+
+@given(st.integers(1, 1 << 40))
+@settings(max_examples=200, deadline=None)
+def test_a_container_is_at_most_an_eighth_larger_than_its_message(size: int) -> None:
+    octets = Pool.octets_for(size)
+    assert size <= octets <= max(256, size * 9 / 8)
+    assert Pool.octets_for(octets) == octets
+    assert Pool.octets_for(octets + 1) > octets
+
+
+@pytest.mark.parametrize("size", [1 << 10, 1 << 14, 1 << 16, 1 << 20])
+def test_a_message_a_head_longer_than_a_power_of_two_does_not_halve_the_pool(size: int) -> None:
+    pool, head = Pool(16_000_000, Container), 21
+    fit = 0
+    while pool.take(size + head) is not None:
+        fit += 1
+    assert fit >= 0.85 * (16_000_000 // (size + head)) - 1

@@ -120,15 +120,3 @@ def test_objects_that_are_no_messages_are_counted_and_dropped() -> None:
     counts = scene.subscribers["s1"].counts()
     assert counts["messages_malformed"] == 4
     assert counts["pool_taken"] == counts["pool_returned"]
-
-
-def test_a_trace_shows_the_steps_of_the_thesis() -> None:
-    scene, told = Scene(drop=numbered("data", {2})), list[str]()
-    host = scene.bench.hosts["s1"]
-    host.trace = lambda name, details: told.append(name)
-    scene.publish(message(0, 300), message(1, 900))
-    scene.run()
-    assert told == [
-        *("container_taken", "container_returned", "message_completed"),
-        *("container_taken", "nack_backoff", "nack_due", "container_returned", "message_completed"),
-    ]
