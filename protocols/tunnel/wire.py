@@ -1,0 +1,156 @@
+"""Wire format of tunnels. Integers are unsigned and big-endian, lengths in bytes.
+
+The first byte is 0xE0, which is no version of NORM, plus the type; plus 8 if the message ends with a MAC. A packet (type 1) is
+hops (1; the highest bit: report losses), site (4), sequence (4), the group (its IPv4 address and port, 6), and the packet.
+PRESENCE (2) is a byte of 0, site (4), node (4) and since (8); REPORT (3) a byte of 0, site (4), received (4) and lost (4);
+BRAKE (4) a byte of 0, site (4), ring (2) and lost (2). What begins otherwise is a packet of the group itself.
+"""
+
+import struct
+from hashlib import blake2b
+from ipaddress import IPv4Address
+from typing import Final
+
+from protocols.admin.messages import Request, Response
+from protocols.admin.node import Advertisement
+from protocols.admin.wire import AdminCodec, is_ours
+from protocols.errors import UsageError, WireError
+from protocols.machine import Codec, Message
+from protocols.tunnel.messages import Brake, Carried, Opaque, Presence, Report, opaque
+
+__all__ = [
+    "BRAKE",
+    "HEADER",
+    "KEYED",
+    "LARGEST",
+    "MAC_SIZE",
+    "PACKET",
+    "PRESENCE",
+    "REPORT",
+    "TunnelCodec",
+    "group_bytes",
+    "read_told",
+    "size_of",
+    "write_told",
+]
+
+HEADER: Final = 16
+"""Bytes before a packet."""
+LARGEST: Final = 1472
+"""Bytes of the largest datagram that fits a frame of Ethernet."""
+MAC_SIZE: Final = 24
+"""Bytes that a keyed tunnel appends: key id (1), time in microseconds since 1970 (7), and 16 of HMAC-SHA-256."""
+PACKET, PRESENCE, REPORT, BRAKE = 0xE1, 0xE2, 0xE3, 0xE4
+KEYED: Final = 8
+_REPORTED: Final = 0x80
+_PACKET = struct.Struct("!BBII6s")
+_PRESENCE = struct.Struct("!BBIIQ")
+_REPORT = struct.Struct("!BBIII")
+_BRAKE = struct.Struct("!BBIHH")
+
+
+def group_bytes(name: str) -> bytes:
+    """Return the 6 bytes that name a group: IPv4 address and port, or a digest of any other name."""
+    address, _, port = name.rpartition(":")
+    try:
+        return IPv4Address(address).packed + int(port).to_bytes(2)
+    except ValueError:
+        return blake2b(name.encode(), digest_size=6).digest()
+
+
+def size_of(message: Message) -> int:
+    """Return the encoded bytes of a message of a tunnel but a `Carried`, without a MAC."""
+    if isinstance(message, Presence):
+        return _PRESENCE.size
+    return _REPORT.size if isinstance(message, Report) else _BRAKE.size
+
+
+def write_told(message: Message) -> bytes:
+    """Return the bytes of what tunnels tell each other and publishers. UsageError for another message."""
+    try:
+        if isinstance(message, Presence):
+            return _PRESENCE.pack(PRESENCE, 0, message.site, message.node, message.since)
+        if isinstance(message, Report):
+            return _REPORT.pack(REPORT, 0, message.site, message.received, message.lost)
+        if isinstance(message, Brake):
+            return _BRAKE.pack(BRAKE, 0, message.site, message.ring, message.lost)
+    except struct.error as error:
+        raise UsageError(f"{message} has a value out of its field's range: {error}") from error
+    raise UsageError(f"{message} is no message of a tunnel")
+
+
+def read_told(data: bytes) -> Message:
+    """Return what `write_told` wrote. Raises WireError for anything else."""
+    try:
+        if data[0] == PRESENCE:
+            _, zero, site, node, since = _PRESENCE.unpack(data)
+            told: Message = Presence(site, node, since)
+        elif data[0] == REPORT:
+            _, zero, site, received, lost = _REPORT.unpack(data)
+            told = Report(site, received, lost)
+        elif data[0] == BRAKE:
+            _, zero, site, ring, lost = _BRAKE.unpack(data)
+            told = Brake(site, ring, lost)
+        else:
+            raise WireError(f"type {data[0]}; {PRESENCE}, {REPORT} and {BRAKE} are known")
+    except (struct.error, IndexError) as error:
+        raise WireError(f"{len(data)} bytes are no message of a tunnel: {error}") from error
+    if zero:
+        raise WireError(f"a reserved byte of {zero}; it is 0")
+    return told
+
+
+class TunnelCodec:
+    """The codec of a tunnel. `inner` reads the packets that are carried, as a simulator needs it; None: they stay bytes.
+
+    With `enrolled` it reads and writes the messages of a registry, too.
+    """
+
+    def __init__(self, inner: Codec | None = None, *, enrolled: bool = False) -> None:
+        self._inner = inner
+        self._registry = AdminCodec() if enrolled else None
+
+    def encode(self, message: Message) -> bytes:
+        """Return the UDP payload. UsageError for a message that does not fit the wire."""
+        if isinstance(message, Carried):
+            hops = message.hops | _REPORTED if message.is_reported else message.hops
+            try:
+                head = _PACKET.pack(PACKET, hops, message.site, message.sequence, message.group)
+            except struct.error as error:
+                raise UsageError(f"{message} has a value out of its field's range: {error}") from error
+            return head + self.encode(message.message)
+        if isinstance(message, Opaque):
+            return message.data
+        if self._registry is not None and isinstance(message, (Advertisement, Request, Response)):
+            return self._registry.encode(message)
+        if isinstance(message, (Presence, Report, Brake)) or self._inner is None:
+            return write_told(message)
+        return self._inner.encode(message)
+
+    def decode(self, data: bytes) -> Message:
+        """Return the message in a UDP payload; any bytes are one, since every packet of a group is carried."""
+        kind = data[0] & ~KEYED if data else 0
+        if kind == PACKET and len(data) >= HEADER:
+            hops, site, sequence, group = _PACKET.unpack_from(data)[1:]
+            end = len(data) - MAC_SIZE if data[0] & KEYED else len(data)
+            return Carried(site, sequence, hops & ~_REPORTED, group, self._packet(data[HEADER:end]), hops >= _REPORTED)
+        if data and PRESENCE <= data[0] <= BRAKE:
+            try:
+                return read_told(data)
+            except WireError:
+                return opaque(data)
+        if self._registry is not None and is_ours(data):
+            try:
+                return self._registry.decode(data)
+            except WireError:
+                return opaque(data)
+        return self._packet(data)
+
+    def _packet(self, data: bytes) -> Message:
+        """Return a packet of the group."""
+        if self._inner is None:
+            return opaque(data)
+        try:
+            return self._inner.decode(data)
+        except WireError:
+            return opaque(data)
