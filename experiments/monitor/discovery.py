@@ -26,7 +26,7 @@ _UNITS = ("", "bytes", "seconds", "bytes/s", "ratio")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a session tells: its process, the command, its time in seconds, its statistics, and what their names mean."""
+    """One report of a session: process, command, its time in seconds, statistics, and the meaning of their names."""
 
     pid: int
     command: str

@@ -72,7 +72,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is known of one process now; `at` is the time of its counters in seconds of any clock of its own."""
+    """Present state of one process; `at` is the time of its counters in seconds of any clock of its own."""
 
     domain: str
     name: str
@@ -144,7 +144,7 @@ class Event:
 
 @dataclass(slots=True)
 class _Tracked:
-    """What is remembered of a row between readings."""
+    """State of a row kept between readings."""
 
     row: Row
     told: Connection | None

@@ -1,20 +1,20 @@
 """The web application of the monitor: the page, its events, JSON, and metrics for Prometheus."""
 
 import asyncio
-import hmac
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any, Final
 
-from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from fastapi import FastAPI
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 
+from emu.web.guard import Guard
+from emu.web.page import FORMAT
 from experiments.monitor.discovery import Answer
 from experiments.monitor.watcher import Watcher, shortened
-from experiments.output.prometheus import families_of
+from experiments.output.prometheus import exposition
 
 __all__ = ["COOKIE", "application"]
 
@@ -24,13 +24,6 @@ MOST_READERS: Final = 32
 """Pages that are kept up to date at a time."""
 MOST_METRICS: Final = 1000
 """Parts of one kind below another in the metrics."""
-HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 
 
 def application(watcher: Watcher, hosts: frozenset[str], secret: str | None = None) -> FastAPI:
@@ -50,49 +43,19 @@ def application(watcher: Watcher, hosts: frozenset[str], secret: str | None = No
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
 
-    @app.middleware("http")
-    async def guard(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
-        refused = _refusal(request, hosts, secret)
-        answer = await go_on(request) if refused is None else refused
-        for name, value in HEADERS.items():
-            answer.headers[name] = value
-        return answer
-
+    app.add_middleware(Guard, hosts=hosts, secret=secret, cookie=COOKIE)
     _add_page(app)
     _add_sessions(app, watcher)
     _add_data(app, watcher)
     return app
 
 
-def _refusal(request: Request, hosts: frozenset[str], secret: str | None) -> Response | None:
-    """Return the answer to a request that is not served; None for one that is."""
-    name = request.headers.get("host", "").rpartition("@")[2]
-    if hosts and name.removesuffix(f":{request.url.port}").strip("[]") not in hosts:
-        return PlainTextResponse("this name is not mine\n", 421)
-    if secret is None:
-        return None
-    given = request.query_params.get("token")
-    if given is not None and _is_equal(given, secret) and request.url.path == "/":
-        answer = RedirectResponse("/", 303)
-        answer.set_cookie(COOKIE, secret, httponly=True, samesite="strict")
-        return answer
-    cookies = SimpleCookie(request.headers.get("cookie", ""))
-    kept = cookies[COOKIE].value if COOKIE in cookies else ""
-    bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-    if _is_equal(kept, secret) or _is_equal(bearer, secret):
-        return None
-    return PlainTextResponse("a token is needed: open /?token=..., or send it as a bearer\n", 401)
-
-
-def _is_equal(given: str, secret: str) -> bool:
-    return hmac.compare_digest(given.encode(), secret.encode())
-
-
 def _add_page(app: FastAPI) -> None:
-    files = {"/": "index.html", **{f"/{name}": name for name in ("format.js", "monitor.js", "monitor.css")}}
-    for path, name in files.items():
+    files = {"/": PAGE / "index.html", "/format.js": FORMAT}
+    files |= {f"/{name}": PAGE / name for name in ("monitor.js", "monitor.css")}
+    for path, file in files.items():
 
-        def page(file: Path = PAGE / name) -> FileResponse:
+        def page(file: Path = file) -> FileResponse:
             return FileResponse(file)
 
         app.add_api_route(path, page, methods=["GET"], response_model=None)
@@ -119,12 +82,8 @@ def _add_data(app: FastAPI, watcher: Watcher) -> None:
 
     @app.get("/metrics", response_model=None)
     async def metrics() -> Response:
-        from prometheus_client import CollectorRegistry
-        from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-
-        registry = CollectorRegistry()
-        registry.register(_Families(watcher))
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        content, media_type = exposition(*watcher.snapshot(), MOST_METRICS)
+        return Response(content, media_type=media_type)
 
     @app.get("/events", response_model=None)
     async def events() -> Response:
@@ -154,18 +113,6 @@ def _session(name: str, answer: Answer) -> dict[str, Any]:
         "statistics": shortened(answer.statistics).plain(),
         "measures": {each: [known.kind, known.unit, known.help] for each, known in answer.measures.items()},
     }
-
-
-class _Families:
-    """The metrics of all sessions, for one request."""
-
-    def __init__(self, watcher: Watcher) -> None:
-        self._watcher = watcher
-
-    def collect(self) -> list[Any]:
-        """Return the metric families."""
-        snapshot, measures = self._watcher.snapshot()
-        return families_of(snapshot, measures, MOST_METRICS)
 
 
 def _event(data: str) -> str:

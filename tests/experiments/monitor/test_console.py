@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from emu.namespaces import run_isolated
 from experiments.cli import invoke
 from experiments.monitor.console import TABLES, ConsoleApp, RowsTable
 from experiments.monitor.domain import Connection, Reading
@@ -251,7 +252,8 @@ class Terminal:
         os.close(self._master)
 
 
-def test_on_a_terminal_it_shows_a_publisher_writes_little_and_ends_with_q() -> None:
+def use_a_terminal() -> None:
+    """Start a console on a terminal and a publisher, and check what is written on it."""
     management, group = new_group(), new_group()
     terminal = Terminal("--management", management, "--iface", "lo")
     try:
@@ -287,3 +289,10 @@ def test_on_a_terminal_it_shows_a_publisher_writes_little_and_ends_with_q() -> N
         assert terminal.process.wait(10) == 0
     finally:
         terminal.close()
+
+
+@pytest.mark.emu
+@pytest.mark.timed
+def test_on_a_terminal_it_shows_a_publisher_writes_little_and_ends_with_q() -> None:
+    # It shows the sessions of the machine, so it is in namespaces of its own.
+    run_isolated(use_a_terminal)

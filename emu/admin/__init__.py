@@ -1,0 +1,1 @@
+"""The registry of tunnels behind a real HTTP server, and its client."""
