@@ -2,6 +2,7 @@
 
 from protocols.broker.broker import Broker
 from protocols.broker.config import BrokerConfig
+from protocols.broker.content import content_of
 from protocols.broker.framing import StompFraming
 from protocols.broker.publisher import BrokerPublisher
 from protocols.broker.subscriber import BrokerSubscriber
@@ -25,5 +26,6 @@ PROTOCOL = ProtocolSpec(
         "publisher": Role(BrokerPublisher, needs=("broker",)),
         "subscriber": Role(BrokerSubscriber, needs=("broker",)),
     },
+    check_message=lambda config, message: content_of(message),
     guarantees=Guarantees(promised=True, once=True, fifo=True, survives_publisher=True, matches=matches, has_selectors=True),
 )

@@ -30,67 +30,40 @@ from protocols.broker.messages import (
 )
 from protocols.broker.topic import Topic
 from protocols.broker.wire import VERSION, size_of
-from protocols.central.outbox import Outbox
-from protocols.connection import Connection, Reason
+from protocols.central.server import MOST_SUBSCRIPTIONS, Server
+from protocols.connection import Connection
 from protocols.errors import ConfigError
-from protocols.machine import Address, Machine, Message, Ports
+from protocols.machine import Address, Message, Ports
 from protocols.roles import RoleContext
-from protocols.snapshot import Snapshot, buffers
 
-__all__ = ["MOST_SUBSCRIPTIONS", "Broker"]
+__all__ = ["Broker"]
 
-MOST_SUBSCRIPTIONS = 10_000
-"""Subscriptions of one client."""
 SERVER = "mcastlab"
 _LOOK = 0.25
 """Part of the heart-beat or of the time for a stalled subscriber between two looks at the clients."""
 
 
-class Broker(Machine):
+class Broker(Server[BrokersClient]):
     """Serves all connections that are made to it; it keeps nothing that is not under way."""
 
-    __slots__ = ("_blocked", "_clients", "_config", "_counts", "_look_every", "_messages", "_topics")
+    __slots__ = ("_blocked", "_config", "_look_every", "_messages", "_topics")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
-        super().__init__(ports)
         self._config: BrokerConfig = context.config
-        self._clients: dict[Connection, BrokersClient] = {}
+        super().__init__(ports, self._config.clients, BrokersClient, size_of, ("clients_stalled",))
         self._topics: dict[str, Topic] = {}
         # The clients of which a message waits, in the order in which they began to wait.
         self._blocked: dict[Connection, None] = {}
         self._messages = 0
         self._look_every = min(self._config.heartbeat or inf, self._config.stall) * _LOOK
-        names = ("messages_relayed", "copies_sent", "messages_expired", "clients", "clients_refused", "clients_stalled")
-        self._counts = dict.fromkeys(names, 0)
-
-    def start(self, now: float) -> None:
-        """Accept connections."""
-        self.ports.listen()
 
     # Connections
 
     def opened(self, connection: Connection, now: float) -> None:
-        """Serve a client; one too many is closed."""
-        if len(self._clients) >= self._config.clients:
-            self._counts["clients_refused"] += 1
-            self.ports.hang_up(connection)
-            return
-        self._counts["clients"] += 1
-        self._clients[connection] = BrokersClient(Outbox(self.ports, connection, size_of))
-        if self.deadline == inf:
+        """Serve a client; one too many is refused."""
+        super().opened(connection, now)
+        if self._clients and self.deadline == inf:
             self._due(now + self._look_every)
-
-    def drained(self, connection: Connection, now: float) -> None:
-        """Send what waits for a client, and accept what waited for it."""
-        client = self._clients.get(connection)
-        if client is not None:
-            client.outbox.drain()
-            self._serve_blocked(now)
-
-    def closed(self, connection: Connection, reason: Reason, now: float) -> None:
-        """Forget a client, with what it published and is not accepted."""
-        self._forget(connection)
-        self._serve_blocked(now)
 
     def wake(self, now: float) -> None:
         """Send heart-beats, and close clients that are gone or take nothing."""
@@ -106,7 +79,7 @@ class Broker(Machine):
             if self._is_stalled(client, now):
                 self._counts["clients_stalled"] += 1
                 self._end(connection)
-        self._serve_blocked(now)
+        self._copy_waiting(now)
         if self._clients:
             self.deadline = now + self._look_every
 
@@ -118,17 +91,10 @@ class Broker(Machine):
             client.full_since, client.taken = now, client.outbox.sent
         return now - client.full_since >= self._config.stall
 
-    def _end(self, connection: Connection) -> None:
-        """Close the connection of a client, and forget it."""
-        self._forget(connection)
-        self.ports.hang_up(connection)
-
-    def _forget(self, connection: Connection) -> None:
-        client = self._clients.pop(connection, None)
+    def _removed(self, connection: Connection, client: BrokersClient) -> None:
         self._blocked.pop(connection, None)
-        if client is not None:
-            for name in list(client.subscriptions):
-                self._remove(connection, client, name)
+        for name in list(client.subscriptions):
+            self._unsubscribe(connection, client, name)
 
     def _refuse(self, connection: Connection, client: BrokersClient, reason: str, receipt: str = "") -> None:
         """Tell a client what it must not do, and close its connection."""
@@ -153,9 +119,9 @@ class Broker(Machine):
         elif isinstance(message, Subscribe):
             self._subscribe(connection, client, message)
         elif isinstance(message, Unsubscribe):
-            self._remove(connection, client, message.subscription)
+            self._unsubscribe(connection, client, message.subscription)
             self._confirm(client, message.receipt)
-            self._serve_blocked(now)
+            self._copy_waiting(now)
         elif isinstance(message, Disconnect):
             client.is_leaving, client.last_receipt = True, message.receipt
             if not client.waiting:
@@ -195,7 +161,7 @@ class Broker(Machine):
             client.subscriptions[name] = (message.destination, message.selector)
             self._confirm(client, message.receipt)
 
-    def _remove(self, connection: Connection, client: BrokersClient, name: str) -> None:
+    def _unsubscribe(self, connection: Connection, client: BrokersClient, name: str) -> None:
         """Remove a subscription, if there is one of this name."""
         found = client.subscriptions.pop(name, None)
         if found is not None:
@@ -227,7 +193,7 @@ class Broker(Machine):
                 client.is_held = True
                 self.ports.hold(connection)
 
-    def _serve_blocked(self, now: float) -> None:
+    def _copy_waiting(self, now: float) -> None:
         """Accept what waits, one message of each client in turn, as long as there is room for any."""
         progress = bool(self._blocked)
         while progress:
@@ -274,9 +240,8 @@ class Broker(Machine):
 
     # Statistics
 
-    def counts(self) -> dict[str, int]:
-        """Return messages copied, copies, messages that expired, and clients served, refused and closed as stalled."""
-        return dict(self._counts)
+    def _waiting(self) -> int:
+        return sum(len(client.waiting) for client in self._clients.values())
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the most messages that wait for one client and of one client, and the clients."""
@@ -290,9 +255,3 @@ class Broker(Machine):
             "messages of a client": (max((len(client.waiting) for client in clients), default=0), 2 * window + 2),
             "clients": (len(clients), self._config.clients),
         }
-
-    def snapshot(self, now: float) -> Snapshot:
-        """Return the statistics of the server, of what waits to be copied, and of each client with what waits for it."""
-        waiting = Snapshot("queue", "messages", {"held": sum(len(client.waiting) for client in self._clients.values())})
-        clients = [client.snapshot(str(place)) for place, client in enumerate(self._clients.values())]
-        return Snapshot("session", "", self.counts(), {"role": "server"}, (waiting, *clients, *buffers(self.held())))

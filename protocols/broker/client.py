@@ -14,7 +14,7 @@ __all__ = ["BrokerClient", "Session"]
 
 
 class Session:
-    """What a client knows of its session; `heartbeat` is its own time in seconds."""
+    """Session of a client; `heartbeat` is its own time in seconds."""
 
     __slots__ = ("beats", "failure", "heartbeat")
 

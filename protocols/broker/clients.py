@@ -1,4 +1,4 @@
-"""What a broker knows of one client."""
+"""State of one client at a broker."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -27,11 +27,11 @@ class BrokersClient:
     is_leaving: bool = False
     """Whether it disconnects when all that it published is accepted."""
     last_receipt: str = ""
-    """The receipt that it wants then."""
+    """The receipt requested by its DISCONNECT."""
     full_since: float = inf
     """When its queue became full, in seconds, or it last took something since then; inf if it has room."""
     taken: int = 0
-    """What it had taken by then, in frames."""
+    """Frames taken by its connection at that time."""
 
     def snapshot(self, name: str) -> Snapshot:
         """Return the statistics of the client; `name` is its place among those that are connected."""

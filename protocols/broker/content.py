@@ -20,7 +20,7 @@ from protocols.messaging import LEAST_PRIORITY, MOST_PRIORITY, USUAL_PRIORITY, P
 __all__ = ["OF_A_FRAME", "TOPIC_ON_WIRE", "content_of", "expiry_of", "is_typed", "publication_of", "selector_fields"]
 
 TOPIC_ON_WIRE: Final = "/topic/"
-"""What the destination of a topic begins with in a frame."""
+"""Prefix of the destination of a topic in a frame."""
 MESSAGE, TYPES, BODY = "mcastlab-message", "mcastlab-types", "mcastlab-body"
 OF_A_FRAME: Final = frozenset(
     ("destination", "receipt", "content-length", "subscription", "message-id", "ack", "transaction", "id", "selector")

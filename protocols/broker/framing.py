@@ -2,7 +2,8 @@
 
 from collections.abc import MutableSequence
 
-from protocols.errors import UsageError, WireError
+from protocols.errors import WireError
+from protocols.framing import SelfDelimiting
 
 __all__ = ["BODY_LIMIT", "HEAD_LIMIT", "StompFraming", "end_of_head"]
 
@@ -27,38 +28,22 @@ def end_of_head(data: bytes | bytearray, start: int, end: int) -> int:
     return -1
 
 
-class StompFraming:
+class StompFraming(SelfDelimiting):
     """Finds frames, each with the zero behind it, and heart-beats, each an end of line, in the bytes of a connection.
 
     Every byte is looked at once, however the stream is split, and what is kept is bounded by the two limits.
     """
 
-    __slots__ = ("_body", "_length", "_looked", "_rest")
+    __slots__ = ("_body", "_length", "_looked")
 
     def __init__(self) -> None:
-        self._rest = bytearray()
-        """What has arrived of a frame that is not complete."""
+        super().__init__(HEAD_LIMIT + BODY_LIMIT)
         self._body = -1
         """Offset of its body; -1 while its head is not complete."""
         self._length = -1
         """Bytes of its body as its head says; -1: it ends at the first zero."""
         self._looked = 0
         """Offset up to which `_rest` was searched."""
-
-    @property
-    def waiting(self) -> int:
-        """Bytes of the incomplete frame."""
-        return len(self._rest)
-
-    def size_of(self, octets: int) -> int:
-        """Return `octets`: an encoded frame has its end in it."""
-        return octets
-
-    def wrap(self, data: bytes) -> bytes:
-        """Return an encoded frame as it is. UsageError if it is longer than any receiver takes."""
-        if len(data) > HEAD_LIMIT + BODY_LIMIT:
-            raise UsageError(f"a frame of {len(data)} bytes is longer than {HEAD_LIMIT + BODY_LIMIT}")
-        return data
 
     def unwrap(self, data: bytes | memoryview, into: MutableSequence[bytes]) -> None:
         """Append the frames and heart-beats that `data` completes; heart-beats in a row are one. WireError beyond a limit."""

@@ -52,7 +52,10 @@ class Beat(Message):
 
 @dataclass(slots=True)
 class Connect(Message):
-    """A client begins. `send_every` and `hear_every` are in milliseconds: what it can send, and what it wants; 0: nothing."""
+    """CONNECT of a client.
+
+    `send_every` and `hear_every` are the milliseconds between heart-beats that it can send, and that it requests; 0: none.
+    """
 
     kind: ClassVar[str] = "connect"
     versions: tuple[str, ...] = ("1.2",)
@@ -81,7 +84,7 @@ class Send(Message):
 
     @property
     def brief(self) -> str:
-        """What the receipt will name."""
+        """The receipt-id of the reply."""
         return self.receipt
 
 
@@ -102,7 +105,7 @@ class Delivery(Message):
 
 @dataclass(slots=True)
 class Subscribe(Message):
-    """A client wants the messages of a topic that a selector selects; `subscription` is its name for that."""
+    """SUBSCRIBE to the messages of a topic that match a selector; `subscription` is the client's id of it."""
 
     kind: ClassVar[str] = "subscribe"
     subscription: str
@@ -130,7 +133,7 @@ class Disconnect(Message):
 
 @dataclass(slots=True)
 class Receipt(Message):
-    """What asked for this receipt is done."""
+    """RECEIPT: the frame that requested it was processed."""
 
     kind: ClassVar[str] = "receipt"
     is_feedback: ClassVar[bool] = True
@@ -138,7 +141,7 @@ class Receipt(Message):
 
     @property
     def brief(self) -> str:
-        """What was named by the client."""
+        """The receipt-id in the client's frame."""
         return self.receipt
 
 

@@ -10,7 +10,7 @@ __all__ = ["BusConfig"]
 
 @dataclass(frozen=True, slots=True)
 class BusConfig(NackedConfig):
-    """What the bus adds: the speed of the network card, the time of a call, and a fault of iBus."""
+    """Parameters of the bus: the speed of the network card, the time of a call, and a fault of iBus."""
 
     rate: float = setting(
         11_600_000.0, "rate", 1.0, 1e12, help="rate at which the network card takes packets, UDP payload bytes per second"
@@ -18,9 +18,10 @@ class BusConfig(NackedConfig):
     cost: float = setting(
         0.0003,
         "seconds",
-        0.0,
+        1e-6,
         10.0,
-        help="time that a call of publish takes; chosen so that 4 kB messages come faster than 100 Mbit/s carries them",
+        help="time that a call of publish takes, else a saturated publisher would never end; chosen so that 4 kB messages come "
+        "faster than 100 Mbit/s carries them",
         source="thesis of FJM2, 5.5.1: iBus crashes from 4 KB on",
     )
     leave_fault: int = setting(

@@ -34,8 +34,7 @@ class BusPublisher(NackedPublisher):
 
     def publish(self, message: Publication, now: float) -> bool:
         """Queue a message, whatever waits; the call lasts as long as it costs."""
-        if self._bus.cost:
-            self.block_for(self._bus.cost, now)
+        self.block_for(self._bus.cost, now)
         return super().publish(message, now)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:

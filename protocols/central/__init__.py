@@ -1,1 +1,1 @@
-"""What protocols with a central server share: the connection of clients, what waits to be sent, acknowledged publishing."""
+"""Parts of protocols with a central server: the server, its clients, messages that wait to be sent, acknowledged publishing."""

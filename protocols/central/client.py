@@ -98,7 +98,7 @@ class Client(Machine):
             self.disconnected(self.explained(reason), now)
 
     def explained(self, reason: Reason) -> str:
-        """Return why a connection was closed as the application is told."""
+        """Return the reason of a closed connection for the application."""
         return reason
 
     def is_current(self, to: Address) -> bool:

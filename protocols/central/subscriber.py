@@ -27,11 +27,11 @@ class ClientSubscriber(Client, Subscriber):
 
     @abstractmethod
     def request(self, subscription: Subscription) -> Message:
-        """Return what asks the server for a subscription."""
+        """Return the message that requests a subscription."""
 
     @abstractmethod
     def ending(self, number: int) -> Message:
-        """Return what tells the server that a subscription ends."""
+        """Return the message that ends a subscription."""
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Subscribe at the server, now or when there is a connection."""

@@ -22,7 +22,7 @@ MOST_BYTES = 64 << 20
 
 @dataclass(slots=True)
 class _Reception:
-    """What was received from one publisher: datagrams, those missing, those that came late, jitter in seconds."""
+    """Reception from one publisher: datagrams, those missing, those that came late, jitter in seconds."""
 
     next_sequence: int
     transit: float

@@ -1,4 +1,4 @@
-"""What a publisher was requested to retransmit, and when: requests for the same segments are merged while they wait."""
+"""Requests for retransmission that wait at a publisher: requests for the same segments are merged while they wait."""
 
 from collections import deque
 from math import inf

@@ -12,7 +12,7 @@ __all__ = ["Identity", "endpoint_of"]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a node is told about itself.
+    """Identity of a node.
 
     `host` is its IPv4 address as an unsigned number, `sender_id` tells the nodes of a host apart, `application` is a number and
     `name` the name of its application, `host_name` that of its host.

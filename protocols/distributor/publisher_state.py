@@ -1,4 +1,4 @@
-"""What a subscriber knows of one publisher: the order of its segments, what is missing, and the large update under way."""
+"""State of one publisher at a subscriber: the order of its segments, what is missing, and the large update under way."""
 
 from collections.abc import Callable, Iterator, Sequence
 from ipaddress import IPv4Address
@@ -266,7 +266,7 @@ class PublisherState:
         }
 
     def snapshot(self, now: float) -> Snapshot:
-        """Return the statistics of this publisher as a subscriber knows it."""
+        """Return the statistics of this publisher at a subscriber."""
         values = {**self.counts(), "ranges_missing": len(self.requests), "silence": now - self.heard_at}
         host, sender_id, start, _ = self.source
         name = f"{IPv4Address(host)}/{sender_id}/{start & 0xFFFFFFFF:08x}"

@@ -1,4 +1,4 @@
-"""What the messages of the Distributor mean for repair; a unit is a segment of a publisher."""
+"""Requests and repairs in messages of the Distributor; a unit is a segment of a publisher."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,8 @@
 """FJM, the predecessor of FJM2: a guard among topic managers, registration, a multicast group for each topic, NACKs."""
 
+from protocols.file_messages import file_makers
 from protocols.fjm.config import FjmConfig
+from protocols.fjm.files import FjmSender
 from protocols.fjm.manager import FjmManager
 from protocols.fjm.publisher import FjmPublisher
 from protocols.fjm.subscriber import FjmSubscriber
@@ -15,6 +17,8 @@ PROTOCOL = ProtocolSpec(
     "fjm",
     FjmConfig,
     FjmCodec,
+    *file_makers(FjmSender, FjmSubscriber),
+    ordered=True,
     can_fail=True,
     separates_roles=lambda config: bool(config.same_host_fault),
     periodic=("guard",),
@@ -24,5 +28,5 @@ PROTOCOL = ProtocolSpec(
         "subscriber": Role(FjmSubscriber, needs=("manager",)),
     },
     # Messages of one topic come in order; of several topics of one publisher nothing is promised.
-    guarantees=Guarantees(once=True),
+    guarantees=Guarantees(once=True, tells="gaps"),
 )

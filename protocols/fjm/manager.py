@@ -10,15 +10,13 @@ tells every change to all. Managers hear the answers of the guard, so that the n
 from math import inf
 
 from protocols.fjm.config import FjmConfig
-from protocols.fjm.messages import Answer, Ask, Candidate, Guard, Register, Registered, Unregister
+from protocols.fjm.messages import MOST_TOPICS, Answer, Ask, Candidate, Guard, Register, Registered, Unregister
 from protocols.fjm.wire import size_of
 from protocols.machine import Address, Machine, Message, Packet, Ports
 from protocols.roles import RoleContext
 
-__all__ = ["MOST_TOPICS", "FjmManager"]
+__all__ = ["FjmManager"]
 
-MOST_TOPICS = 1000
-"""Topics of a session; their groups are numbered."""
 MOST_MEMBERS = 100_000
 """Members of all topics of a manager."""
 MOST_MANAGERS = 1000
@@ -37,6 +35,7 @@ class FjmManager(Machine):
         "_elected_at",
         "_group",
         "_managers",
+        "_member_count",
         "_members",
         "_node",
         "_silent_at",
@@ -55,6 +54,7 @@ class FjmManager(Machine):
         self._topics: dict[str, tuple[int, int]] = {}
         """Manager and number of each topic."""
         self._members: dict[str, dict[int, None]] = {}
+        self._member_count = 0
         self._asked: dict[str, int] = {}
         self._elected_at = self._beacon_at = self._silent_at = inf
         names = ("elections", "answers_sent", "members_registered", "members_left")
@@ -79,9 +79,12 @@ class FjmManager(Machine):
         self._elected_at, self._beacon_at, self._silent_at = now + self._config.election, inf, inf
         self._rearm()
 
-    def _on_candidate(self, message: Candidate, now: float) -> None:
+    def _note_manager(self, node: int) -> None:
         if len(self._managers) < MOST_MANAGERS:
-            self._managers.add(message.node)
+            self._managers.add(node)
+
+    def _on_candidate(self, message: Candidate, now: float) -> None:
+        self._note_manager(message.node)
         if message.node > self._node:
             self.guard = None if self.guard == self._node else self.guard
             self._elected_at = self._beacon_at = inf
@@ -102,7 +105,7 @@ class FjmManager(Machine):
             # The guard is to know all managers.
             self._send(Candidate(self._node))
         self.guard = message.node
-        self._managers.add(message.node)
+        self._note_manager(message.node)
         self._elected_at = self._beacon_at = inf
         self._silent_at = now + self._config.silence
         self._rearm()
@@ -167,9 +170,15 @@ class FjmManager(Machine):
             self._topics[message.destination] = (message.manager, message.place)
 
     def _on_register(self, message: Register) -> None:
-        members = self._members.setdefault(message.destination, {})
-        if sum(map(len, self._members.values())) < MOST_MEMBERS or message.node in members:
-            self._counts["members_registered"] += message.node not in members
+        members = self._members.get(message.destination)
+        if members is None:
+            if len(self._members) >= MOST_TOPICS:
+                return
+            members = self._members[message.destination] = {}
+        is_new = message.node not in members
+        if not is_new or self._member_count < MOST_MEMBERS:
+            self._counts["members_registered"] += is_new
+            self._member_count += is_new
             members[message.node] = None
             self._asked.pop(message.destination, None)
             self._send(Registered(message.node, len(members), message.destination))
@@ -178,6 +187,7 @@ class FjmManager(Machine):
         members = self._members.get(message.destination, {})
         if message.node in members:
             del members[message.node]
+            self._member_count -= 1
             self._counts["members_left"] += 1
             self._send(Registered(message.node, len(members), message.destination))
 
@@ -187,5 +197,4 @@ class FjmManager(Machine):
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the topics that are known, and the members of the own ones."""
-        members = sum(map(len, self._members.values()))
-        return {"topics": (len(self._topics), MOST_TOPICS), "members": (members, MOST_MEMBERS)}
+        return {"topics": (len(self._topics), MOST_TOPICS), "members": (self._member_count, MOST_MEMBERS)}

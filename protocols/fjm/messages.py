@@ -5,12 +5,15 @@ from typing import ClassVar
 
 from protocols.machine import Message
 
-__all__ = ["Answer", "Ask", "Candidate", "Guard", "Register", "Registered", "Unregister"]
+__all__ = ["MOST_TOPICS", "Answer", "Ask", "Candidate", "Guard", "Register", "Registered", "Unregister"]
+
+MOST_TOPICS = 1000
+"""Topics of a session; their groups are numbered."""
 
 
 @dataclass(slots=True)
 class Candidate(Message):
-    """A topic manager wants to be the guard, or answers a lower one that wants to."""
+    """A topic manager stands for election as guard, or answers a candidate with a lower id."""
 
     kind: ClassVar[str] = "candidate"
     node: int
@@ -18,7 +21,7 @@ class Candidate(Message):
 
 @dataclass(slots=True)
 class Guard(Message):
-    """The guard lives."""
+    """Heartbeat of the guard."""
 
     kind: ClassVar[str] = "guard"
     node: int
@@ -26,7 +29,7 @@ class Guard(Message):
 
 @dataclass(slots=True)
 class Ask(Message):
-    """A publisher or a subscriber asks the guard for a topic."""
+    """Request of a publisher or a subscriber to the guard for the manager of a topic."""
 
     kind: ClassVar[str] = "ask"
     is_feedback: ClassVar[bool] = True
@@ -36,7 +39,7 @@ class Ask(Message):
 
 @dataclass(slots=True)
 class Answer(Message):
-    """The guard tells the manager of a topic, and the number of its multicast group."""
+    """Reply of the guard: the manager of a topic, and the number of its multicast group."""
 
     kind: ClassVar[str] = "answer"
     manager: int
@@ -46,7 +49,7 @@ class Answer(Message):
 
 @dataclass(slots=True)
 class Register(Message):
-    """A publisher or a subscriber becomes a member of a topic, by the topic's manager."""
+    """Request of a publisher or a subscriber to the manager of a topic to become a member."""
 
     kind: ClassVar[str] = "register"
     is_feedback: ClassVar[bool] = True
@@ -57,7 +60,7 @@ class Register(Message):
 
 @dataclass(slots=True)
 class Registered(Message):
-    """A topic has a new member, and so many in all; or, where there are fewer, `node` is none any more."""
+    """Reply of a manager: the number of members of a topic after `node` joined or left."""
 
     kind: ClassVar[str] = "registered"
     node: int
@@ -67,7 +70,7 @@ class Registered(Message):
 
 @dataclass(slots=True)
 class Unregister(Message):
-    """A member of a topic leaves it."""
+    """Notice of a member that leaves a topic."""
 
     kind: ClassVar[str] = "unregister"
     is_feedback: ClassVar[bool] = True

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf
 
 from protocols.fjm.config import FjmConfig
-from protocols.fjm.messages import Answer, Ask, Register, Registered, Unregister
+from protocols.fjm.messages import MOST_TOPICS, Answer, Ask, Register, Registered, Unregister
 from protocols.fjm.wire import size_of
 from protocols.machine import Group, Message, Packet, Ports
 from protocols.roles import RoleContext
@@ -94,7 +94,8 @@ class Registration:
     def _on_answer(self, message: Answer) -> None:
         topic, group = self._topics.get(message.destination), topic_group(self._group, message.place)
         if topic is None:
-            self.others[message.destination] = group
+            if message.destination in self.others or len(self.others) < MOST_TOPICS:
+                self.others[message.destination] = group
         elif not topic.is_member:
             topic.manager, topic.group = message.manager, group
             self.others.pop(message.destination, None)

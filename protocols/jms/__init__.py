@@ -4,7 +4,7 @@ from protocols.jms.bodies import BODY_TYPES, ContentError, Scalar
 from protocols.jms.conversions import ConversionError
 from protocols.jms.message import TOPIC, JmsMessage, check_priority, fields_of, jms_message, message_of, topic_of
 from protocols.jms.properties import KINDS, Properties, Typed, check_name, property_of
-from protocols.jms.wire import FIXED_SIZE, LONGEST_HEAD, LONGEST_TOPIC, read_message, write_head
+from protocols.jms.wire import FIXED_SIZE, LONGEST_HEAD, LONGEST_TOPIC, read_head, read_message, write_head
 
 __all__ = [
     "BODY_TYPES",
@@ -25,6 +25,7 @@ __all__ = [
     "jms_message",
     "message_of",
     "property_of",
+    "read_head",
     "read_message",
     "topic_of",
     "write_head",

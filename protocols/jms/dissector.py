@@ -1,6 +1,6 @@
 """Messages of JMS as a scapy layer: it dissects and builds, for people and as a second opinion in tests.
 
-Written from the layout and independent of the codec: nothing here knows `wire.py`. `Jms(data)` gives the layer of a message,
+Written from the layout and independent of the codec: nothing here imports `wire.py`. `Jms(data)` gives the layer of a message,
 `Jms(topic="t", fields_set=[JmsProperty(property="a", kind=2, value=b"\\0")]) / b"body"` builds one; lengths are filled in where
 they are left out.
 """

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 TOPIC: Final = "topic:"
-"""What the destination of a topic begins with."""
+"""Prefix of the destination of a topic."""
 LONGEST_TOPIC: Final = 255
 """Bytes of UTF-8 of the name of a topic."""
 _HEADERS: Final = ("JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSType")

@@ -48,7 +48,7 @@ class JmsSubscriptions(SubscriptionTable):
     def __init__(self) -> None:
         super().__init__()
         # By number: a selector, and whether it names header fields.
-        self._selectors: dict[int, tuple[Selector, bool]] = {}
+        self._selectors: dict[int, tuple[Selector, bool]] | None = None
         self.filtered = 0
 
     def add(self, subscription: Subscription) -> None:
@@ -57,11 +57,13 @@ class JmsSubscriptions(SubscriptionTable):
         chosen = selector_of(subscription.selector)
         self._enter(subscription)
         if chosen is not None:
+            self._selectors = self._selectors or {}
             self._selectors[subscription.number] = chosen, "JMS" in subscription.selector
 
     def remove(self, number: int) -> Subscription:
         """Remove a subscription and return it. UsageError for an unknown number."""
-        self._selectors.pop(number, None)
+        if self._selectors is not None:
+            self._selectors.pop(number, None)
         return super().remove(number)
 
     def delivery(self, message: Publication, time: float) -> list[Event]:
@@ -76,7 +78,7 @@ class JmsSubscriptions(SubscriptionTable):
         return [MessageReceived(number, message) for number in numbers]
 
     def _selects(self, number: int, message: Publication) -> bool:
-        entry = self._selectors.get(number)
+        entry = None if self._selectors is None else self._selectors.get(number)
         if entry is None:
             return True
         chosen, has_head = entry

@@ -9,7 +9,7 @@ follows the head. Who published a message, the transport says, or the field ORIG
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
@@ -20,7 +20,7 @@ from protocols.jms.properties import MOST_NAME, NO_PROPERTIES, Properties
 from protocols.jms.values import KINDS, pack_value, unpack_value
 from protocols.messaging import MOST_PRIORITY
 
-__all__ = ["FIXED_SIZE", "LONGEST_HEAD", "LONGEST_TOPIC", "VERSION", "read_message", "write_head"]
+__all__ = ["FIXED_SIZE", "LONGEST_HEAD", "LONGEST_TOPIC", "VERSION", "read_head", "read_message", "write_head"]
 
 VERSION: Final = 1
 LONGEST_HEAD: Final = 65_535
@@ -88,10 +88,9 @@ class _Head:
     reply_to: str = ""
     type: str = ""
     properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
-    known: set[int] = field(default_factory=set)
 
 
-def read_message(data: bytes, publisher: int = 0, instance: int = 0) -> JmsMessage:
+def read_message(data: bytes | memoryview, publisher: int = 0, instance: int = 0) -> JmsMessage:
     """Return the message that `data` holds, to its last byte, of this publisher. Raises WireError and nothing else."""
     if len(data) <= _FIXED.size:
         raise WireError(f"a message of {len(data)} bytes")
@@ -101,10 +100,12 @@ def read_message(data: bytes, publisher: int = 0, instance: int = 0) -> JmsMessa
         raise WireError(f"a message of version {kind >> 4}, body type {kind & 15} and priority {priority}")
     if not _FIXED.size + 1 < topic_end <= size <= len(data):
         raise WireError(f"a message of {len(data)} bytes with a head of {size} and a topic to {topic_end}")
-    topic = _text(data[_FIXED.size + 1 : topic_end])
+    before = bytes(data[:size])
+    topic = _text(before[_FIXED.size + 1 : topic_end])
     head = _Head(publisher, instance, number)
-    _read_fields(head, data, topic_end, size)
-    body, body_type = data[size:], BODY_TYPES[kind & 15]
+    if topic_end < size:
+        _read_fields(head, before, topic_end, size)
+    body, body_type = bytes(data[size:]), BODY_TYPES[kind & 15]
     check_body(body_type, body)
     return JmsMessage(
         head.publisher,
@@ -126,8 +127,30 @@ def read_message(data: bytes, publisher: int = 0, instance: int = 0) -> JmsMessa
     )
 
 
+def read_head(data: bytes | memoryview, size: int) -> JmsMessage:
+    """Return the message of `size` bytes that begins with `data`, without its body. Raises WireError and nothing else.
+
+    `data` has at least the head.
+    """
+    if len(data) <= _FIXED.size:
+        raise WireError(f"a message of {len(data)} bytes")
+    head = _FIXED.unpack_from(data)[2]
+    if head > min(len(data), size):
+        raise WireError(f"a head of {head} bytes in a message of {size}, of which {len(data)} are known")
+    # A body of no bytes is one of bytes, whatever the type.
+    found = read_message(bytes((data[0] & 0xF0,)) + bytes(data[1:head]))
+    return replace(found, size=size - head, body=None, body_type=_body_type(data[0] & 15))
+
+
+def _body_type(code: int) -> str:
+    if code >= len(BODY_TYPES):
+        raise WireError(f"body type {code}")
+    return BODY_TYPES[code]
+
+
 def _read_fields(head: _Head, data: bytes, start: int, end: int) -> None:
     """Read the fields between two places; fields of unknown types are skipped."""
+    known = set[int]()
     while start < end:
         if start + _FIELD.size > end:
             raise WireError("a head that ends within a field")
@@ -135,10 +158,10 @@ def _read_fields(head: _Head, data: bytes, start: int, end: int) -> None:
         start += _FIELD.size + length
         if start > end:
             raise WireError(f"a field of {length} bytes in a head that is shorter")
-        if kind in head.known:
+        if kind in known:
             raise WireError(f"field {kind} twice")
         if kind != _PROPERTY:
-            head.known.add(kind)
+            known.add(kind)
         read = _FIELD_READERS.get(kind)
         if read is not None:
             read(head, data[start - length : start])

@@ -1,4 +1,4 @@
-"""What a subscriber receives of one publisher: packets in order, requests for those that are missing, messages."""
+"""Packets of one publisher at a subscriber: their order, requests for those that are missing, messages."""
 
 from math import inf
 
@@ -13,6 +13,8 @@ from protocols.rng import Rng
 
 __all__ = ["PacketReceiver"]
 
+PACKET_OVERHEAD = 256
+"""Bytes that a packet which is kept takes beside its content."""
 MOST_PARTS_BYTES = 64 << 20
 """Bytes of a message that is not complete; a longer one is given up."""
 
@@ -26,6 +28,7 @@ class PacketReceiver:
     __slots__ = (
         "_config",
         "_kept",
+        "_kept_octets",
         "_next",
         "_octets",
         "_parts",
@@ -47,6 +50,7 @@ class PacketReceiver:
         self._next = first
         # The packets behind the next one, by sequence number.
         self._kept: dict[int, Data] = {}
+        self._kept_octets = 0
         self.highest = first - 1
         """The last packet that is known to have been sent."""
         self.missing = RangeSet()
@@ -72,6 +76,7 @@ class PacketReceiver:
         if sequence - self._next > self._config.ahead:
             self._give_up(sequence - self._config.ahead, found)
         self._kept[sequence] = packet
+        self._kept_octets += packet.length + PACKET_OVERHEAD
         self._expect(sequence, now)
         if self.missing.covers(sequence, sequence):
             self.missing.remove(sequence)
@@ -133,7 +138,7 @@ class PacketReceiver:
         place = self._next
         for sequence in sorted(number for number in self._kept if number < behind):
             self._lose(sequence - place)
-            self._join(self._kept.pop(sequence), found)
+            self._join(self._unkeep(sequence), found)
             place = sequence + 1
         self._lose(behind - place)
         self._next = max(self._next, behind)
@@ -158,11 +163,16 @@ class PacketReceiver:
 
     def _deliver(self, found: list[Publication]) -> list[Publication]:
         while self._next in self._kept:
-            self._join(self._kept.pop(self._next), found)
+            self._join(self._unkeep(self._next), found)
             self._next += 1
         if not self.missing.firsts:
             self.nack_at = inf
         return found
+
+    def _unkeep(self, sequence: int) -> Data:
+        packet = self._kept.pop(sequence)
+        self._kept_octets -= packet.length + PACKET_OVERHEAD
+        return packet
 
     def _join(self, packet: Data, found: list[Publication]) -> None:
         """Join a packet to its message, and append that to `found` if it is complete."""
@@ -182,6 +192,11 @@ class PacketReceiver:
             self._octets = 0
             if message is not None:
                 found.append(message)
+
+    @property
+    def octets(self) -> int:
+        """Bytes of the packets behind a missing one, and of the message that is not complete."""
+        return self._kept_octets + self._octets + len(self._parts) * PACKET_OVERHEAD
 
     @property
     def kept(self) -> int:

@@ -1,4 +1,4 @@
-"""What a publisher has to send, and what it keeps for repairs: without a bound of its own."""
+"""Packets of a publisher: those to send, and those kept for repairs, without a bound of its own."""
 
 from collections import deque
 

@@ -3,8 +3,9 @@
 from abc import abstractmethod
 from math import inf
 
+from protocols.file_messages import SettlingPublisher
 from protocols.machine import Address, Group, Message, Packet, Ports
-from protocols.messaging import MessageExpired, MessageSent, Publication, Publisher, PublisherIdle, PublisherUnblocked
+from protocols.messaging import MessageExpired, MessageSent, Publication, PublisherIdle, PublisherUnblocked
 from protocols.nacked.config import NackedConfig
 from protocols.nacked.messages import Nack
 from protocols.nacked.packet_sender import PacketSender
@@ -12,6 +13,9 @@ from protocols.nacked.wire import size_of
 from protocols.roles import RoleContext
 
 __all__ = ["Channel", "NackedPublisher"]
+
+_ROUNDS = 8
+"""NACKs in a row of one subscriber, of which each or its repair is lost, that a publisher waits for at its end."""
 
 
 class Channel(PacketSender):
@@ -25,16 +29,15 @@ class Channel(PacketSender):
         self.announce_at = inf
         self.announcements = 0
 
-    @property
-    def due_at(self) -> float:
-        """When something is to be done that does not wait for the rate."""
-        return min(self.announce_at, self.forgets_at if self.has_history else inf)
+    def due_at(self, is_full: bool) -> float:
+        """Return when something is to be done that does not wait for the rate, into a full network or another one."""
+        return min(inf if is_full else self.announce_at, self.forgets_at if self.has_history else inf)
 
 
-class NackedPublisher(Publisher):
+class NackedPublisher(SettlingPublisher):
     """Sends messages in the order of publishing, without any bound on what waits; repairs go before."""
 
-    __slots__ = ("_channels", "_counts", "_free_at", "_is_full", "_origin", "_to_unblock", "config")
+    __slots__ = ("_channels", "_counts", "_free_at", "_is_full", "_origin", "_sent_at", "_to_unblock", "config")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports)
@@ -44,6 +47,8 @@ class NackedPublisher(Publisher):
         self._free_at = 0.0
         """When the next packet may be sent, in seconds."""
         self._is_full = False
+        self._sent_at = 0.0
+        """When the last packet was sent, in seconds."""
         self._to_unblock = inf
         """When the application may publish again."""
         names = ("messages_published", "messages_expired", "data_sent", "repairs_sent", "nacks_received", "status_sent")
@@ -56,6 +61,13 @@ class NackedPublisher(Publisher):
     @abstractmethod
     def gap(self, size: int, now: float) -> float:
         """Return the time in seconds from a packet of `size` bytes to the next one."""
+
+    @property
+    def settled_at(self) -> float:
+        """See `SettlingPublisher`; a subscriber knows by the announcements what it misses."""
+        if any(channel or channel.announce_at < inf for channel in self._channels.values()):
+            return inf
+        return self._sent_at + _ROUNDS * (self.config.holdoff + self.config.backoff)
 
     def slow_down(self, now: float) -> None:
         """React to a NACK."""
@@ -91,7 +103,7 @@ class NackedPublisher(Publisher):
             return
         self._counts["nacks_received"] += 1
         channel.request(message)
-        if any(first < channel.first for first, _ in message.missing) and channel.next:
+        if any(first < channel.first for first, _ in message.missing) and channel.next and not self._is_full:
             self._announce(channel, now)
         self.slow_down(now)
         self._send_due(now)
@@ -103,27 +115,32 @@ class NackedPublisher(Publisher):
             self.ports.notify(PublisherUnblocked())
         for channel in self._channels.values():
             channel.forget(now)
-            if channel.announce_at <= now:
-                self._announce(channel, now)
+        self._announce_due(now)
         self._tell_kept()
         self._send_due(now)
+
+    def _announce_due(self, now: float) -> None:
+        for channel in self._channels.values():
+            if channel.announce_at <= now and not self._is_full:
+                self._announce(channel, now)
 
     def resume(self, now: float) -> None:
         """Send again after the network was full."""
         self._is_full = False
+        self._announce_due(now)
         self._send_due(now)
 
     def _tell_kept(self) -> None:
         self.ports.keep(sum(channel.octets for channel in self._channels.values()))
 
     def _send_due(self, now: float) -> None:
-        """Send as fast as the subclass wants."""
+        """Send at the rate of the subclass."""
         for channel in self._channels.values():
             while channel and not self._is_full and self._free_at <= now:
                 self._send_from(channel, now)
         self._tell_kept()
         waits = any(self._channels.values()) and not self._is_full
-        times = [channel.due_at for channel in self._channels.values()]
+        times = [channel.due_at(self._is_full) for channel in self._channels.values()]
         self._due(min([self._free_at if waits else inf, self._to_unblock, *times]))
 
     def _send_from(self, channel: Channel, now: float) -> None:
@@ -133,6 +150,7 @@ class NackedPublisher(Publisher):
         packet, message = channel.take(now)
         size = size_of(packet)
         self._counts["repairs_sent" if packet.repair else "data_sent"] += 1
+        self._sent_at = now
         self._is_full = bool(self.ports.send(Packet(packet, size, channel.group)))
         # A publisher that is late catches up for at most one packet.
         gap = self.gap(size, now)
@@ -160,6 +178,7 @@ class NackedPublisher(Publisher):
     def _announce(self, channel: Channel, now: float) -> None:
         """Announce the last packet, some times in all after the queue became empty."""
         self._counts["status_sent"] += 1
+        self._sent_at = now
         status = channel.status()
         self._is_full |= bool(self.ports.send(Packet(status, size_of(status), channel.group)))
         channel.announcements += 1

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from math import inf
 
+from protocols.events import SenderReset
 from protocols.machine import Address, Group, Message, Packet, Ports
 from protocols.messaging import MessageReceived, MessagesLost, Publication, Subscribed, Subscriber, Subscription
 from protocols.nacked.config import NackedConfig
@@ -16,6 +17,8 @@ __all__ = ["NackedSubscriber"]
 
 MOST_PUBLISHERS = 4096
 """Publishers of which the state is kept, those heard first forgotten first."""
+MOST_OCTETS = 128 << 20
+"""Bytes of packets that are kept of all publishers; beyond, the publisher of most of them is forgotten."""
 
 EARLY = 64
 """Sequence number up to which a packet shows that its publisher has just begun."""
@@ -24,14 +27,16 @@ EARLY = 64
 class NackedSubscriber(Subscriber):
     """Delivers the messages of every publisher in order."""
 
-    __slots__ = ("_counts", "_groups", "_receivers", "config", "subscriptions")
+    __slots__ = ("_counts", "_groups", "_octets", "_receivers", "config", "subscriptions")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports)
         self.config: NackedConfig = context.config
         self.subscriptions = SubscriptionTable()
         self._groups: dict[Group, int] = {}
-        self._receivers: dict[tuple[Origin, Group], PacketReceiver] = {}
+        # By the node id of the publisher and its group.
+        self._receivers: dict[tuple[int, Group], PacketReceiver] = {}
+        self._octets = 0
         names = ("messages_received", "data_received", "duplicates", "nacks_sent", "nacks_overheard", "data_lost")
         self._counts = dict.fromkeys(names, 0)
 
@@ -73,24 +78,46 @@ class NackedSubscriber(Subscriber):
         if isinstance(message, Data):
             self._counts["data_received"] += 1
             receiver = self._of(message.origin, to, message.sequence)
-            self._deliver(receiver, receiver.take(message, now), now)
+            before = receiver.octets
+            messages = receiver.take(message, now)
+            self._octets += receiver.octets - before
+            self._deliver(receiver, messages, now)
+            if self._octets > MOST_OCTETS:
+                self._bound_memory()
         elif isinstance(message, Status):
             # Who has heard no message of a publisher begins behind what it has sent.
             receiver = self._of(message.origin, to, message.last + 1)
             self._deliver(receiver, receiver.note(message, now), now)
-        elif isinstance(message, Nack) and (message.origin, to) in self._receivers:
-            self._counts["nacks_overheard"] += 1
-            self._receivers[message.origin, to].overhear(message, now)
+        elif isinstance(message, Nack):
+            known = self._receivers.get((message.origin[0], to))
+            if known is not None and known.origin == message.origin:
+                self._counts["nacks_overheard"] += 1
+                known.overhear(message, now)
 
     def _of(self, origin: Origin, group: Group, first: int) -> PacketReceiver:
-        receiver = self._receivers.get((origin, group))
-        if receiver is None:
-            if len(self._receivers) >= MOST_PUBLISHERS:
+        key = origin[0], group
+        receiver = self._receivers.get(key)
+        if receiver is None or receiver.origin != origin:
+            if receiver is not None:
+                # Another start of the publisher, which numbers its messages from 0 again.
+                del self._receivers[key]
+                self.ports.notify(SenderReset(origin[0]))
+            elif len(self._receivers) >= MOST_PUBLISHERS:
                 del self._receivers[next(iter(self._receivers))]
             # Who hears one of the first packets of a publisher was there before it, and lost those in front.
             first = 0 if first <= EARLY else first
-            receiver = self._receivers[origin, group] = PacketReceiver(origin, self.config, self.ports.rng, first)
+            receiver = self._receivers[key] = PacketReceiver(origin, self.config, self.ports.rng, first)
         return receiver
+
+    def _bound_memory(self) -> None:
+        """Count what is kept anew, since some of it was given up; forget the publisher of which most is kept, if need be."""
+        self._octets = sum(receiver.octets for receiver in self._receivers.values())
+        if self._octets > MOST_OCTETS:
+            key = max(self._receivers, key=lambda each: self._receivers[each].octets)
+            gone = self._receivers.pop(key)
+            self._octets -= gone.octets
+            self._counts["data_lost"] += gone.kept
+            self.ports.notify(MessagesLost(key[0], 1))
 
     def _deliver(self, receiver: PacketReceiver, messages: list[Publication], now: float) -> None:
         """Deliver messages, and tell of those that are lost."""

@@ -51,7 +51,7 @@ class Delivery(Message):
 
 @dataclass(slots=True)
 class Subscribe(Message):
-    """A client wants what is published to a destination; `number` is its own for the subscription."""
+    """Request of a client for messages of a destination; `number` is the client's number of the subscription."""
 
     kind: ClassVar[str] = "subscribe"
     number: int

@@ -9,19 +9,17 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from protocols.central.outbox import Outbox
-from protocols.connection import Connection, Reason
-from protocols.machine import Address, Machine, Message, Ports
+from protocols.central.server import MOST_SUBSCRIPTIONS, Server
+from protocols.connection import Connection
+from protocols.machine import Address, Message, Ports
 from protocols.messaging import Publication
 from protocols.relay.config import RelayConfig
 from protocols.relay.messages import Accepted, Delivery, Publish, Subscribe, SubscribeDone, Unsubscribe
 from protocols.relay.wire import size_of
 from protocols.roles import RoleContext
-from protocols.snapshot import Snapshot, buffers
+from protocols.snapshot import Snapshot
 
 __all__ = ["Relay"]
-
-MOST_SUBSCRIPTIONS = 10_000
-"""Subscriptions of one client."""
 
 
 @dataclass(slots=True)
@@ -32,62 +30,35 @@ class _Client:
     pending: int = 0
     subscriptions: dict[int, str] = field(default_factory=dict)
 
+    def snapshot(self, name: str) -> Snapshot:
+        """Return the statistics of the client; `name` is its place among those that are connected."""
+        waiting = Snapshot("queue", "messages", {"held": len(self.outbox.waiting)})
+        return Snapshot("subscriber", name, {"subscriptions": len(self.subscriptions)}, parts=(waiting,))
 
-class Relay(Machine):
+
+class Relay(Server[_Client]):
     """Serves all connections that are made to it; it keeps nothing that is not under way."""
 
-    __slots__ = ("_by_destination", "_clients", "_config", "_counts", "_input")
+    __slots__ = ("_by_destination", "_config", "_input")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
-        super().__init__(ports)
         self._config: RelayConfig = context.config
-        self._clients: dict[Connection, _Client] = {}
+        super().__init__(ports, self._config.clients, _Client, size_of)
         # The subscribers of each destination, with the number of their subscriptions to it, in the order of subscribing.
         self._by_destination: dict[str, dict[Connection, int]] = {}
         self._input: deque[tuple[Connection, Publication]] = deque()
-        self._counts = dict.fromkeys(("messages_relayed", "copies_sent", "messages_expired", "clients", "clients_refused"), 0)
-
-    def start(self, now: float) -> None:
-        """Accept connections."""
-        self.ports.listen()
 
     def wake(self, now: float) -> None:
         """Do nothing, since there are no timers."""
 
-    # Connections
-
-    def opened(self, connection: Connection, now: float) -> None:
-        """Serve a client; one too many is refused."""
-        if len(self._clients) >= self._config.clients:
-            self._counts["clients_refused"] += 1
-            self.ports.hang_up(connection)
-            return
-        self._counts["clients"] += 1
-        self._clients[connection] = _Client(Outbox(self.ports, connection, size_of))
-
-    def drained(self, connection: Connection, now: float) -> None:
-        """Send what waits for a client, and accept what waited for it."""
-        client = self._clients.get(connection)
-        if client is not None:
-            client.outbox.drain()
-            self._copy(now)
-
-    def closed(self, connection: Connection, reason: Reason, now: float) -> None:
-        """Forget a client; what it has published and is not copied stays."""
-        self._forget(connection)
-        self._copy(now)
-
-    def _forget(self, connection: Connection) -> None:
-        client = self._clients.pop(connection, None)
-        if client is not None:
-            for number in list(client.subscriptions):
-                self._unsubscribe(connection, client, number)
+    def _removed(self, connection: Connection, client: _Client) -> None:
+        for number in list(client.subscriptions):
+            self._unsubscribe(connection, client, number)
 
     def _refuse(self, connection: Connection) -> None:
         """End the connection of a client that breaks the rules."""
         self._counts["clients_refused"] += 1
-        self._forget(connection)
-        self.ports.hang_up(connection)
+        self._end(connection)
 
     # Messages
 
@@ -103,12 +74,12 @@ class Relay(Machine):
                 self._refuse(connection)
                 return
             self._input.append((connection, message.message))
-            self._copy(now)
+            self._copy_waiting(now)
         elif isinstance(message, Subscribe):
             self._subscribe(connection, client, message)
         elif isinstance(message, Unsubscribe):
             self._unsubscribe(connection, client, message.number)
-            self._copy(now)
+            self._copy_waiting(now)
 
     def _subscribe(self, connection: Connection, client: _Client, message: Subscribe) -> None:
         if message.number in client.subscriptions or len(client.subscriptions) >= MOST_SUBSCRIPTIONS:
@@ -130,7 +101,7 @@ class Relay(Machine):
         if not subscribers:
             del self._by_destination[destination]
 
-    def _copy(self, now: float) -> None:
+    def _copy_waiting(self, now: float) -> None:
         """Copy messages to their subscribers and accept them, as long as there is room."""
         while self._input:
             connection, message = self._input[0]
@@ -154,9 +125,8 @@ class Relay(Machine):
             client.pending -= 1
             client.outbox.send(Accepted(message.number))
 
-    def counts(self) -> dict[str, int]:
-        """Return messages copied, copies, messages that expired, and clients served and refused."""
-        return dict(self._counts)
+    def _waiting(self) -> int:
+        return len(self._input)
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the most messages that wait for one client, and the clients."""
@@ -165,15 +135,3 @@ class Relay(Machine):
             "messages for a client": (longest, self._config.queue + self._config.window + MOST_SUBSCRIPTIONS),
             "clients": (len(self._clients), self._config.clients),
         }
-
-    def snapshot(self, now: float) -> Snapshot:
-        """Return the statistics of the server, of what waits to be copied, and of each client with what waits for it."""
-        waiting = Snapshot("queue", "messages", {"held": len(self._input)})
-        clients = [_client_snapshot(str(place), client) for place, client in enumerate(self._clients.values())]
-        return Snapshot("session", "", self.counts(), {"role": "server"}, (waiting, *clients, *buffers(self.held())))
-
-
-def _client_snapshot(name: str, client: _Client) -> Snapshot:
-    """Return the statistics of a client; `name` is its place among those that are connected."""
-    waiting = Snapshot("queue", "messages", {"held": len(client.outbox.waiting)})
-    return Snapshot("subscriber", name, {"subscriptions": len(client.subscriptions)}, parts=(waiting,))

@@ -74,7 +74,7 @@ class _Part(NamedTuple):
 
 
 class _Problem(Exception):
-    """What is wrong at a place of the text, which counts from 0."""
+    """An error in a selector, at a position that counts from 0."""
 
     def __init__(self, start: int, problem: str) -> None:
         super().__init__(problem)

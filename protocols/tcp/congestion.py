@@ -1,6 +1,6 @@
 """Congestion control of TCP, without clock or socket: Reno (RFC 5681), CUBIC (RFC 9438), and both as Linux computes them.
 
-A control is told what happened to the segments of a connection and answers with its window. Windows are in segments, as in
+A control gets acknowledgements and losses of a connection's segments, and returns its window. Windows are in segments, as in
 Linux; they count bytes only through the segments that are acknowledged (RFC 3465), so delayed ACKs do not slow their growth.
 """
 

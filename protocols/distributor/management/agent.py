@@ -1,4 +1,4 @@
-"""The management agent of a process: announces it, answers questions about it, and knows who else announces itself."""
+"""The management agent of a process: announces it, answers requests about it, and lists other announced processes."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -30,7 +30,7 @@ MOST_CLIENTS = 64
 
 
 class Managed(Protocol):
-    """What an agent tells of; the process implements it."""
+    """The values that an agent reports; the process implements it."""
 
     def announcement(self) -> Announcement:
         """Return what is announced."""

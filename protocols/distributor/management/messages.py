@@ -126,7 +126,7 @@ class QueueView(Message):
 
 @dataclass(slots=True)
 class DirectionView(Message):
-    """What was sent, or received: totals, and rates over about a second, one minute and five minutes."""
+    """Datagrams, bytes and updates sent or received: totals, and rates over about a second, one minute and five minutes."""
 
     kind: ClassVar[str] = "direction"
     octets: int
@@ -138,7 +138,7 @@ class DirectionView(Message):
 
 @dataclass(slots=True)
 class TrafficView(Message):
-    """What was sent and received."""
+    """Counters of sending and receiving."""
 
     kind: ClassVar[str] = "traffic"
     sent: DirectionView

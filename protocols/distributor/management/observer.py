@@ -1,4 +1,4 @@
-"""The observer of a management group: it knows every process that announces itself, and asks each for its statistics.
+"""The observer of a management group: it lists every process that announces itself, and requests the statistics of each.
 
 A process is asked for its list of connections when it is new, and when its announcement has changed: the Java program collects
 its garbage for each such answer. For the statistics of its connections it is asked every `interval`, on one TCP connection. A

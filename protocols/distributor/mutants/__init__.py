@@ -1,7 +1,7 @@
 """The Distributor with one defect of the Java program at a time.
 
 `protocol: {name: distributor, mutant: stuck-gap}` in a scenario switches one on, and `mcastlab zoo` shows which rule of a run
-finds it. Each is a subclass that replaces one part of a publisher or of a subscriber; nothing else knows of it.
+finds it. Each is a subclass that replaces one part of a publisher or of a subscriber; nothing else refers to it.
 """
 
 from collections.abc import Mapping

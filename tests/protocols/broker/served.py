@@ -1,7 +1,6 @@
 """Brokers on the loopback device, and clients of `stomp.py` for them."""
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from typing import Any
 
 from emu.peers.brokers import BROKERS
 from emu.peers.child import Child
+from tests.support.ports import free_port
 
 __all__ = ["Client", "activemq", "ours", "until"]
 
@@ -25,13 +25,6 @@ def until(done: Callable[[], bool], what: str) -> None:
     while not done():
         assert time.monotonic() < end, what
         time.sleep(0.005)
-
-
-def free_port() -> int:
-    """Return a port at which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

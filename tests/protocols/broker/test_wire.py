@@ -1,5 +1,6 @@
 """STOMP 1.2 on the wire: frames as the specification writes them, round trips, and hostile bytes."""
 
+import os
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
@@ -31,6 +32,8 @@ from protocols.jms import Properties, Typed, jms_message, message_of
 from protocols.machine import Message
 from protocols.messaging import Publication
 
+MANY = int(os.environ.get("MCASTLAB_STOMP_EXAMPLES", "500"))
+"""Examples of hostile bytes."""
 CODEC = StompCodec()
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 NAME = TEXT.filter(bool)
@@ -119,7 +122,7 @@ def test_a_stream_is_cut_into_the_same_frames_wherever_it_is_split(messages: lis
 
 
 @given(st.binary(max_size=200) | st.text("SEND\n\r:\\0^content-legth12", max_size=200).map(str.encode), st.data())
-@settings(max_examples=500)
+@settings(max_examples=MANY, deadline=None)
 def test_any_bytes_are_frames_or_an_error(data: bytes, chosen: st.DataObject) -> None:
     places = chosen.draw(st.lists(st.integers(0, len(data)), max_size=4))
     try:
@@ -134,7 +137,7 @@ def test_any_bytes_are_frames_or_an_error(data: bytes, chosen: st.DataObject) ->
 
 
 @given(MESSAGES, st.data())
-@settings(max_examples=500)
+@settings(max_examples=MANY, deadline=None)
 def test_a_frame_with_changed_bytes_is_a_message_or_an_error(message: Message, chosen: st.DataObject) -> None:
     data = bytearray(CODEC.encode(message))
     for _ in range(chosen.draw(st.integers(1, 3))):

@@ -3,6 +3,7 @@
 import os
 import random
 import time
+from contextlib import suppress
 from math import inf
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.errors import UsageError, WireError
-from protocols.jms import FIXED_SIZE, JmsMessage, Properties, Typed, jms_message, read_message, write_head
+from protocols.jms import FIXED_SIZE, JmsMessage, Properties, Typed, jms_message, read_head, read_message, write_head
 from tests.protocols.jms.generated import MESSAGES
 
 MANY = int(os.environ.get("MCASTLAB_JMS_EXAMPLES", "300"))
@@ -182,3 +183,27 @@ def test_a_message_without_expiry_never_expires() -> None:
     assert jms_message(1, 2, "topic:t", b"").expires_at == inf
     # No message expires before it should because times are milliseconds.
     assert jms_message(1, 2, "topic:t", b"", expires_at=1.0001).expires_at == 1.001
+
+
+@given(MESSAGES, st.integers(0, 200))
+@settings(max_examples=100, deadline=None)
+def test_a_head_is_read_without_the_body(message: JmsMessage, more: int) -> None:
+    head = write_head(message)
+    size = len(head) + message.size
+    data = (head + (message.body or b""))[: len(head) + more]
+    found = read_head(data, size)
+    assert (found.topic, found.priority, found.number, found.size) == (
+        message.topic,
+        message.priority,
+        message.number,
+        message.size,
+    )
+    assert (found.timestamp, found.body_type, found.body) == (message.timestamp, message.body_type, None)
+    with pytest.raises(WireError):
+        read_head(data[: len(head) - 1], size)
+
+
+@given(st.binary(max_size=80), st.integers(0, 100))
+def test_any_bytes_are_a_head_or_refused(data: bytes, size: int) -> None:
+    with suppress(WireError):
+        assert read_head(data, size).size <= size

@@ -1,5 +1,7 @@
 """Packets of bus and FJM as bytes: round trips, stated sizes, and hostile bytes."""
 
+import os
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from protocols.fjm.wire import FjmCodec, size_of
 from protocols.machine import Message
 from protocols.nacked.messages import Data, Leave, Nack, Status
 
+MANY = int(os.environ.get("MCASTLAB_FJM_EXAMPLES", "500"))
 CODEC = FjmCodec()
 NODE, NUMBER = st.integers(0, (1 << 32) - 1), st.integers(0, (1 << 64) - 1)
 ORIGIN = st.tuples(NODE, st.integers(0, 0xFFFF))
@@ -44,7 +47,7 @@ def test_what_is_decoded_is_what_was_encoded_and_has_the_stated_size(message: Me
 
 
 @given(st.binary(max_size=80) | st.tuples(st.integers(0xD0, 0xF8), st.binary(max_size=80)).map(lambda x: bytes([x[0]]) + x[1]))
-@settings(max_examples=500)
+@settings(max_examples=MANY, deadline=None)
 def test_any_bytes_are_a_packet_or_an_error(data: bytes) -> None:
     try:
         message = CODEC.decode(data)
