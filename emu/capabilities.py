@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emu.namespaces import run_isolated
+from emu.peers.brokers import BROKERS
 from emu.requirements import APT, KERNEL, ROUTING, TOOLS, TRUNKS, KernelFeature, find_system_tools, run
 from emu.tap import open_tap
 from emu.udp import BUFFERS, granted_buffers
@@ -50,7 +51,7 @@ def list_capabilities() -> list[Capability]:
     """Check every program, package and kernel feature; takes about a second and changes nothing on this machine."""
     find_system_tools()
     found = [_root(), *_programs(), _mininet(), *_namespaces()]
-    return [*found, _fifo(), _cgroups(), _ovs(), _libnorm(), *_optional_programs(), *_limits()]
+    return [*found, _fifo(), _cgroups(), _ovs(), _libnorm(), *_optional_programs(), *_brokers(), *_limits()]
 
 
 def _root() -> Capability:
@@ -181,10 +182,26 @@ def _limits() -> list[Capability]:
 def _optional_programs() -> list[Capability]:
     wanted = {
         "tshark": ("independent packet dissection", "tshark"),
-        "java": ("Spark", "default-jre-headless"),
+        "java": ("Spark, and ActiveMQ", "default-jre-headless"),
+        "iperf": ("a native program beside datagrams", "iperf"),
         "linux.uml": ("a user-mode kernel with netem", "user-mode-linux"),
     }
     return [
         Capability(name, purpose, shutil.which(name) is not None, reason="no such program", remedy=f"{APT} {package}")
         for name, (purpose, package) in wanted.items()
+    ]
+
+
+def _brokers() -> list[Capability]:
+    """Check the brokers of others."""
+    found = [(broker, broker.lacks) for broker in BROKERS.values()]
+    return [
+        Capability(
+            broker.name,
+            f"a broker of {broker.protocol} beside ours",
+            lacks is None,
+            reason=f"no {lacks}",
+            remedy=f"{APT} {broker.packages}",
+        )
+        for broker, lacks in found
     ]

@@ -29,8 +29,8 @@ from protocols.connection import Connection
 from protocols.errors import FailureError, LivelockError, UsageError, WireError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.layer import handed_through
-from protocols.machine import Address, Codec, Event, Machine, Offer, Packet, Sink
-from protocols.overview import bytes_of_content
+from protocols.machine import Address, ClassedPacket, Codec, Event, Machine, Offer, Packet, Sink
+from protocols.overview import bytes_of_content, ring_of
 from protocols.rng import Rng
 from protocols.run import Run
 from protocols.snapshot import Snapshot
@@ -48,7 +48,7 @@ _MAX_BATCH = 100
 _LONGEST_BATCH = 0.005
 """Seconds after which no more packets are received from one socket before the others, timers and signals are served."""
 _LARGE = 8192
-"""Bytes of a single packet that is decoded only if the machine wants it, even by a host that keeps up."""
+"""Size in bytes from which a single packet is decoded only if the machine needs it, even by a host that keeps up."""
 _PATIENCE = 0.05
 """Seconds for which no socket was found empty before a host begins to queue packets by source."""
 _TIMER_QUANTUM = 0.0005
@@ -171,9 +171,11 @@ class UdpHost:
         return queue.refused, queue.reason
 
     def counters(self) -> dict[str, int]:
-        """Return counters for progress reports: packets and bytes sent so far, those of the machine, and bytes of content."""
+        """Return counters for progress reports: packets and bytes sent so far, bytes of content, the machine's, its ring."""
         machine = self._machine
-        counts = {} if machine is None else {**bytes_of_content(machine.snapshot(self.now)), **machine.counts()}
+        counts = (
+            {} if machine is None else {**bytes_of_content(machine.snapshot(self.now)), **machine.counts(), **ring_of(machine)}
+        )
         return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
 
     def snapshot(self) -> Snapshot:
@@ -278,16 +280,15 @@ class UdpHost:
             self.traffic.count(message, len(data))
             return self._tcp.send(to, data)
         address, device = self._ports.place_of(to)
+        dscp = packet.dscp if type(packet) is ClassedPacket else None
         if isinstance(message, Run):
             assert at.run_codec is not None
-            batch = at.run_codec.encode_run(message)
-            self.traffic.count_run(message, sum(map(len, batch)))
-            for data in batch:
-                at.queue.push(data, address, device)
+            octets = at.queue.push_all(at.run_codec.encode_run(message), address, device, dscp)
+            self.traffic.count_run(message, octets)
         else:
             data = at.encode(message)
             self.traffic.count(message, len(data))
-            at.queue.push(data, address, device)
+            at.queue.push(data, address, device, dscp)
         return at.queue.blocked
 
     def hang_up(self, connection: Connection) -> None:
@@ -371,6 +372,11 @@ class UdpHost:
                 self._input(self._machine.resume)
 
     def _on_readable(self, sock: socket.socket, to: Address) -> None:
+        """Receive from a socket for a moment; what that causes to be sent leaves behind it, in as large batches as possible."""
+        self._receive(sock, to)
+        self._flush()
+
+    def _receive(self, sock: socket.socket, to: Address) -> None:
         taken, clock, readers = 0, self._loop.time, self._ports.readers
         end = clock() + _LONGEST_BATCH
         while (self._is_queueing or taken < _MAX_BATCH) and sock.fileno() >= 0 and clock() < end:
@@ -411,6 +417,7 @@ class UdpHost:
         end = clock() + _LONGEST_BATCH
         while queue and self._machine is not None and clock() < end:
             queue.serve(self._deliver_queued, clock)
+        self._flush()
         if self._machine is None:
             queue.clear()
         if queue or self._full_since < inf:
@@ -422,7 +429,6 @@ class UdpHost:
         """Deliver what comes next of a batch, since a packet that opens a file may take milliseconds; return what is left."""
         data, start, segment, source, to, marked = arrived
         end = self._deliver_next(data, start, segment, source, to, marked)
-        self._flush()
         return (data, end, segment, source, to, marked) if end < len(data) else None
 
     def _deliver(self, data: bytes, segment: int, source: SocketAddress, to: Address, marked: bool) -> None:
@@ -430,7 +436,6 @@ class UdpHost:
         size, end = len(data), self._deliver_next(data, 0, segment, source, to, marked)
         while end < size and self._machine is not None:
             end = self._deliver_next(data, end, segment, source, to, marked)
-        self._flush()
 
     def _deliver_next(self, data: bytes, start: int, segment: int, source: SocketAddress, to: Address, marked: bool) -> int:
         """Decode and deliver a packet of a batch, or a run of them at once; return the offset of the next one."""

@@ -46,8 +46,9 @@ _DISKS = "/run/disks"
 class Emulation:
     """Results of an emulation.
 
-    `nodes` are the reports of the nodes, `impairments` what impaired each link and router, `setup` the seconds to build the
-    network and `elapsed` those from time 0 to the end, `over` whether the end was that of `over`, not of `duration`.
+    `nodes` are the reports of the nodes, `impairments` what impaired each link and router, `node_counts` the packets
+    offered to routers and hubs with a queue in the kernel, and those dropped, `setup` the seconds to build the network and
+    `elapsed` those from time 0 to the end, `over` whether the end was that of `over`, not of `duration`.
 
     `health` says whether the emulation kept up with real time (`emu.health.assess`). `dropped_first` are the identities of
     first transmissions that user-space links lost or damaged, by link (`near-far`) in ascending order, `queued_first` those
@@ -57,6 +58,7 @@ class Emulation:
 
     nodes: dict[str, NodeReport]
     impairments: list[dict[str, Any]]
+    node_counts: list[dict[str, Any]]
     setup: float
     elapsed: float
     over: bool
@@ -176,6 +178,8 @@ class _IsolatedEmulation:
         self._check_kernel()
         _name_hosts(self.plan.addresses)
         network = EmulatedNetwork(self.plan, self.codec)
+        if self.tcp is not None:
+            network.set_congestion_control(self.programs, self.tcp.kernel_control)
         processes = NodeProcesses(self.programs, self.respawn)
         capture = _open_capture(self.captures, network, self.programs)
         quotas = CpuQuotas(self._quotas())
@@ -210,13 +214,12 @@ class _IsolatedEmulation:
         captured = {} if capture is None else capture.end()
         statistics = network.collect()
         impairments = [{**row, **statistics.counts.get(row.get("link", ""), {})} for row in self.plan.report()]
+        sent = {router: sum(processes.reports[host].packets.values()) for host, router in self.plan.machines.items()}
         receive_drops = sum(report.faults.get("receive_drops", 0) for report in processes.reports.values())
         outcome = (assess(statistics, receive_drops, dropped_between), statistics.dropped, statistics.queued)
-        return asdict(
-            Emulation(
-                processes.reports, impairments, setup, elapsed, ended, *outcome, dict(injector.counts), injector.log, captured
-            )
-        )
+        network_counts = impairments, network.node_counts(sent)
+        faults = dict(injector.counts), injector.log
+        return asdict(Emulation(processes.reports, *network_counts, setup, elapsed, ended, *outcome, *faults, captured))
 
     def _quotas(self) -> dict[str, float]:
         """Return the CPU quotas of hosts that have one, in cores."""

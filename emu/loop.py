@@ -74,11 +74,12 @@ class Loop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__(_ExactEpoll())
         self._failure: BaseException | None = None
-        self.set_exception_handler(Loop._failed)
+        self.set_exception_handler(Loop.failed)
         ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
 
     @staticmethod
-    def _failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Stop at an exception: the exception handler of the loop."""
         assert isinstance(loop, Loop)
         if loop._failure is None:
             loop._failure = context.get("exception") or RuntimeError(context["message"])

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ from emu.hub_shaping import apply_hub
 from emu.link_processes import LinkProcesses
 from emu.mroute import MulticastRouter
 from emu.plan import Cable, EmulationPlan
+from emu.queue_counts import count_queues
 from emu.reachability_check import check_reachability
 from emu.requirements import run
-from emu.router_shaping import apply_router
+from emu.router_shaping import apply_router, count_router
 from emu.routing import RouterTable, mac_of
 from emu.shaping import LinkShape, apply_loss, apply_rate
 from emu.snooping import flood, prune
@@ -88,6 +89,10 @@ def _mirror_commands(sent: Mapping[str, Sequence[str]]) -> list[str]:
             commands.append(f"tc qdisc replace dev {device} clsact")
             commands.append(f"tc filter add dev {device} egress {match} indev {_MACHINE} flowid 1:1")
     return commands
+
+
+def _hub_device(number: int) -> str:
+    return f"hub{number}"
 
 
 class EmulatedNetwork:
@@ -212,6 +217,16 @@ class EmulatedNetwork:
         self._directions.append(LinkDirection(cable.up.link, far, near, up.spec, up.key, up.member))
         return link
 
+    def set_congestion_control(self, hosts: Iterable[str], control: str) -> None:
+        """Set the congestion control of all TCP connections of hosts, foreign programs' included, by their route.
+
+        The kernel's default differs between machines, and the default of a namespace can only be one that is allowed to all.
+        """
+        for host in set(hosts) - set(self._plan.machines):
+            address = self._plan.addresses[host]
+            route = f"{IPv4Interface(f'{address}/{PREFIX_LENGTH}').network} dev {self.port(host)[0]} scope link src {address}"
+            run(f"ip route replace {route} proto kernel congctl {control}", pid=self.pid(host))
+
     def collect(self) -> LinkStatistics:
         """End the user-space links and return their statistics."""
         if self._link_processes is None:
@@ -219,6 +234,17 @@ class EmulatedNetwork:
         # The TAP devices and their counters vanish with the processes.
         overflow = self._overflow()
         return merge_reports(self._link_processes.collect(), overflow)
+
+    def node_counts(self, sent: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Return the packets offered to each router and hub with a queue in the kernel, and those dropped, for results.
+
+        `sent` is what the machines of routers sent, by router.
+        """
+        routers = self._plan.routers
+        counts = {router.name: count_router(router, self.pid(router.name), sent.get(router.name, 0)) for router in routers}
+        counts |= {hub.name: count_queues(_hub_device(number), None) for number, hub in enumerate(self._plan.hubs, 1)}
+        found = {name: count for name, count in counts.items() if count is not None}
+        return [{"node": name, "offered": offered, "dropped": dropped} for name, (offered, dropped) in found.items()]
 
     def _overflow(self) -> int:
         """Return the packets dropped by the full transmit queues of TAP devices."""
@@ -334,7 +360,7 @@ class EmulatedNetwork:
             machine = self._plan.routing.routers[router.name].machine
             apply_router(router, *self.adapters(router.name), self.pid(router.name), machine)
         for number, hub in enumerate(self._plan.hubs, 1):
-            apply_hub(hub, [device for _, device, _ in self.devices(hub.name)], f"hub{number}")
+            apply_hub(hub, [device for _, device, _ in self.devices(hub.name)], _hub_device(number))
         if self._link_processes is not None:
             self._link_processes.begin()
 

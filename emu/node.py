@@ -29,6 +29,7 @@ from emu.loop import Loop, new_loop
 from emu.memory_limit import limited_memory
 from emu.namespaces import enter_network_namespace
 from emu.ports import Devices
+from emu.processor_load import ProcessorLoad
 from emu.statistics_log import StatisticsLog
 from emu.udp_options import UdpOptions
 from protocols.errors import FailureError, McastlabError
@@ -55,7 +56,7 @@ class Program(Protocol):
         """Make the machine on the host's ports and run it."""
 
     def finished(self) -> bool:
-        """Whether everything this node wants is done; it goes on serving others until the run ends."""
+        """Whether all workloads of this node have finished; the node continues to send repairs until the run ends."""
 
     def result(self) -> dict[str, Any]:
         """Return the result, JSON-able; called once, at the end."""
@@ -84,7 +85,7 @@ class NodeConfig:
     open_disk: OpenDisk | None = None
     """Opens its stable storage, which outlives its processes."""
     ecn: bool = False
-    """Whether its packets are ECN-capable, and marks are read."""
+    """Whether ECN is used (RFC 3168): packets are sent with ECT(0), and CE marks of received packets are read."""
     disk: Path | None = None
     """The folder of its stable storage."""
     decision: tuple[str, int] | None = None
@@ -166,7 +167,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         }
         _LauncherConnection(loop, control, node.epoch, program.finished, orders)
         before = _cpu()
-        log = StatisticsLog(host, node.statistics)
+        log, load = StatisticsLog(host, node.statistics), ProcessorLoad(loop)
         if node.decision is not None:
             host.trace = _stopping(node.decision, lambda: _send(control, {"decided": True}))
         signal.signal(CRASH, lambda number, frame: _die(control, lambda: _report(host, program, log.rows), before))
@@ -176,7 +177,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
             _send(control, {"ready": True})
             failure = _run_loop(loop, node.memory)
         signal.signal(CRASH, signal.SIG_IGN)
-        return _report(host, program, log.end()) | _used(before) | failure
+        return _report(host, program, log.end()) | _used(before) | {"busiest": load.largest} | failure
     finally:
         host.close()
 

@@ -33,9 +33,9 @@ class NodeReport:
     """Report of one node.
 
     `result` is that of its program, `earlier` those before crashes, `packets` and `octets` were sent by kind of message,
-    `faults` are those of `UdpHost.faults`, `cpu` is in seconds, `worked` the seconds of work its machine stated, `memory` the
-    largest resident set in bytes, `statistics` has rows with time and statistics. Without a result `error` says how the node
-    died.
+    `faults` are those of `UdpHost.faults`, `cpu` is in seconds, `busiest` the largest share of half a second in which it
+    ran or waited for a processor, `worked` the seconds of work its machine stated, `memory` the largest resident set in bytes,
+    `statistics` has rows with time and statistics. Without a result `error` says how the node died.
     """
 
     result: dict[str, Any] | None = None
@@ -44,6 +44,7 @@ class NodeReport:
     octets: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
     cpu: float = 0.0
+    busiest: float = 0.0
     worked: float = 0.0
     memory: int = 0
     statistics: list[dict[str, Any]] = field(default_factory=list)
@@ -55,6 +56,7 @@ class NodeReport:
             self.earlier.append(self.result)
         self.result, self.error = message.get("result"), message.get("error")
         self.cpu += message.get("cpu", 0.0)
+        self.busiest = max(self.busiest, message.get("busiest", 0.0))
         self.worked += message.get("worked", 0.0)
         self.memory = max(self.memory, message.get("memory", 0))
         self.statistics += message.get("statistics", [])

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from emu.queue_counts import QueueCounts, count_queues
 from emu.requirements import run
 from emu.shaping import LinkShape, apply_rate
 from emu.size_tables import check_sizes, cost_table, size_table
@@ -18,7 +19,7 @@ from protocols.errors import UnsupportedError
 from topologies.node_models import RouterModel
 from topologies.units import format_duration
 
-__all__ = ["RouterShape", "apply_router", "router_shape"]
+__all__ = ["RouterShape", "apply_router", "count_router", "router_shape"]
 
 _UNLIMITED = 1_000_000
 _LARGEST_PAYLOAD = 1472
@@ -26,6 +27,8 @@ _KERNEL_COST = 10e-6
 """Seconds: about what the kernel needs to forward a packet, so lower costs can't be told from 0."""
 _CLASSES = "6,32 0 0 6,21 0 3 {first},40 0 0 10,21 0 1 {last},6 0 0 65568,6 0 0 65552"
 """Classic BPF: class 1:20 for packets whose source MAC is the router's (compared as 4 and 2 bytes), else 1:10."""
+_INWARD, _OUTWARD = 10, 20
+"""The classes of an adapter with half duplex."""
 _SMALLEST_BURST, _QUANTUM = 3100, 1600
 _AFTER_LOSS = 65_000
 """Preference of redirecting filters: they run after the link's loss, so lost packets never reach the adapter."""
@@ -118,6 +121,23 @@ def apply_router(router: RouterShape, ports: Sequence[str], mac: str, pid: int, 
             _redirect(router.name, ports, hook, device, pid)
 
 
+def count_router(router: RouterShape, pid: int, sent: int) -> QueueCounts | None:
+    """Return the packets offered to a router and those dropped, also on the way out; None without a bucket.
+
+    `sent` is how many of them its own machine sent.
+    """
+    if router.processor is not None:
+        # What its machine sends passes the processor.
+        return count_queues("cpu", pid)
+    if router.adapter is None:
+        return None
+    if router.duplex == "half":
+        inward, outward = (count_queues("mac", pid, f"{number}:") for number in (_INWARD, _OUTWARD))
+    else:
+        inward, outward = count_queues("macin", pid), count_queues("macout", pid)
+    return inward[0] + sent, inward[1] + outward[1]
+
+
 def _add_device(device: str, pid: int) -> None:
     # Packets wait in the root qdisc of the device.
     run(f"ip link add {device} type ifb && ip link set {device} up", pid=pid)
@@ -154,7 +174,7 @@ def _share_rate(adapter: LinkShape, device: str, mac: str, pid: int) -> None:
         f"tc qdisc add dev {device} root handle 1: {adapter.sizes} htb default 10",
         f"{add} 1: classid 1:1 htb rate {rate}bit ceil {rate}bit burst {adapter.burst} cburst {adapter.burst}",
     ]
-    for place in (10, 20):
+    for place in (_INWARD, _OUTWARD):
         commands.append(f"{add} 1:1 classid 1:{place} htb rate {half}bit ceil {rate}bit {bursts}")
         commands.append(f"tc qdisc add dev {device} parent 1:{place} handle {place}: pfifo limit {adapter.queue}")
     commands.append(f"tc filter add dev {device} parent 1: protocol all bpf bytecode '{code}'")

@@ -55,7 +55,7 @@ class TcpConnection(Connection):
         self.arrived: deque[bytes] = deque()
         """Encoded messages that the machine has not received yet."""
         self.error: str | None = None
-        """What is wrong with the bytes behind them, by its name in the counters; None for nothing."""
+        """Counter of the error in the bytes behind them; None without an error."""
         self.queue: deque[bytes | memoryview] = deque()
         """Frames that the kernel has not taken, and their bytes in `queued`."""
         self.queued = 0

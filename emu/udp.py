@@ -138,7 +138,9 @@ class SendQueue:
     __slots__ = (
         "_batch",
         "_burst",
+        "_by_device",
         "_device",
+        "_dscp",
         "_max_segments",
         "_queue",
         "_size",
@@ -154,11 +156,14 @@ class SendQueue:
         self._sock = sock
         self._burst = burst
         self._batch: list[bytes] = []
+        # Ancillary data by the number of the device.
+        self._by_device: dict[int, list[tuple[int, int, bytes]]] = {}
         self._device = 0
+        self._dscp: int | None = None
         self._to: SocketAddress = ("", 0)
         self._size = 0
         self._max_segments = 0
-        self._queue: deque[tuple[list[bytes], SocketAddress, int]] = deque()
+        self._queue: deque[tuple[list[bytes], SocketAddress, int, int | None]] = deque()
         self.blocked = False
         self.errors = self.refused = 0
         self.reason = ""
@@ -168,14 +173,15 @@ class SendQueue:
         """Whether several packets are sent by one system call."""
         return self._burst > 1
 
-    def push(self, data: bytes, to: SocketAddress, device: int = 0) -> None:
+    def push(self, data: bytes, to: SocketAddress, device: int = 0, dscp: int | None = None) -> None:
         """Add a packet; send the batch if no packet can be added to it.
 
-        It leaves by the device of this number; 0: by the one that the socket or the system chooses.
+        It leaves by the device of this number; 0: by the one that the socket or the system chooses. Without `dscp` it has the
+        traffic class of the socket.
         """
-        if device != self._device:
+        if device != self._device or dscp != self._dscp:
             self.flush()
-            self._device = device
+            self._device, self._dscp = device, dscp
         size = len(data)
         batch = self._batch
         if batch:
@@ -197,10 +203,27 @@ class SendQueue:
         if self._max_segments <= 1:
             self.flush()
 
+    def push_all(self, packets: list[bytes], to: SocketAddress, device: int = 0, dscp: int | None = None) -> int:
+        """Add packets like `push`, those of one length at once; return their bytes."""
+        sizes = list(map(len, packets))
+        # Only the last of a run is shorter.
+        whole = len(sizes) - 1 if sizes[-1] < sizes[0] else len(sizes)
+        is_even, at = sizes.count(sizes[0]) == whole, 0
+        while at < len(packets):
+            self.push(packets[at], to, device, dscp)
+            at += 1
+            if is_even and self._batch and at < whole:
+                more = packets[at : min(at + self._max_segments - len(self._batch), whole)]
+                self._batch += more
+                at += len(more)
+                if len(self._batch) >= self._max_segments:
+                    self.flush()
+        return sum(sizes)
+
     def flush(self) -> None:
         """Send what is queued, in order, unless the kernel's buffer is full."""
         if self._batch:
-            self._queue.append((self._batch, self._to, self._device))
+            self._queue.append((self._batch, self._to, self._device, self._dscp))
             self._batch = []
         if not self.blocked:
             self.retry()
@@ -216,8 +239,10 @@ class SendQueue:
         else:
             self.blocked = False
 
-    def _transmit(self, batch: list[bytes], to: SocketAddress, device: int) -> None:
+    def _transmit(self, batch: list[bytes], to: SocketAddress, device: int, dscp: int | None) -> None:
         by = self._by(device) if device else []
+        if dscp is not None:
+            by = [*by, self._class(dscp)]
         if len(batch) > 1 and self._burst > 1:
             segment = [(socket.IPPROTO_UDP, _UDP_SEGMENT, _SHORT.pack(len(batch[0])))]
             try:
@@ -248,10 +273,21 @@ class SendQueue:
 
     def _by(self, device: int) -> list[tuple[int, int, bytes]]:
         """Return the ancillary data of what is sent by a device."""
-        own = ip_of(self._sock.getsockname()[0]).packed
-        if len(own) > 4:
-            return [(socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, own + _INT.pack(device))]
-        return [(socket.IPPROTO_IP, _IP_PKTINFO, _PKTINFO.pack(device, own, bytes(4)))]
+        found = self._by_device.get(device)
+        if found is None:
+            own = ip_of(self._sock.getsockname()[0]).packed
+            found = self._by_device[device] = (
+                [(socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, own + _INT.pack(device))]
+                if len(own) > 4
+                else [(socket.IPPROTO_IP, _IP_PKTINFO, _PKTINFO.pack(device, own, bytes(4)))]
+            )
+        return found
+
+    def _class(self, dscp: int) -> tuple[int, int, bytes]:
+        """Return the ancillary data of a class of service; the bits of ECN are those of the socket."""
+        is_ipv6 = self._sock.family == socket.AF_INET6
+        level, kind = (socket.IPPROTO_IPV6, socket.IPV6_TCLASS) if is_ipv6 else (socket.IPPROTO_IP, socket.IP_TOS)
+        return level, kind, _INT.pack(dscp << 2 | self._sock.getsockopt(level, kind) & 3)
 
     def _refuse(self, packets: int, error: OSError) -> None:
         """Count packets that the kernel did not take."""

@@ -1,4 +1,4 @@
-"""What the IP layer does with datagrams (ip(7), ipv6(7), RFC 3678): hop limits, traffic class, fragments, memberships."""
+"""Options of the IP layer for datagrams (ip(7), ipv6(7), RFC 3678): hop limits, traffic class, fragments, memberships."""
 
 import errno
 import socket

@@ -39,7 +39,7 @@ class ForeignBroker:
     packages: str
     """Debian packages that it needs."""
     protocol: str
-    """What its clients speak."""
+    """The protocol of its clients."""
     command: Callable[[Path, SocketAddress], list[str]]
     programs: tuple[str, ...]
     """Programs that must be there."""

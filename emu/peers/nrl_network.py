@@ -1,4 +1,4 @@
-"""What a session of NRL's NORM library asks of the IP layer, as options of the peer's command line."""
+"""Socket options of a session of NRL's NORM library, as options of the peer's command line."""
 
 import argparse
 import ctypes

@@ -27,6 +27,7 @@ from typing import Any
 
 from emu.peers import nrl_modes, nrl_network
 from emu.peers.libnorm import ACK_SUCCESS, FLUSHES, STREAM, NormEvent, content_of, load, name_of
+from emu.peers.options import add_roles
 from protocols.errors import UnsupportedError, UsageError
 
 __all__ = ["Peer", "content", "main"]
@@ -358,7 +359,8 @@ class _ReceptionLog:
         info = ctypes.create_string_buffer(length + 1)
         lib.NormObjectGetInfo(handle, info, length)
         digest = None if self._options.no_hash else _sha(content_of(lib, handle))
-        _emit("RX_OBJECT_COMPLETED", name=info.raw[:length].decode("latin1"), size=size, sha256=digest)
+        name, kind = info.raw[:length].decode("latin1"), lib.NormObjectGetType(handle)
+        _emit("RX_OBJECT_COMPLETED", name=name, type=kind, size=size, sha256=digest)
 
 
 def _force_receive_buffers(size: int) -> None:
@@ -412,19 +414,12 @@ def _number(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="NRL's NORM library as a test peer.")
-    roles = parser.add_subparsers(dest="role", required=True)
-    for role, node in (("send", 1), ("recv", 2)):
-        add = roles.add_parser(role).add_argument
-        add("--addr", default="239.7.7.7")
-        add("--port", type=int, default=6003)
-        add("--node", type=int, default=node)
-        add("--iface")
+    for role, add in add_roles(parser, timeout=60.0):
         add("--ttl", type=int, default=1)
         add("--loopback", action="store_true", help="exchange packets with other programs of this machine")
         add("--tx-loss", type=float, default=0.0, help="percent")
         add("--rx-loss", type=float, default=0.0, help="percent")
         add("--srand", type=int, default=0, help="seed of the library's random numbers; 0 for a random one")
-        add("--timeout", type=float, default=60.0)
         add("--buffer", type=_number, default=64 << 20)
         add("--sockbuf", type=_number, default=16 << 20)
         nrl_network.add_options(add)

@@ -18,6 +18,7 @@ from benchmarks.norm_node import Memory
 from emu.host import UdpHost
 from emu.loop import new_loop
 from emu.peers.nrl_norm import content
+from emu.peers.options import add_roles
 from emu.udp_options import UdpOptions
 from experiments.scenario.protocol_choice import ProtocolChoice
 from protocols.events import FlushCompleted, ObjectAborted, ObjectReceived, ObjectsAborted, SenderReset
@@ -115,14 +116,7 @@ def _receive(options: argparse.Namespace) -> int:
 def main() -> int:
     """Run the program and return its exit code."""
     parser = argparse.ArgumentParser(description="This project's NORM with all its parameters.")
-    roles = parser.add_subparsers(dest="role", required=True)
-    for role, node in (("send", 1), ("recv", 2)):
-        add = roles.add_parser(role).add_argument
-        add("--addr", default="239.7.7.7")
-        add("--port", type=int, default=6003)
-        add("--node", type=int, default=node)
-        add("--iface")
-        add("--timeout", type=float, default=20.0)
+    for _, add in add_roles(parser, timeout=20.0):
         add("--set", nargs="*", default=[], metavar="KEY=VALUE")
         add("--instance", type=int, default=1)
         add("--sizes", type=int, nargs="+", default=[10000])

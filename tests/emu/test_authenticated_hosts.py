@@ -37,6 +37,7 @@ from protocols.norm.sender import NormSender
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec
 from protocols.rng import Rng
+from tests.support.ports import free_port
 
 SIZE, SEGMENT, BLOCK = 200_000, 500, 16
 CONFIG: dict[str, Any] = {
@@ -61,13 +62,6 @@ def loop() -> Iterator[Loop]:
     loop = new_loop()
     yield loop
     loop.close()
-
-
-def free_port() -> int:
-    """Return an unused port."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 @dataclass

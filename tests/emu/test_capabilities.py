@@ -25,7 +25,7 @@ def test_doctor_reports_that_emulation_works(capsys: pytest.CaptureFixture[str])
     assert report["emulation"] is True
     names = {item["name"] for item in report["findings"]}
     assert {"root", "mnexec", "bridge", "netem", "802.1Q", "openvswitch", "mroute", "tap", "ifb", "cgroups"} <= names
-    assert {"libnorm1", "tshark", "java"} <= names
+    assert {"libnorm1", "tshark", "java", "mosquitto", "activemq", "iperf"} <= names
 
 
 @pytest.mark.emu

@@ -1,24 +1,52 @@
 """`UdpHost` takes batches of NORM packets through codec and machine as runs, on the loopback device."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from emu.addresses import SocketAddress
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
+from emu.udp import SendQueue
 from emu.udp_options import UdpOptions
 from experiments.contract.content import Bytes, pattern
 from experiments.running.content import MemorySink
 from protocols.composite import CompositeMachine
 from protocols.events import Event, FlushCompleted, ObjectReceived
-from protocols.machine import Address, Content, Group, Message, Offer, Ports
+from protocols.machine import Address, Content, Group, Machine, Message, Offer, Packet, Ports
 from protocols.norm import NormCodec, NormConfig, NormSender
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.rng import Rng
 from protocols.run import Run
+from protocols.tunnel.wire import TunnelCodec
 
 SIZE = 1_000_000
+
+
+class Echo(Machine):
+    """Sends back every message, and calls `over` with the last of so many."""
+
+    __slots__ = ("_left", "_over")
+
+    def __init__(self, ports: Ports, messages: int, over: Callable[[], None]) -> None:
+        super().__init__(ports)
+        self._left, self._over = messages, over
+
+    def start(self, now: float) -> None:
+        """Wait for messages."""
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        self.ports.send(Packet(message, 0, source))
+        self._left -= 1
+        if not self._left:
+            self._over()
+
+    def wake(self, now: float) -> None:
+        """Do nothing."""
+
+    def counts(self) -> dict[str, int]:
+        return {}
 
 
 class Watched(NormBatchReceiver):
@@ -123,3 +151,29 @@ def test_a_slow_reader_counts_single_messages(transfer: Transfer) -> None:
     transfer.run()
     transfer.check()
     assert receiver.runs == 0
+
+
+def test_what_packets_that_wait_cause_to_be_sent_leaves_in_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    transmit = SendQueue._transmit
+
+    def counted(queue: SendQueue, batch: list[bytes], to: SocketAddress, device: int, dscp: int | None) -> None:
+        calls.append(len(batch))
+        transmit(queue, batch, to, device, dscp)
+
+    monkeypatch.setattr(SendQueue, "_transmit", counted)
+    # However long this process is suspended.
+    monkeypatch.setattr("emu.host._LONGEST_BATCH", 60.0)
+    loop = new_loop()
+    host = UdpHost(loop, TunnelCodec(None), interface="lo", port=0, rng=Rng(1))
+    host.run(Echo(host, 30, loop.stop), lambda event: None)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        packets = [bytes([number]) * 100 for number in range(30)]
+        for packet in packets:
+            sock.sendto(packet, host.unicast_address)
+        loop.run(20)
+        assert [sock.recv(200) for _ in packets] == packets
+    host.close()
+    loop.close()
+    assert calls == [30]

@@ -78,7 +78,7 @@ def test_a_simulated_hub_carries_its_rate(senders: int) -> None:
 
 
 @pytest.mark.emu
-@pytest.mark.serial
+@pytest.mark.timed
 @pytest.mark.parametrize(("senders", "link"), [(1, {}), (3, {}), (2, {"delay": "2ms"})])
 def test_senders_on_an_emulated_hub_share_its_rate(senders: int, link: dict[str, Any]) -> None:
     built = topology(**link)
@@ -102,7 +102,7 @@ def test_senders_on_an_emulated_hub_share_its_rate(senders: int, link: dict[str,
 
 
 @pytest.mark.emu
-@pytest.mark.serial
+@pytest.mark.timed
 def test_unicast_between_two_takes_the_rate_from_the_others() -> None:
     built = topology()
     address = {name: (host_address(built, name), PORT) for name in built.hosts}

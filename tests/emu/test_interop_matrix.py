@@ -4,7 +4,7 @@ import pytest
 
 from tests.emu.interop import CODES, FEATURES, Case, run_cases
 
-pytestmark = [pytest.mark.emu, pytest.mark.peer, pytest.mark.slow]
+pytestmark = [pytest.mark.emu, pytest.mark.peer, pytest.mark.slow, pytest.mark.timeout(240)]
 
 STREAMS = [Case("stream", code, 0.05, sender) for code in CODES for sender in ("ours", "nrl")]
 STREAMS += [Case("stream", "fec 5", 0.0, sender, "passive") for sender in ("ours", "nrl")]

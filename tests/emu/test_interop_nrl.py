@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.emu, pytest.mark.peer, pytest.mark.slow]
 
 ADDRESS = "239.7.7.7"
 # A receiver takes part from the first object of which it receives a message, so the first must not be lost as a whole.
-SIZES = [60_000, 0, 1, 1400, 10_000_000]
+SIZES = [60_000, 0, 1, 1400, 5_000_000]
 CODES = {"fec 5": (5, 16), "fec 129": (129, 16), "no parity": (5, 0)}
 
 
@@ -80,9 +80,9 @@ def test_files_arrive_at_our_receiver_and_at_nrls(sender: str, loss: float) -> N
         summary = result["ours"]
         assert (summary["code"], summary["ok"], summary["objects"]) == (0, True, len(files)), code
         assert {row["name"]: row["sha256"] for row in summary["files"]} == digests, code
-        # About 7,200 packets: the standard error of the measured loss is 0.5 % at most; losses at the ends of the transfer
+        # About 3,600 packets: the standard error of the measured loss is 0.7 % at most; losses at the ends of the transfer
         # are not detected.
-        assert summary["loss"] == pytest.approx(loss, abs=0.02), code
+        assert summary["loss"] == pytest.approx(loss, abs=0.03), code
         assert (summary["nacks_sent"] > 0) == (loss > 0), code
 
 

@@ -130,7 +130,7 @@ def test_the_result_says_what_impaired_each_link(lossy: Emulation) -> None:
         assert item["loss_by"] == "cbpf"
 
 
-@pytest.mark.serial
+@pytest.mark.timed
 def test_a_link_keeps_its_rate_and_its_queue_drops_the_excess() -> None:
     rate, queue, total = 20e6 / 8, 50, 2000
     topology = star(1, trunk={"rate": "20Mbit", "queue": queue})
@@ -152,7 +152,7 @@ def test_a_link_keeps_its_rate_and_its_queue_drops_the_excess() -> None:
     ]
 
 
-@pytest.mark.serial
+@pytest.mark.timed
 def test_a_run_ends_at_its_duration() -> None:
     run = play(star(1), {"sender": SendingProgram(10_000, 100), "r1": ReceivingProgram()}, duration=0.3)
     assert not run.over

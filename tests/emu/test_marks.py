@@ -149,7 +149,7 @@ def at_the_queue(rows: list[dict[str, int]]) -> tuple[int, int]:
 
 @pytest.mark.emu
 @pytest.mark.slow
-@pytest.mark.serial
+@pytest.mark.timed
 def test_marks_of_an_emulated_queue_limit_the_rate_as_in_the_simulator() -> None:
     emulated, simulated, without = emulate_scenario(share("ecn")), simulate(share("ecn")), simulate(share("norm"))
     (dropped, marked), (expected, _) = (at_the_queue(result.metrics["impairments"]) for result in (emulated, simulated))

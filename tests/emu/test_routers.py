@@ -125,7 +125,7 @@ def test_a_group_is_forwarded_to_networks_with_members_only() -> None:
     assert received(run, "r2_1") == []
 
 
-@pytest.mark.serial
+@pytest.mark.timed
 def test_a_join_takes_effect_after_the_join_delay() -> None:
     topology = built(kind="lan", receivers=1, multicast={"join": "300ms"})
     numbers = received(play(topology, {"sender": LingeringSender(600, 1000), "r1": ReceivingProgram()}), "r1")

@@ -26,13 +26,7 @@ from protocols.tcp.options import TcpOptions
 from tests.emu.lab import run_commands
 from tests.emu.number_protocol import NumberCodec, NumberMessage
 from tests.emu.talker import Talker
-
-
-def free_port() -> int:
-    """Return a port of 127.0.0.1 that neither UDP nor TCP uses."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+from tests.support.ports import free_port
 
 
 class Net:

@@ -12,7 +12,7 @@ from tests.emu.number_protocol import PORT, NumberCodec
 from topologies.addressing import host_address
 from topologies.generators import AnyTopology
 
-pytestmark = [pytest.mark.emu, pytest.mark.serial]
+pytestmark = [pytest.mark.emu, pytest.mark.timed]
 
 BUILD: TypeAdapter[Any] = TypeAdapter(AnyTopology)
 STAR = {"kind": "star", "receivers": 1}

@@ -69,6 +69,33 @@ def test_equal_packets_to_one_address_are_sent_in_one_call_and_the_last_may_be_s
     ]
 
 
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 40), st.integers(1, 60), st.integers(0, 60), st.sampled_from([HERE, THERE])),
+        min_size=1,
+        max_size=6,
+    ),
+    st.lists(st.integers(1, 3), max_size=8),
+    st.integers(1, SEGMENTS),
+)
+@settings(max_examples=300, deadline=None)
+def test_packets_added_together_are_sent_like_packets_added_one_by_one(
+    runs: list[tuple[int, int, int, SocketAddress]], odd: list[int], burst: int
+) -> None:
+    together, single = Kernel(), Kernel()
+    queues = queue_on(together, burst), queue_on(single, burst)
+    batches = [([bytes([n]) * size] * n + ([b"x" * last] if last else []), to) for n, size, last, to in runs]
+    batches.append(([b"y" * size for size in odd], HERE))
+    for packets, to in batches:
+        if packets:
+            assert queues[0].push_all(packets, to) == sum(map(len, packets))
+        for packet in packets:
+            queues[1].push(packet, to)
+    for queue in queues:
+        queue.flush()
+    assert together.calls == single.calls
+
+
 def test_a_batch_never_exceeds_the_burst_nor_the_largest_datagram() -> None:
     kernel = Kernel()
     queue = queue_on(kernel, burst=10)

@@ -48,6 +48,6 @@ def pytest_under(*arguments: str) -> str:
 @pytest.mark.timeout(400)
 def test_netem_links_and_vlan_trunks_work() -> None:
     # A selection, because the user-mode kernel is slow; make test-netem runs all.
-    chosen = "left_to_netem or bursts or approximates or (vlan and on_the_trunk)"
+    chosen = "left_to_netem or approximates or (vlan and on_the_trunk)"
     output = pytest_under("tests/emu/test_netem.py", "tests/emu/test_trunks.py", "-k", chosen)
-    assert re.search(r"^7 passed", output, re.MULTILINE), output
+    assert re.search(r"^6 passed", output, re.MULTILINE), output
