@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from experiments.running.content import Accounted, Extent, Generated, MemorySink
     from experiments.running.result import Row
     from experiments.session.connection import DistributorConnection
-    from experiments.session.deliveries import CallbackFailed, DeliveryOverflowed, Update, Updates, UpdateStream
+    from experiments.session.deliveries import Update, Updates, UpdateStream
     from experiments.session.events import ContentReceived, Delivery, ObjectRefused, StreamOpened
     from experiments.session.incoming_stream import IncomingStream
     from experiments.session.outgoing_stream import OutgoingStream
     from experiments.session.session import Session
+    from experiments.session.subscription_stream import CallbackFailed, DeliveryOverflowed
     from experiments.session.transmission import Transmission
     from experiments.sweep.run.driver import SweepSummary
     from mcastlab._connections import distributor
@@ -253,7 +254,8 @@ _HOMES = {
         "WireError",
     ),
     "experiments.session.connection": ("DistributorConnection",),
-    "experiments.session.deliveries": ("CallbackFailed", "DeliveryOverflowed", "UpdateStream", "Update", "Updates"),
+    "experiments.session.deliveries": ("UpdateStream", "Update", "Updates"),
+    "experiments.session.subscription_stream": ("CallbackFailed", "DeliveryOverflowed"),
     "mcastlab._connections": ("distributor",),
     "protocols.distributor.config": ("DistributorConfig",),
     "protocols.distributor.events": ("ConnectionNagging", "PublisherGone", "PublisherHeard", "QueueOverflowed", "SegmentsLost"),

@@ -9,12 +9,14 @@ from typing import Any
 
 from emu.udp_options import UdpOptions
 from experiments.scenario.protocol_choice import ProtocolChoice
-from experiments.session.deliveries import CallbackFailed, DeliveryOverflowed
 from experiments.session.membership import Membership
 from experiments.session.message_bus import MOST_WAITING, MessageBus
 from experiments.session.message_stream import MessageStream
+from experiments.session.subscription_stream import CallbackFailed, DeliveryOverflowed
+from protocols.errors import UsageError
 from protocols.jms import ConversionError, JmsMessage, Properties, Typed
 from protocols.messaging import MessageDropped, MessageExpired, MessagesLost
+from protocols.roles import BOTH
 
 __all__ = [
     "CallbackFailed",
@@ -33,14 +35,25 @@ __all__ = [
 
 
 def connect(
-    group: str, iface: str | None = None, *, ttl: int = 1, waiting: int = MOST_WAITING, **parameters: Any
+    group: str,
+    iface: str | None = None,
+    *,
+    publish: bool = True,
+    subscribe: bool = True,
+    ttl: int = 1,
+    waiting: int = MOST_WAITING,
+    **parameters: Any,
 ) -> MessageBus:
     """Return a bus: `async with connect("239.7.7.61:6010", "eth0") as bus`.
 
     `group` is a multicast address and a port, `iface` a device or its address (default: the system's multicast route), `ttl`
-    that of IP packets, `waiting` how many messages of a subscription may wait for the program. `parameters` are those of FJM2
+    that of IP packets, `waiting` how many messages of a subscription may wait for the program. A bus that will not `publish`,
+    or not `subscribe`, does not do the work for it. `parameters` are those of FJM2
     (docs/fjm2.md), as numbers in seconds, bytes and bits per second or with units: `rate="50Mbit", order="fifo"`. UsageError
     names the parameter that is wrong.
     """
+    if not publish and not subscribe:
+        raise UsageError("publish, subscribe: False is not allowed for both; a bus does one of them")
     choice = ProtocolChoice.parse({"name": "fjm2", **parameters})
-    return MessageBus(Membership(choice.spec, choice.config, group, iface, None, UdpOptions(ttl)), waiting)
+    role = BOTH if publish and subscribe else "publisher" if publish else "subscriber"
+    return MessageBus(Membership(choice.spec, choice.config, group, iface, None, UdpOptions(ttl)), waiting, role)

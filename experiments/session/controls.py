@@ -1,4 +1,4 @@
-"""What a program changes while its session runs: parameters, commands, objects sent again, and what it requests of senders."""
+"""Controls of a running session: parameters, commands, objects sent again, and requests to senders."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

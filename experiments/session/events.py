@@ -1,4 +1,4 @@
-"""What a session tells beside the events of the protocol: received content, streams that begin, and what was not kept."""
+"""Events of a session beside those of the protocol: received content, streams that begin, and events that were dropped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a session receives: the sinks of objects, the streams, and the queue of events that the program reads."""
+"""Receiving side of a session: the sinks of objects, the streams, and the queue of events that the program reads."""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a session sends: objects from their submission until nothing more is sent for them, and streams."""
+"""Sending side of a session: objects from their submission until nothing more is sent for them, and streams."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast

@@ -4,10 +4,9 @@ import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from emu.host import UdpHost
@@ -19,8 +18,8 @@ from experiments.running.open_files import OpenFiles
 from experiments.session.boundaries import Boundary
 from experiments.session.controls import SessionControls
 from experiments.session.events import Delivery
-from experiments.session.guarded_loop import GuardedLoop
 from experiments.session.inbox import Inbox
+from experiments.session.lifetime import Lifetime, SessionClosed
 from experiments.session.membership import Membership
 from experiments.session.outbox import Outbox
 from experiments.session.outgoing_stream import OutgoingStream
@@ -43,13 +42,15 @@ _PERIOD = 0.2
 """Seconds between two looks at what receivers have given up."""
 
 
-class Session(SessionControls):
+class Session(Lifetime, SessionControls):
     """One node that sends, receives or does both, from `async with` on; made by `mcastlab.session`.
 
     Leaving the block waits until what was submitted is sent, as `sent` does; an exception or a cancellation of the block closes
     the session at once. All calls are made from the event loop in which it was entered. If the session fails in the
     background, every call that waits raises TransferError, and so does the end of the block.
     """
+
+    _what = "session"
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Session(SessionControls):
 
         `told` gets every event in place of `async for`.
         """
+        super().__init__()
         self.membership = membership
         self._sends, self._receives, self._takes_streams = sends, receives, streams
         self._boundary: Boundary = boundary
@@ -75,13 +77,9 @@ class Session(SessionControls):
         self._outbox: Outbox | None = None
         self._opened = OpenFiles()
         self._is_entered = False
-        self.is_closed = False
-        """Whether the block has ended, or the session has failed."""
-        self._failure: Exception | None = None
         self._machine: Machine | None = None
         self._receiver: Machine | None = None
         self._looking: asyncio.TimerHandle | None = None
-        self._loop: GuardedLoop
         self.node = 0
         """The 32-bit node id."""
 
@@ -93,11 +91,11 @@ class Session(SessionControls):
         if self._is_entered:
             raise UsageError("a session is entered once; make another one")
         self._is_entered = True
-        self._loop = GuardedLoop(asyncio.get_running_loop(), self._fail)
+        loop = self._guard()
         codec = node_codec(place.protocol, place.config)()
         rng = Rng(secrets.randbits(64))
         where = place.place(receives=self._receives)
-        self.host = UdpHost(self._loop, codec, interface=where.address, port=where.port, options=where.options, rng=rng)
+        self.host = UdpHost(loop, codec, interface=where.address, port=where.port, options=where.options, rng=rng)
         try:
             self._start(place.config_at(where))
         except BaseException:
@@ -105,21 +103,9 @@ class Session(SessionControls):
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Wait until everything is sent if the block ended normally, then leave the group and close the sockets."""
-        try:
-            if kind is None and not self.is_closed:
-                await self._finish()
-        finally:
-            self._close()
-        if kind is None and self._failure is not None:
-            raise self._ended() from self._failure
-
     async def closed(self) -> None:
         """Wait until the session is closed. TransferError when it fails."""
-        with suppress(_SessionClosed):
+        with suppress(SessionClosed):
             await self._inbox.changes.until(lambda: False)
 
     async def _finish(self) -> None:
@@ -230,12 +216,12 @@ class Session(SessionControls):
         """Wait for the next event; every event goes to one of those who wait. It ends with the session."""
         try:
             return await self._inbox.next()
-        except _SessionClosed:
+        except SessionClosed:
             raise StopAsyncIteration from None
 
     @property
     def received(self) -> Inbox:
-        """What was received so far: `objects`, `octets`, `lost`."""
+        """Counters of reception: `objects`, `octets`, `lost`."""
         return self._inbox
 
     def is_awaited(self) -> bool:
@@ -263,15 +249,13 @@ class Session(SessionControls):
     # -- within ----------------------------------------------------------------------------------------------------
 
     def _sending(self) -> Outbox:
-        if self.is_closed:
-            raise self._ended()
+        self._check()
         if self._outbox is None:
             raise UsageError("this session only receives; send=True lets it send")
         return self._outbox
 
     def _receiving(self) -> Machine:
-        if self.is_closed:
-            raise self._ended()
+        self._check()
         if self._receiver is None:
             raise UsageError("this session only sends; receive=True lets it receive")
         return self._receiver
@@ -289,33 +273,12 @@ class Session(SessionControls):
         self._inbox.settle()
         self._looking = self._loop.call_later(_PERIOD, self._look)
 
-    def _fail(self, error: Exception) -> None:
-        """End the session after an exception in a callback of the event loop."""
-        self._failure = error
-        self._close()
+    def _own_hosts(self) -> Iterable[UdpHost]:
+        return (self.host,)
 
-    def _ended(self) -> TransferError:
-        if self._failure is None:
-            return _SessionClosed("the session is closed")
-        return TransferError(f"the session failed: {self._failure!r}")
-
-    def _close(self) -> None:
-        """Close everything that is open; what waits raises."""
-        if self.is_closed:
-            return
-        self.is_closed = True
-        error = self._ended()
-        error.__cause__ = self._failure
+    def _release(self, error: TransferError) -> None:
         if self._outbox is not None:
             self._outbox.fail(error)
         self._inbox.fail(error)
-        self._loop.close()
         if self._looking is not None:
             self._looking.cancel()
-        with suppress(Exception) if self._failure is not None else nullcontext():
-            self.host.stop()
-        self.host.close()
-
-
-class _SessionClosed(TransferError):
-    """The block of the session has ended."""

@@ -44,7 +44,45 @@ def test_messages_of_all_types_reach_iterators_and_callbacks_of_other_programs_a
             assert [each.content for each in heard] == contents[2:]
             assert heard[0].message_id == found[2].message_id
             assert ours.statistics()["messages_published"] == 4
-            assert [snapshot.part for snapshot in ours.snapshots()] == ["host", "host"]
+            assert [snapshot.part for snapshot in ours.snapshots()] == ["host"]
+
+    asyncio.run(main())
+
+
+def test_a_bus_is_one_node_with_one_publisher_and_one_subscriber() -> None:
+    async def main() -> None:
+        async with bus(6207) as ours, bus(6207) as theirs:
+            own, others = ours.subscribe("t"), theirs.subscribe("t")
+            host = ours.host
+            await asyncio.gather(ours.announce(), theirs.announce())
+            await asyncio.sleep(0.1)
+            sent = [await ours.publish("t", "1"), await theirs.publish("t", "2")]
+            for stream in (own, others):
+                found = [await anext(stream) for _ in sent]
+                assert {(each.publisher, each.content) for each in found} == {(each.publisher, each.content) for each in sent}
+            assert ours.host is host
+            counts = ours.statistics()
+            # Its own message came from the publisher beside it, and not from the network.
+            assert (counts["messages_published"], counts["messages_received"], counts["objects_received"]) == (1, 2, 1)
+
+    asyncio.run(main())
+
+
+def test_a_bus_of_one_role_does_nothing_else() -> None:
+    async def main() -> None:
+        group = {"group": "239.7.7.62:6208", "iface": "lo", **QUICK}
+        async with connect(**group, subscribe=False) as publishing, connect(**group, publish=False) as subscribing:
+            stream = subscribing.subscribe("t")
+            with pytest.raises(UsageError, match="opened as a publisher, which does not subscribe"):
+                publishing.subscribe("t")
+            with pytest.raises(UsageError, match="opened as a subscriber, which does not publish"):
+                await subscribing.publish("t", "x")
+            await publishing.announce()
+            await asyncio.sleep(0.1)
+            await publishing.publish("t", "x")
+            assert (await anext(stream)).content == "x"
+        with pytest.raises(UsageError, match="publish, subscribe: False is not allowed for both"):
+            connect(**group, publish=False, subscribe=False)
 
     asyncio.run(main())
 
@@ -116,7 +154,7 @@ def test_what_is_not_allowed_is_refused_in_one_line() -> None:
                     await ours.publish(topic, "x")
                 with pytest.raises(UsageError, match=problem):
                     ours.subscribe(topic)
-            with pytest.raises(UsageError, match="pool: 4000 bytes are too few for a message of 5016; at least 8192"):
+            with pytest.raises(UsageError, match="pool: 4000 bytes are too few for a message of 5016; at least 5120"):
                 await ours.publish("t", b"x" * 5000)
             with pytest.raises(SelectorError, match="column 4"):
                 ours.subscribe("t", selector="a >")
