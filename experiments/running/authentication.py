@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,8 @@ _ALLOWED = f"an id from 0 to {LARGEST_ID}, a space, and {2 * SHORTEST} to {2 * L
 def node_codec(protocol: ProtocolSpec, config: Any) -> Callable[[], Codec]:
     """Return a function that makes the codec of one node: one that authenticates if the config has a `key_file`.
 
-    ConfigError for a key file that can't be used.
+    With a `tunnel_key_file` it takes from tunnels only what is authentic by the keys of that. ConfigError for a key file that
+    can't be used.
     """
     return _codec(protocol, config, time.time, shared=False)
 
@@ -46,11 +47,14 @@ def simulated_codec(protocol: ProtocolSpec, config: Any) -> Callable[[], Codec]:
 
 
 def _codec(protocol: ProtocolSpec, config: Any, clock: Callable[[], float], *, shared: bool) -> Callable[[], Codec]:
-    path, make = getattr(config, "key_file", ""), protocol.authenticated
-    if not path or make is None:
-        return protocol.codec
-    keys = read_keys(Path(path))
-    return lambda: make(keys, clock, shared)
+    path, make, plain = getattr(config, "key_file", ""), protocol.authenticated, protocol.codec
+    if path and make is not None:
+        plain = partial(make, read_keys(Path(path)), clock, shared)
+    tunnels, guarded = getattr(config, "tunnel_key_file", ""), protocol.guarded
+    if not tunnels or guarded is None:
+        return plain
+    keys = read_keys(Path(tunnels))
+    return lambda: guarded(plain(), keys, clock)
 
 
 def refusals(faults: Mapping[str, int]) -> dict[str, int]:

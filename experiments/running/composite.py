@@ -9,7 +9,8 @@ from emu.node import Program
 from experiments.running.foreign_brokers import MosquittoPublisher
 from experiments.running.program import ReceiverProgram, SenderProgram
 from experiments.running.publishing import PublisherProgram
-from protocols.composite import CompositeMachine
+from experiments.running.subscribing import SubscriberProgram
+from protocols.composite import ComponentHost, CompositeMachine
 from protocols.hosting import PortsHost
 from protocols.leaving import LeavingMachine
 from protocols.machine import Codec
@@ -43,15 +44,46 @@ class CompositeProgram:
 
     def __init__(self, roles: Sequence[Role]) -> None:
         self._roles = roles
+        self._whole: CompositeMachine | None = None
+        self._components: list[ComponentHost] = []
+        self._away: set[int] = set()
+        """The ports of publishers and subscribers that left."""
 
     def start(self, host: PortsHost) -> None:
         """Start all programs, in order."""
-        whole = CompositeMachine(host)
+        whole = self._whole = CompositeMachine(host)
+        self._away.clear()
+        self._components.clear()
         for role in self._roles:
-            role.program.start(whole.component(role.name, role.codec))
+            self._components.append(whole.component(role.name, role.codec))
+            role.program.start(self._components[-1])
+
+    def leave(self) -> None:
+        """Let the publishers and subscribers leave; the other programs go on."""
+        for port, role in enumerate(self._roles):
+            if isinstance(role.program, (PublisherProgram, SubscriberProgram)):
+                role.program.leave()
+                self._close(port)
+                self._away.add(port)
+
+    def _close(self, port: int) -> None:
+        """Remove a component whose machine, if it had any, is gone."""
+        assert self._whole is not None
+        if self._components[port] in self._whole.components:
+            self._components[port].stop()
+
+    def come(self) -> None:
+        """Start what left again, unless the host crashed meanwhile."""
+        away, self._away = sorted(self._away), set()
+        for port in away:
+            assert self._whole is not None
+            role = self._roles[port]
+            self._components[port] = self._whole.component(role.name, role.codec, port)
+            role.program.start(self._components[port])
 
     def crash(self) -> None:
         """Handle a crash of the host: all programs crash."""
+        self._away.clear()
         for role in self._roles:
             role.program.crash()
 
@@ -104,10 +136,9 @@ class PartTimeReceiver:
             action()
 
     def crash(self) -> None:
-        """Handle a crash of the host; a receiver that has not joined ignores it."""
-        if self.program.machine is not None:
-            self._life += 1
-            self.program.crash()
+        """Handle a crash of the host; a receiver that has not joined yet does so no earlier than the host restarts."""
+        self._life += 1
+        self.program.crash()
 
     def restarted_after(self, times: int) -> None:
         """Set the number of earlier crashes of the host; call before `start`."""

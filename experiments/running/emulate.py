@@ -1,7 +1,7 @@
 """Run a scenario in Mininet."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -21,8 +21,12 @@ from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import OnDisk
 from experiments.running.recording import Recording
 from experiments.running.result import Result
+from experiments.running.web_registry import WebRegistryProgram
 from experiments.scenario.scenario import Scenario
+from protocols.admin.registry import make_registry
 from protocols.errors import UnsupportedError
+from protocols.machine import Codec
+from protocols.object_messaging import roles_of
 from topologies.addressing import endpoint_of_group
 
 __all__ = ["emulate_scenario"]
@@ -34,7 +38,7 @@ _SLOW = "slow_drops"
 
 
 def _refuse(scenario: Scenario) -> None:
-    """UnsupportedError for a scenario that only the simulator can run."""
+    """UnsupportedError for a scenario that only the simulator can run, or that needs programs which are not there."""
     if scenario.traffic:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
     if scenario.emu.losses == "keyed" and scenario.protocol.spec.connected:
@@ -42,6 +46,15 @@ def _refuse(scenario: Scenario) -> None:
             f"emu.losses: value 'keyed' can't be emulated with protocol {scenario.protocol.name}, which uses TCP: "
             "the segments are the kernel's, and no two worlds send the same; losses: any"
         )
+    check_programs(scenario.foreign)
+
+
+def _link_codec(scenario: Scenario) -> Callable[[], Codec]:
+    """Return what makes the codec by which links read packets: also those that a role carries in datagrams of its own."""
+    spec = scenario.protocol.spec
+    roles = (roles_of(spec)[choice.role] for choice in scenario.nodes.values() if choice.role is not None)
+    make = next((role.codec for role in roles if role.divides), None)
+    return spec.codec if make is None else lambda: make(spec.codec(), {}, lambda: 0.0)
 
 
 def emulate_scenario(
@@ -71,15 +84,16 @@ def _emulate(
     attendants: Sequence[Attendant],
 ) -> Result:
     _refuse(scenario)
-    check_programs(scenario.foreign)
     topology = scenario.build_topology()
-    participants = Participants(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
+    participants = Participants(
+        scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk(), servers={make_registry: WebRegistryProgram}
+    )
     keyed, protocol = scenario.emu.losses == "keyed", scenario.protocol
     faults = emulated(scenario.all_faults, topology, participants.foreign_hosts)
     emulation = emulate(
         topology,
         participants.all_programs(),
-        codec=protocol.spec.codec,
+        codec=_link_codec(scenario),
         node_codec=node_codec(protocol.spec, protocol.config),
         framing=protocol.spec.framing,
         ecn=protocol.spec.uses_ecn(protocol.config),
@@ -143,6 +157,7 @@ def _measured(emulation: Emulation) -> dict[str, Any]:
         "cpu_s": sum(node.cpu for node in nodes.values()),
         "peak_memory": max(node.memory for node in nodes.values()),
         "impairments": emulation.impairments,
+        "nodes": emulation.node_counts,
         "health": emulation.health,
         **_processors(emulation),
         "injected": emulation.injected | _slow_drops(nodes.values()),
@@ -155,7 +170,8 @@ def _processors(emulation: Emulation) -> dict[str, Any]:
     """Return the work that machines stated, and the nodes whose results a busy core of this machine may have limited."""
     nodes, elapsed = emulation.nodes, emulation.elapsed
     worked = [{"host": name, "busy": node.worked} for name, node in nodes.items() if node.worked]
-    bound = [name for name, node in nodes.items() if node.cpu > CPU_BOUND * elapsed]
+    # A program that publishes for a part of the run is limited in that part only.
+    bound = [name for name, node in nodes.items() if node.busiest > CPU_BOUND or node.cpu > CPU_BOUND * elapsed]
     return ({"processors": worked} if worked else {}) | ({"cpu_bound": bound} if bound else {})
 
 

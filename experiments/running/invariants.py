@@ -5,8 +5,9 @@ a sender are received in order, if the protocol guarantees it), `sent` (only sen
 exceeds its limits, see `Machine.held`), `quiescence` (after the end nothing more is sent).
 
 For messages, as far as the protocol guarantees it (`protocols.messaging.Guarantees`): `matches` (only messages that were
-published are delivered, in subscriptions they match), `promised` (no accepted message is skipped silently), `once` (none is
-delivered twice), `fifo` (those of one publisher come in order), and in any case `intact` (they are what was published).
+published are delivered, in subscriptions they match), `promised` (no accepted message is skipped silently), `told` (what is
+missing is told before nothing is sent any more), `once` (none is delivered twice), `fifo` (those of one publisher come in
+order), and in any case `intact` (they are what was published).
 """
 
 from collections.abc import Iterable, Mapping
@@ -130,6 +131,13 @@ class Invariants:
         self._rules = _message_rules(ledger)
         for broken in ledger.broken:
             self._broken(*broken)
+
+    def add_untold(self, ledger: Ledger | None) -> None:
+        """Add what the subscribers were not told, as far as the protocol guarantees it, at the end of a run."""
+        if ledger is not None and (ledger.guarantees.tells or ledger.guarantees.promised):
+            self._rules.append("told")
+            for broken in ledger.untold:
+                self._broken(*broken)
 
     def sent_after_end(self, kinds: Iterable[str], now: float) -> None:
         """Record a violation of quiescence: packets of these kinds were sent after the end of the run."""

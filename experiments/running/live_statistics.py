@@ -26,7 +26,7 @@ PATIENCE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class WantedStatistics:
-    """What a user wants to see of statistics: at an interval in seconds, and at an address of this machine; None: not."""
+    """Requested statistics: printed at an interval in seconds, and served at an address of this machine; None: not."""
 
     interval: float | None = None
     endpoint: Endpoint | None = None

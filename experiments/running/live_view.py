@@ -21,6 +21,7 @@ _COLUMNS = (
     Column("loss", "%", rank=2, form=".1f"),
     Column("NACKs", "1/s", rank=3, form=".0f"),
 )
+_RING = Column("ring", "%", rank=2, form=".0f")
 
 Counts = Mapping[str, float]
 
@@ -55,7 +56,7 @@ class LiveView:
         rates = {name: _rates(census[name], self._before.get(name, {})) for name in ordered}
         self._before = {name: dict(counts) for name, counts in census.items()}
         if not self._console.is_terminal:
-            self._console.print(self._line(now, rates), markup=False, highlight=False, soft_wrap=True)
+            self._console.print(self._line(now, rates, census), markup=False, highlight=False, soft_wrap=True)
             return
         if self._live is None:
             # Started at the first call, since the view was constructed in another process.
@@ -63,20 +64,24 @@ class LiveView:
             self._live.start()
         self._live.update(self._table(now, rates, census), refresh=True)
 
-    def _line(self, now: float, rates: Mapping[str, Counts]) -> str:
+    def _line(self, now: float, rates: Mapping[str, Counts], census: Mapping[str, Counts]) -> str:
         sent = sum(counts.get("octets", 0) for counts in rates.values()) * 8e-6
         nacks = [counts["nacks_sent"] for counts in rates.values() if "nacks_sent" in counts]
         lost = sum(counts.get("data_lost", 0) for counts in rates.values())
         heard = lost + sum(counts.get("data_received", 0) for counts in rates.values())
         asked = _whole(sum(nacks) if nacks else None)
-        return f"{now:g} s: {len(rates)} hosts sent {sent:.2f} Mbit/s, loss {_share(lost, heard)}, {asked} NACKs/s"
+        rings = [f"{name} {_ring(counts):.0f} %" for name, counts in census.items() if "ring_size" in counts]
+        told = f"; rings: {', '.join(rings)}" if rings else ""
+        return f"{now:g} s: {len(rates)} hosts sent {sent:.2f} Mbit/s, loss {_share(lost, heard)}, {asked} NACKs/s{told}"
 
     def _table(self, now: float, rates: Mapping[str, Counts], census: Mapping[str, Counts]) -> Group:
         shown = sorted(rates, key=lambda name: _interest(census[name]), reverse=True)[
             : max(_FEWEST, self._console.height - _AROUND)
         ]
-        rows = [[name, *_cells(rates[name])] for name in rates if name in shown]
-        drawn, _ = draw(Table(_COLUMNS, rows), View(), self._console.width, self._console.encoding)
+        has_ring = any("ring_size" in counts for counts in census.values())
+        rows = [[name, *_cells(rates[name]), *([_ring(census[name])] if has_ring else [])] for name in rates if name in shown]
+        columns = (*_COLUMNS, _RING) if has_ring else _COLUMNS
+        drawn, _ = draw(Table(columns, rows), View(), self._console.width, self._console.encoding)
         rest = [Text(f"and {len(rates) - len(shown)} hosts that lost less")] if len(shown) < len(rates) else []
         return Group(Text(f"{self._title}, second {now:g}"), drawn, *rest)
 
@@ -107,6 +112,11 @@ def _cells(counts: Counts) -> tuple[float | None, ...]:
         lost / (lost + received) * 100 if lost + received else None,
         counts.get("nacks_sent"),
     )
+
+
+def _ring(counts: Counts) -> float | None:
+    """Return the share of a tunnel's ring that is in use, in per cent; None for a host without a ring."""
+    return 100 * counts["ring_used"] / counts["ring_size"] if "ring_size" in counts else None
 
 
 def _whole(rate: float | None) -> str:

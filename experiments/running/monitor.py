@@ -1,6 +1,6 @@
 """Schedule the faults of a simulated run, check its invariants and count storms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -83,12 +83,17 @@ class RunMonitor:
         }
 
     def conclude(
-        self, result: Result, results: Mapping[str, Mapping[str, Any]], ledger: Ledger | None, finished: bool
+        self,
+        result: Result,
+        results: Mapping[str, Mapping[str, Any]],
+        ledger: Ledger | None,
+        finished: bool,
+        ledger_at: Callable[[float], Ledger | None],
     ) -> Result:
         """Check the invariants at the end of the run and add the violations to the result.
 
-        `ledger` is that of the messages, None in a run without any. `finished`: whether the senders finished before the time
-        limit; if so, the network runs on to check quiescence.
+        `ledger` is that of the messages, None in a run without any; `ledger_at` makes it again later. `finished`: whether the
+        senders finished before the time limit; if so, the network runs on to check quiescence, and what is told until then.
         """
         for name, program in self._programs.items():
             self._invariants.inspect(name, program.machine, results[name], self._network.env.now)
@@ -96,7 +101,13 @@ class RunMonitor:
             self._invariants.inspect(party.name, party.program.machine, {}, self._network.env.now)
         if ledger is not None:
             self._invariants.add_ledger(ledger)
-        observed = result.completed and finished and self._quiet
-        observed = observed and run_to_rest(self._network, self._faults, self._invariants, self._periodic)
-        result.metrics["invariants"] = self._invariants.plain(observed)
+        is_at_end = finished and self._quiet
+        # What is missing is told, or comes, when nothing goes on any more.
+        waits = is_at_end and ledger is not None and bool(ledger.untold)
+        quiet = self._invariants if result.completed else None
+        observed = is_at_end and (result.completed or waits)
+        observed = observed and run_to_rest(self._network, self._faults, quiet, self._periodic)
+        if is_at_end and ledger is not None and (observed or not waits):
+            self._invariants.add_untold(ledger_at(self._network.env.now) if waits else ledger)
+        result.metrics["invariants"] = self._invariants.plain(observed and result.completed)
         return result

@@ -9,17 +9,18 @@ from emu.foreign_program import ForeignProgram
 from experiments.running.composite import CompositeProgram, PartTimeReceiver, RestartableProgram, Role
 from experiments.running.content import Extent, Generated, digest_of
 from experiments.running.foreign_programs import foreign_receiver, foreign_sender, match_objects, without_object_ids
-from experiments.running.messaging_participants import MessagingParticipants, Party
+from experiments.running.messaging_participants import NO_SERVERS, MessagingParticipants, Party, Servers
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
 from experiments.running.result import Result, Row, combine, message_metrics, row_of
+from experiments.running.shared_machine import SharedMachineProgram
 from experiments.scenario.cross_traffic import FlowEnd, FlowSource, flow_row
-from experiments.scenario.foreign_nodes import NodeChoice
+from experiments.scenario.foreign_nodes import BY_WORKLOAD, NodeChoice
 from experiments.scenario.scenario import Scenario
 from experiments.workload.file import Attendance, FileWorkload
 from experiments.workload.ledger import Ledger
 from protocols.cross import CrossCodec, Load, Receipt
 from protocols.errors import ConfigError
-from protocols.machine import Content, Group, Offer, Sink, Source
+from protocols.machine import Codec, Content, Group, Offer, Sink, Source
 from topologies.addressing import node_id
 from topologies.spec import Topology
 from topologies.trees import in_scope
@@ -110,8 +111,9 @@ class Participants:
     """Make the programs of every host and, after the run, its result.
 
     `bytes_travel`: contents have bytes and are verified by SHA-256. `address` returns the address of a group by its name,
-    `sinks` the sink of an offered object. `fast`: run the protocol's fast machines. ConfigError for a workload without
-    receivers, and for foreign programs that can't take their roles.
+    `sinks` the sink of an offered object. `fast`: run the protocol's fast machines. `packets` makes the codec by
+    which roles with a codec of their own read packets of the protocol; None: these stay bytes. `servers` are those of
+    `MessagingParticipants`. ConfigError for a workload without receivers, and for foreign programs that can't take their roles.
     """
 
     def __init__(
@@ -122,12 +124,14 @@ class Participants:
         bytes_travel: bool,
         sinks: Sinks,
         fast: bool = False,
+        packets: Callable[[], Codec] | None = None,
+        servers: Servers = NO_SERVERS,
     ) -> None:
         self.scenario = scenario
         self.topology = topology
         self.bytes_travel = bytes_travel
         self._sinks = partial(_of_file, sinks) if scenario.publications else sinks
-        self._fast = fast
+        self._fast = fast = fast and not scenario.is_divided
         self._address = address
         self._group_of: dict[int, Group] = {}
         self._sources: dict[tuple[int, str], list[Source]] = {}
@@ -155,10 +159,12 @@ class Participants:
             fast,
             [enrolled.name for enrolled in (*self._receivers, *self._senders)],
             lambda host: len(self._roles.get(host, ())),
-            lambda host, name, program: self._add_role(host, Role(name, program)),
+            lambda host, name, program, codec: self._add_role(host, Role(name, program, codec)),
+            packets,
+            servers,
         )
         self._awaited = dict.fromkeys([*(enrolled.host for enrolled in self._senders), *self._messaging.publishers])
-        self._programs = {name: self._program(roles) for name, roles in self._roles.items()}
+        self._programs = {name: self._program(name, roles) for name, roles in self._roles.items()}
 
     def _add_traffic(self) -> None:
         """Add the programs of cross traffic."""
@@ -258,9 +264,10 @@ class Participants:
     def _source(self, work: FileWorkload, sender: str, number: int) -> Source:
         return Generated(work.size, self.scenario.seed, sender, number) if self.bytes_travel else Extent(work.size)
 
-    @staticmethod
-    def _program(roles: list[Role]) -> RestartableProgram:
-        alone = roles[0].program if len(roles) == 1 and not roles[0].name else None
+    def _program(self, host: str, roles: list[Role]) -> RestartableProgram:
+        if host in self._messaging.sharing:
+            return SharedMachineProgram(roles)
+        alone = roles[0].program if len(roles) == 1 and not roles[0].name and roles[0].codec is None else None
         return CompositeProgram(roles) if alone is None else alone
 
     def programs(self) -> Iterator[tuple[str, RestartableProgram]]:
@@ -324,6 +331,13 @@ class Participants:
         """The ledger of messages after `result`; None in a run without messages."""
         return self._messaging.ledger if self.parties else None
 
+    def ledger_at(self, now: float) -> Ledger | None:
+        """Return the ledger as it is at `now`, which may be after `result`; None in a run without messages."""
+        if not self.parties:
+            return None
+        results = {name: program.result() for name, program in self.programs()}
+        return self._messaging.ledger_at(lambda party: self._result_of(party, results), now)
+
     # Results
 
     def parts(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -353,6 +367,7 @@ class Participants:
             sent |= self.ledger.expected()
             begins += [at for at in [self.ledger.began_at()] if at is not None]
             senders += [self._result_of(party, host_results) for party in self.parties if party.role == "publisher"]
+            told |= self._servers(host_results)
         metrics = combine(
             rows=rows,
             senders=senders,
@@ -376,6 +391,12 @@ class Participants:
             receivers=rows,
             messages=None if self.ledger is None else self.ledger.plain(),
         )
+
+    def _servers(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the counters of the nodes whose role serves others, by the names of their rows."""
+        serving = [party for party in self.parties if party.role not in BY_WORKLOAD]
+        found = {party.name: self._result_of(party, host_results).get("counts") for party in serving}
+        return {"servers": {name: counts for name, counts in found.items() if counts}} if any(found.values()) else {}
 
     def _has_failed(self, world: WorldCounters) -> bool:
         """Return whether a host with a sender or a publisher ended with an error."""

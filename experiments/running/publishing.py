@@ -14,6 +14,7 @@ from protocols.messaging import (
     MessageAccepted,
     MessageDropped,
     MessageExpired,
+    MessageSent,
     Publisher,
     PublisherIdle,
     PublisherUnblocked,
@@ -29,15 +30,9 @@ class _Life:
         self.number = number
         self.at: list[float] = []
         self.accepted: list[list[int]] = []
+        self.sent: list[list[int]] = []
         self.expired: list[int] = []
         self.dropped = 0
-
-    def accept(self, place: int) -> None:
-        """Add a number to the ranges of accepted ones."""
-        if self.accepted and self.accepted[-1][1] == place - 1:
-            self.accepted[-1][1] = place
-        else:
-            self.accepted.append([place, place])
 
     def plain(self) -> dict[str, Any]:
         """Return plain values."""
@@ -45,6 +40,7 @@ class _Life:
             "life": self.number,
             "at": self.at,
             "accepted": self.accepted,
+            "sent": self.sent,
             "expired": self.expired,
             "dropped": self.dropped,
         }
@@ -68,7 +64,7 @@ class PublisherProgram:
         self._published = 0
         self._gaps: Iterator[float] = iter(())
         self._next_at = 0.0
-        self._is_blocked = self._is_freed = self._is_publishing = self._is_down = False
+        self._is_blocked = self._is_freed = self._is_publishing = self._is_down = self._is_away = False
         self._is_idle = True
         self._blocked_since = 0.0
         self._blocked = 0.0
@@ -83,7 +79,7 @@ class PublisherProgram:
         self._host = host
         self._restarts += 1
         self._lives.append(_Life(self._restarts))
-        self._is_down = self._is_blocked = self._is_publishing = self._has_timer = False
+        self._is_down = self._is_away = self._is_blocked = self._is_publishing = self._has_timer = False
         self._is_idle = True
         self.ended_at = None
         self.machine = cast(Publisher, self._node.make(host, self._restarts))
@@ -106,8 +102,21 @@ class PublisherProgram:
 
     def crash(self) -> None:
         """Handle a crash of the host: nothing is published until it restarts."""
-        self._is_down = True
+        self._is_down, self._is_away = True, False
         self.ended_at = None
+
+    def leave(self) -> None:
+        """Stop the publisher, with what it has not sent, until `come`."""
+        if self._host is None or self.machine is None or self._is_down:
+            return
+        self._host.stop()
+        self._is_down = self._is_away = True
+        self.ended_at = None
+
+    def come(self) -> None:
+        """Go on after `leave` with what is due from now on, unless the host crashed meanwhile."""
+        if self._is_away and self._host is not None:
+            self.start(self._host)
 
     # Publishing
 
@@ -165,8 +174,10 @@ class PublisherProgram:
         if isinstance(event, PublisherUnblocked):
             self._unblock()
         elif isinstance(event, MessageAccepted):
-            life.accept(_place(event.number))
-        elif isinstance(event, MessageExpired):
+            _add(life.accepted, _place(event.number))
+        elif isinstance(event, MessageSent):
+            _add(life.sent, _place(event.number))
+        elif isinstance(event, MessageExpired) and event.publisher == self._plan.client:
             life.expired.append(_place(event.number))
         elif isinstance(event, MessageDropped):
             life.dropped += 1
@@ -217,6 +228,14 @@ class PublisherProgram:
             "ended_at": self.ended_at if self.finished() else None,
             "counts": {} if self.machine is None else self.machine.counts(),
         }
+
+
+def _add(ranges: list[list[int]], place: int) -> None:
+    """Add a number to ranges of numbers."""
+    if ranges and ranges[-1][1] == place - 1:
+        ranges[-1][1] = place
+    else:
+        ranges.append([place, place])
 
 
 def _place(number: int) -> int:

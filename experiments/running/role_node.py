@@ -13,7 +13,7 @@ __all__ = ["RoleNode", "RoleProgram"]
 
 @dataclass(frozen=True, slots=True)
 class RoleNode:
-    """The parameters of a machine with a role; `id` is the 32-bit node id within the protocol.
+    """The parameters of a machine with a role; `id` is its 32-bit node id within the protocol, `place` its host and port.
 
     `places` are the hosts, with the port there, of all machines of each role it needs, `networks` those of a router that runs
     it. `instance` is raised by one at each restart.
@@ -23,6 +23,7 @@ class RoleNode:
     config: Any
     id: int
     group: Group
+    place: tuple[str, int]
     options: Any = None
     places: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
     networks: Sequence[str] = ()
@@ -32,7 +33,8 @@ class RoleNode:
         """Make the machine on the host's ports."""
         addresses = {name: [host.address_of(*place) for place in places] for name, places in self.places.items()}
         instance = (self.instance + restarts) & 0xFFFF
-        context = RoleContext(self.config, self.id, self.group, instance, self.options, addresses, self.networks)
+        own = host.address_of(*self.place)
+        context = RoleContext(self.config, self.id, self.group, instance, self.options, addresses, own, self.networks)
         return self.role.make(host, context)
 
 
@@ -40,19 +42,19 @@ class RoleProgram:
     """The program of a node whose role serves others, such as a relay: it runs the machine, and nobody waits for it."""
 
     def __init__(self, node: RoleNode) -> None:
-        self._node = node
-        self._restarts = -1
+        self.node = node
+        self.restarts = -1
         self.machine: Machine | None = None
 
     def start(self, host: PortsHost) -> None:
         """Run the machine on the host; a call after a crash starts without any state."""
-        self._restarts += 1
-        self.machine = self._node.make(host, self._restarts)
+        self.restarts += 1
+        self.machine = self.node.make(host, self.restarts)
         host.run(self.machine, _ignore)
 
     def restarted_after(self, times: int) -> None:
         """Set the number of earlier crashes, in other processes, from which the instance follows; call before `start`."""
-        self._restarts = times - 1
+        self.restarts = times - 1
 
     def crash(self) -> None:
         """Do nothing: the next `start` makes another machine."""

@@ -69,7 +69,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
     topology = scenario.build_topology()
     real, codec = scenario.wire == "bytes", simulated_codec(scenario.protocol.spec, scenario.protocol.config)
     participants = Participants(
-        scenario, topology, str, real, in_memory if real else accounted, fast=scenario.engine != "strict"
+        scenario, topology, str, real, in_memory if real else accounted, fast=scenario.engine != "strict", packets=codec
     )
     began = time.process_time()
     decisions = DecisionWatcher(scenario.faults) if any(fault.when for fault in scenario.faults) else None
@@ -102,7 +102,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
             _measured(network, used) | monitor.metrics(parts),
         ),
     )
-    concluded = monitor.conclude(result, parts, participants.ledger, finished=participants.over(monitor.failed))
+    concluded = monitor.conclude(result, parts, participants.ledger, participants.over(monitor.failed), participants.ledger_at)
     return replace(concluded, statistics=statistics)
 
 

@@ -77,9 +77,9 @@ class SubscriberProgram:
         self._host: PortsHost | None = None
         self.machine: Subscriber | None = None
         self._restarts = -1
-        self._is_down = False
+        self._is_down = self._is_away = self._is_subscribed = False
         self._expired: list[list[int]] = []
-        self._lost: list[list[int | None]] = []
+        self._lost: list[list[float | None]] = []
         self._damaged = 0
         self._accounts = [_Account(Subscription(n, to, work.selector)) for n, to in enumerate(work.to)]
 
@@ -87,7 +87,7 @@ class SubscriberProgram:
         """Schedule the subscriptions; a call after a crash does so again."""
         self._host = host
         self._restarts += 1
-        self._is_down = False
+        self._is_down = self._is_away = self._is_subscribed = False
         work = self._work
         if work.until is None or work.until > host.now:
             self._at(work.at, self._subscribe)
@@ -100,6 +100,7 @@ class SubscriberProgram:
         assert host is not None
         machine = self.machine = cast(Subscriber, self._node.make(host, self._restarts))
         host.run(machine, self._on_event)
+        self._is_subscribed = True
         for account in self._accounts:
             host.call(machine.subscribe, account.subscription)
 
@@ -120,10 +121,24 @@ class SubscriberProgram:
         host, machine = self._host, self.machine
         assert host is not None
         assert machine is not None
+        self._is_subscribed = False
         for account in self._accounts:
             host.call(machine.unsubscribe, account.subscription.number)
             account.end(host.now, "unsubscribed")
         host.stop()
+
+    def leave(self) -> None:
+        """Unsubscribe until `come`; one that has not subscribed yet does so no earlier than that."""
+        if self._host is None or self._is_down:
+            return
+        if self._is_subscribed:
+            self._unsubscribe()
+        self._is_down = self._is_away = True
+
+    def come(self) -> None:
+        """Subscribe again after `leave`, unless the host crashed meanwhile."""
+        if self._is_away and self._host is not None:
+            self.start(self._host)
 
     def restarted_after(self, times: int) -> None:
         """Set the number of earlier crashes, in other processes, from which the instance follows; call before `start`."""
@@ -131,7 +146,7 @@ class SubscriberProgram:
 
     def crash(self) -> None:
         """Handle a crash of the host: its subscriptions end."""
-        self._is_down = True
+        self._is_down, self._is_away, self._is_subscribed = True, False, False
         for account in self._accounts if self._host is not None else ():
             account.end(self._host.now, "crashed")  # type: ignore[union-attr]
 
@@ -151,7 +166,7 @@ class SubscriberProgram:
         elif isinstance(event, MessageExpired):
             self._expired.append([event.publisher, event.number])
         elif isinstance(event, MessagesLost):
-            self._lost.append([event.publisher, event.count, event.first, event.last])
+            self._lost.append([event.publisher, event.count, event.first, event.last, now])
 
     def _is_intact(self, message: Publication) -> bool:
         """Return whether a message is the one its publisher planned."""

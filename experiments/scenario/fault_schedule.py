@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_serializer, model_validator
 
@@ -20,7 +20,7 @@ from sim.watch import Watcher
 from topologies.spec import Topology
 from topologies.units import Duration, Fraction, Rate, Size
 
-__all__ = ["VERBS", "CrashableProgram", "Decision", "DecisionWatcher", "Fault", "Verb", "check", "plan"]
+__all__ = ["VERBS", "ChurningProgram", "CrashableProgram", "Decision", "DecisionWatcher", "Fault", "Verb", "check", "plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ VERBS = {
     "flap": Verb(needs=("for",), takes=("times", "every")),
     "change": Verb(takes=("for", "rate", "loss")),
     "crash": Verb(takes=("for", "when", "power", "disk")),
+    "churn": Verb(needs=("for",), takes=("times", "every")),
     "slow": Verb(needs=("takes",), takes=("for", "room")),
     "drift": Verb(needs=("factor",), takes=("for",)),
     "step": Verb(needs=("forward",)),
@@ -84,14 +85,19 @@ class Fault(BaseModel):
     crash: Hosts | None = Field(default=None, description="hosts that crash, and restart without state when the fault ends")
     power: bool = Field(default=False, description="crash: the host is off, so that peers hear nothing instead of a reset")
     disk: Literal["lose"] | None = Field(default=None, description="crash: lose: nothing that was stored is left")
+    churn: Hosts | None = Field(
+        default=None, description="hosts whose publishers and subscribers leave, and come again when the fault ends"
+    )
     slow: Hosts | None = Field(default=None, description="hosts whose application takes time for every packet")
     drift: Hosts | None = Field(default=None, description="hosts whose clocks run fast or slow")
     step: Hosts | None = Field(default=None, description="hosts whose clocks jump forward")
     storm: Hosts | None = Field(default=None, description="hosts that multicast meaningless packets to all")
     oneway: bool = Field(default=False, description="partition, hold: only packets sent by the first list are affected")
-    times: int = Field(default=1, ge=1, le=10_000, strict=True, description="flap: number of times the link goes down")
+    times: int = Field(
+        default=1, ge=1, le=10_000, strict=True, description="flap, churn: number of times that it goes down, or they leave"
+    )
     every: Duration | None = Field(
-        default=None, gt=0.0, description="flap: time from one failure to the next; none: twice `for`"
+        default=None, gt=0.0, description="flap, churn: time from one of these times to the next; none: twice `for`"
     )
     takes: Duration = Field(default=0.0, description="slow: time for each packet")
     room: int = Field(
@@ -122,7 +128,7 @@ class Fault(BaseModel):
             raise ValueError("a crash with 'when' is that of one host")
         if self.change is not None and self.rate is None and self.loss is None:
             raise ValueError("change needs 'rate' or 'loss'")
-        if self.flap is not None and self.every is not None and self.every <= (self.lasts or 0.0):
+        if self.every is not None and self.every <= (self.lasts or 0.0):
             raise ValueError("'every' is longer than 'for'")
         return self
 
@@ -175,6 +181,17 @@ def _check_link(pair: Sequence[str], topology: Topology) -> None:
     nodes = [name if name in topology.graph else topology.member(name).node for name in pair]
     if not topology.graph.has_edge(*nodes):
         raise UsageError("these two have no link")
+
+
+@runtime_checkable
+class ChurningProgram(Protocol):
+    """A program whose publishers and subscribers leave and come again."""
+
+    def leave(self) -> None:
+        """End what takes part in the session; no effect on what has ended, left or crashed."""
+
+    def come(self) -> None:
+        """Take part again, as what left; no effect on anything else."""
 
 
 class CrashableProgram(Protocol):
@@ -253,11 +270,23 @@ def _begin(fault: Fault, verbs: Faults, programs: Mapping[str, CrashableProgram]
 
 
 def _crash(fault: Fault, verbs: Faults, programs: Mapping[str, CrashableProgram]) -> list[Undo]:
-    names = _each(fault, verbs)
+    # A host without a program has nothing that could crash.
+    names = [name for name in _each(fault, verbs) if name in programs]
     for name in names:
         programs[name].crash()
         verbs.crash(name, fault.power, fault.disk == "lose")
     return [partial(verbs.restart, name, programs[name].start) for name in names]
+
+
+def _churn(fault: Fault, verbs: Faults, programs: Mapping[str, CrashableProgram]) -> list[Undo]:
+    undo: list[Undo] = []
+    for name in _each(fault, verbs):
+        program: object = programs.get(name)
+        if isinstance(program, ChurningProgram):
+            verbs.counts["churn"] += 1
+            program.leave()
+            undo.append(program.come)
+    return undo
 
 
 def _each(fault: Fault, verbs: Faults) -> list[str]:
@@ -276,6 +305,7 @@ _DO: dict[str, Callable[[Fault, Faults, Mapping[str, CrashableProgram]], list[Un
     "flap": lambda fault, verbs, _: [verbs.cut(*(fault.flap or ("", "")))],
     "change": lambda fault, verbs, _: [verbs.change(*(fault.change or ("", "")), fault.rate, fault.loss)],
     "crash": _crash,
+    "churn": _churn,
     "slow": lambda fault, verbs, _: [verbs.slow(name, fault.takes, fault.room) for name in _each(fault, verbs)],
     "drift": lambda fault, verbs, _: [verbs.drift(name, fault.factor) for name in _each(fault, verbs)],
     "step": lambda fault, verbs, _: _steps(fault, verbs),

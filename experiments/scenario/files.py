@@ -15,7 +15,7 @@ __all__ = ["override", "put", "read_yaml"]
 
 _LONGEST_INDEX = 9
 _KINDS: dict[type, str] = {type(None): "empty", list: "a list"}
-"""What a file holds instead of a mapping."""
+"""Names of contents that are not a mapping, for errors."""
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

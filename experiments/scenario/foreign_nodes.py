@@ -131,8 +131,8 @@ def _check_role(where: str, choice: NodeChoice, roles: Mapping[str, Role], proto
     options_of(where, choice, roles[choice.role])
 
 
-def check_networks(chosen: Mapping[str, NodeChoice], roles: Mapping[str, Role], topology: Topology) -> None:
-    """ConfigError for an option that names a network which the node does not have."""
+def check_networks(chosen: Mapping[str, NodeChoice], roles: Mapping[str, Role], topology: Topology, config: Any) -> None:
+    """ConfigError for an option that names a network which the node does not have, and for what its role refuses."""
     for name, choice in chosen.items():
         if choice.role is None:
             continue
@@ -144,6 +144,10 @@ def check_networks(chosen: Mapping[str, NodeChoice], roles: Mapping[str, Role], 
             if setting_of(item).unit == "network" and value and value not in known:
                 allowed = one_of(value, known) if known else "only a router has several networks"
                 raise ConfigError(f"nodes.{name}.{item.name}: value {value!r} is not allowed; {allowed}")
+        try:
+            role.check(options, config, known)
+        except ConfigError as error:
+            raise ConfigError(f"nodes.{name}.{error}") from error
 
 
 def options_of(where: str, choice: NodeChoice, role: Role) -> Any:

@@ -21,6 +21,9 @@ class Margins(BaseModel):
     nacks: Fraction = Field(default=0.2, gt=0.0, description="margin of NACKs and ACKs sent")
     repairs: Fraction = Field(default=0.2, gt=0.0, description="margin of repairs sent")
     loss: Fraction = Field(default=0.2, gt=0.0, description="margin of the loss of each receiver")
+    latency: Fraction | None = Field(
+        default=None, gt=0.0, description="margin of the latency of messages (p50); not compared without one"
+    )
     packets: float = Field(default=2.0, ge=0.0, description="smallest margin of counts, in packets")
     dropped: Literal["equal", "told"] = Field(
         default="equal",

@@ -53,12 +53,13 @@ def _found(reference: str, *folders: Path) -> str:
 
 
 def resolve_in(data: dict[str, Any], *folders: Path) -> None:
-    """Replace `protocol.module` and `protocol.key_file` in the plain values of a scenario by absolute paths, in place."""
+    """Replace `protocol.module` and the key files of `protocol` in a scenario's plain values by absolute paths, in place."""
     chosen = data.get("protocol")
     if isinstance(chosen, dict) and isinstance(chosen.get("module"), str):
         chosen["module"] = resolve(chosen["module"], *folders)
-    if isinstance(chosen, dict) and isinstance(chosen.get("key_file"), str):
-        chosen["key_file"] = _found(chosen["key_file"], *folders)
+    for key in ("key_file", "tunnel_key_file"):
+        if isinstance(chosen, dict) and isinstance(chosen.get(key), str):
+            chosen[key] = _found(chosen[key], *folders)
 
 
 def source_of(reference: str) -> bytes | None:

@@ -30,6 +30,7 @@ from experiments.workload.workloads import Workloads
 from protocols.errors import ConfigError, UsageError
 from protocols.messaging import Subscription
 from protocols.object_messaging import guarantees_of, roles_of
+from protocols.roles import BOTH
 from topologies.files import read_topology
 from topologies.generators import AnyTopology
 from topologies.spec import Topology, with_router_machines
@@ -115,13 +116,24 @@ class Scenario(BaseModel):
                 check_fault(fault, topology)
             except ConfigError as error:
                 raise ConfigError(f"faults.{n}.{error}") from error
+            self._check_churn(n, fault)
         if not self.subscriptions and len(self.senders) == sum(map(topology.size, topology.host_nodes)):
             raise ConfigError(f"workload: value {self.senders!r} of all 'from' is not allowed; at least one host receives")
         self._check_receivers(topology)
         check_nodes(self.nodes, self.protocol.name, self.protocol.config)
         self._check_roles()
-        check_networks(self.nodes, roles_of(self.protocol.spec), topology)
+        check_networks(self.nodes, roles_of(self.protocol.spec), topology, self.protocol.config)
         return self
+
+    def _check_churn(self, number: int, fault: Fault) -> None:
+        """ConfigError for a host that is to leave and come, and neither publishes nor subscribes."""
+        named = [*(work.hosts for work in self.publications), *(work.hosts for work in self.subscriptions)]
+        taking_part = {host for hosts in named for host in self._hosts_in(hosts)}
+        for name in fault.churn or ():
+            if not taking_part.issuperset(self._hosts_of(name)):
+                raise ConfigError(
+                    f"faults.{number}.churn: value {name!r} is not allowed; hosts with publishers or subscribers leave and come"
+                )
 
     def _check_roles(self) -> None:
         """ConfigError for a workload that the protocol can't carry, and for roles that are unknown or not taken."""
@@ -145,11 +157,31 @@ class Scenario(BaseModel):
                     guarantees.check(Subscription(0, to, selector))
                 except UsageError as error:
                     raise ConfigError(f"workload.{n}.{error}") from error
+            if isinstance(work, PublishWorkload):
+                try:
+                    spec.check_message(self.protocol.config, work.largest)
+                except UsageError as error:
+                    raise ConfigError(f"workload.{n}: {error}") from error
         if self.publications and not self.subscriptions:
             raise ConfigError("workload: nobody subscribes to what is published; add one of kind subscribe")
         if spec.separates_roles(self.protocol.config):
             self._check_separate()
         check_roles(self.nodes, roles, spec.name, needed)
+        self._check_both()
+
+    def _check_both(self) -> None:
+        """ConfigError for a node of role `both` whose workload is not one publisher and one subscriber of one group."""
+        for name, choice in self.nodes.items():
+            for host in self._hosts_of(name) if choice.role == BOTH else ():
+                published = [work for work in self.publications if host in self._hosts_in(work.hosts)]
+                subscribed = [work for work in self.subscriptions if host in self._hosts_in(work.hosts)]
+                clients = [sum(work.clients for work in published), sum(work.clients for work in subscribed)]
+                groups = {work.group for work in published} | {work.group for work in subscribed}
+                if clients != [1, 1] or len(groups) > 1 or self.files:
+                    raise ConfigError(
+                        f"nodes.{name}.role: value {BOTH!r} is not allowed; {host} publishes {clients[0]} times and subscribes "
+                        f"{clients[1]} times, and the role is one of each, in one group, without files in the workload"
+                    )
 
     def _check_separate(self) -> None:
         """ConfigError for a host that publishes and subscribes, which the protocol refuses."""
@@ -236,6 +268,8 @@ class Scenario(BaseModel):
     @property
     def scopes(self) -> dict[str, int]:
         """The TTLs of multicast packets, by host; those of other hosts have no limit."""
+        if self.is_divided:
+            return dict.fromkeys(self.build_topology().hosts, 1)
         found = {work.sender: work.ttl for work in self.files if work.ttl is not None}
         for work in self.publications:
             if work.ttl is not None:
@@ -243,10 +277,19 @@ class Scenario(BaseModel):
         return found
 
     @property
+    def is_divided(self) -> bool:
+        """Whether routers forward no multicast (TTL 1), because machines with a role such as `tunnel` carry it."""
+        roles = roles_of(self.protocol.spec)
+        return any(choice.role is not None and roles[choice.role].divides for choice in self.nodes.values())
+
+    @property
     def all_faults(self) -> tuple[Fault, ...]:
         """The faults, and the slow applications of subscribers."""
         slow = [work for work in self.subscriptions if work.slow is not None]
         return (*self.faults, *(_slow_application(work) for work in slow))
+
+    def _hosts_in(self, names: Iterable[str]) -> list[str]:
+        return [host for name in names for host in self._hosts_of(name)]
 
     def _hosts_of(self, name: str) -> list[str]:
         return self.build_topology().hosts_of(name)
@@ -279,10 +322,11 @@ class Scenario(BaseModel):
         if self.protocol.module:
             # The digest of the source stands for the path of the module.
             meaning["protocol"] = meaning["protocol"] | {"module": self.protocol.digest}
-        if "key_file" in meaning["protocol"]:
-            # Which keys they are changes nothing but the bytes of MACs.
-            rest = {key: value for key, value in meaning["protocol"].items() if key != "key_file"}
-            meaning["protocol"] = rest | {"key_file": True} if meaning["protocol"]["key_file"] else rest
+        for file in ("key_file", "tunnel_key_file"):
+            if file in meaning["protocol"]:
+                # Which keys they are changes nothing but the bytes of MACs.
+                rest = {key: value for key, value in meaning["protocol"].items() if key != file}
+                meaning["protocol"] = rest | {file: True} if meaning["protocol"][file] else rest
         if not any(choice.foreign or choice.role for choice in self.nodes.values()):
             del meaning["nodes"]
         # Where stores are kept; a digest can't know what is in them.

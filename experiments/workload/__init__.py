@@ -1,1 +1,1 @@
-"""What applications do in a run: send files, publish messages, subscribe to them; and the account of what arrived."""
+"""Applications of a run: they send files, publish messages and subscribe to them; and the ledger of what arrived."""

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
+from experiments.workload.gaps import Gaps, count_told
 from experiments.workload.publish import LIFE_SHIFT, MessagePlan
 from protocols.messaging import Guarantees, Subscription
 
@@ -32,7 +33,7 @@ class Broken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PublisherAccount:
-    """What one publisher published; `blocked` is in seconds, `rate` in messages per second while it published."""
+    """Messages of one publisher; `blocked` is in seconds, `rate` in messages per second while it published."""
 
     name: str
     to: str
@@ -75,18 +76,20 @@ class SubscriptionAccount:
 
 @dataclass(slots=True)
 class _Life:
-    """What a publisher did between two crashes of its host: times of messages by their order, and what became of them."""
+    """Life of a publisher between two crashes of its host: times of messages by their order, and what became of them."""
 
     at: list[float]
     accepted: list[tuple[int, int]]
-    """Ranges of numbers within the life."""
+    """Ranges of numbers within the life, of those that the protocol answers for."""
+    sent: list[tuple[int, int]]
+    """Of those that were sent, and nobody answers for."""
     expired: set[int]
     dropped: int
 
 
 @dataclass(slots=True)
 class _Published:
-    """What a publisher published in all its lives."""
+    """Messages of a publisher in all its lives."""
 
     name: str
     plan: MessagePlan
@@ -116,6 +119,11 @@ class _Published:
             return False
         return any(first <= place <= last for first, last in self.lives[life].accepted)
 
+    def is_sent(self, number: int) -> bool:
+        """Return whether a message was sent, by a publisher that did not crash later, and nobody answers for it."""
+        life, place = number >> LIFE_SHIFT, number & (1 << LIFE_SHIFT) - 1
+        return life == max(self.lives) and any(first <= place <= last for first, last in self.lives[life].sent)
+
     def is_expired(self, number: int, at: float, end: float) -> bool:
         """Return whether a message, published at `at`, expired at its publisher, or has expired by `end`."""
         if self.plan.work.expires is not None and at + self.plan.work.expires <= end:
@@ -138,8 +146,8 @@ class _ToldLost:
     """The messages of which a subscriber was told that they are lost; `rows` are those of its result."""
 
     def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._ranges = [(publisher, first, last) for publisher, _, first, last in rows if first is not None]
-        self._gone = {publisher for publisher, _, first, _ in rows if first is None}
+        self._ranges = [(publisher, first, last) for publisher, _, first, last, _ in rows if first is not None]
+        self._gone = {publisher for publisher, _, first, _, _ in rows if first is None}
 
     def has(self, key: Key, is_passed: bool) -> bool:
         """Return whether it was told that a message is lost.
@@ -151,6 +159,12 @@ class _ToldLost:
         if publisher in self._gone and not is_passed:
             return True
         return any(other == publisher and first <= number <= last for other, first, last in self._ranges)
+
+
+def _steady_from(entry: Mapping[str, Any]) -> float:
+    """Return since when a subscription is in effect (seconds); inf for one that is not."""
+    spans = entry["spans"]
+    return float(spans[-1][0]) if spans and spans[-1][1] is None else inf
 
 
 def _named(key: Key) -> str:
@@ -166,11 +180,19 @@ class Ledger:
         self._published: dict[int, _Published] = {}
         self.subscriptions: list[SubscriptionAccount] = []
         self.broken: list[Broken] = []
+        self.untold: list[Broken] = []
+        """What nobody told, or has not told yet. It breaks the rule `told` at the end of a run in which nothing goes on."""
 
     def add_publisher(self, name: str, plan: MessagePlan, result: Mapping[str, Any]) -> None:
         """Enter the result of a publisher; a process that failed has none."""
         lives = {
-            entry["life"]: _Life(entry["at"], [(a, b) for a, b in entry["accepted"]], set(entry["expired"]), entry["dropped"])
+            entry["life"]: _Life(
+                entry["at"],
+                [(a, b) for a, b in entry["accepted"]],
+                [(a, b) for a, b in entry.get("sent", ())],
+                set(entry["expired"]),
+                entry["dropped"],
+            )
             for entry in result.get("lives", ())
         }
         self._published[plan.client] = _Published(name, plan, lives, result.get("blocked", 0.0))
@@ -179,7 +201,12 @@ class Ledger:
         """Enter the result of a subscriber, after those of all publishers; return the accounts of its subscriptions."""
         told_expired = {(publisher, number) for publisher, number in result.get("expired", ())}
         told_lost = _ToldLost(result.get("lost", ()))
-        made = [self._account(name, entry, told_expired, told_lost) for entry in result.get("subscriptions", ())]
+        gaps = Gaps() if self.guarantees.tells else None
+        entries = result.get("subscriptions", ())
+        made = [self._account(name, entry, told_expired, told_lost, gaps) for entry in entries]
+        if gaps is not None:
+            told = count_told(result["lost"], max((_steady_from(entry) for entry in entries), default=inf)) if entries else {}
+            self._check_gaps(name, gaps, told)
         if result.get("damaged"):
             self._break(self._end, name, "intact", f"{result['damaged']} messages are not what was published")
         self.subscriptions += made
@@ -187,21 +214,30 @@ class Ledger:
 
     # One subscription
 
-    def _account(self, name: str, entry: Mapping[str, Any], expired: set[Key], told_lost: "_ToldLost") -> SubscriptionAccount:
+    def _check_gaps(self, name: str, gaps: Gaps, told: Mapping[int, int]) -> None:
+        """Record where fewer lost messages were reported than are missing."""
+        unit = "messages" if self.guarantees.tells == "counts" else "gaps"
+        for publisher, count in gaps.wanted(is_counted=unit == "messages").items():
+            if told.get(publisher, 0) < count:
+                what = f"{count} {unit} of publisher {publisher} are missing, and {told.get(publisher, 0)} were told"
+                self.untold.append(Broken(self._end, name, "told", what))
+
+    def _account(
+        self, name: str, entry: Mapping[str, Any], expired: set[Key], told_lost: "_ToldLost", gaps: Gaps | None
+    ) -> SubscriptionAccount:
         subscription = Subscription(entry["number"], entry["destination"], entry["selector"])
         spans: list[tuple[float, float | None]] = [(begin, end) for begin, end, _ in entry["spans"]]
         tally = self._deliveries(name, subscription, entry["delivered"], spans)
         due = promised = lost = missing = untold = gone = 0
         first_due = inf
-        steady = spans[-1][0] if spans and spans[-1][1] is None else inf
+        steady = _steady_from(entry)
         latest = self._latest(tally)
         for key, at, published in self._due(subscription, *entry["wanted"]):
             publisher, number = key
             # What was not delivered in its time may have been dropped anywhere, and must not be delivered later.
             came, over = key in tally.first, key in expired or published.is_expired(number, at, self._end)
             answered = published.is_promised(number, self.guarantees.survives_publisher)
-            due += 1
-            first_due = min(first_due, at)
+            due, first_due = due + 1, min(first_due, at)
             gone += over and not came
             lost += not came and not over
             if answered and (came or (at >= steady and not over)):
@@ -210,8 +246,9 @@ class Ledger:
                 is_passed = number < latest.get(publisher, -1)
                 if not came and not told_lost.has(key, is_passed):
                     untold += 1
-                    if is_passed and self.guarantees.promised:
-                        self._break(at, name, "promised", f"{_named(key)} was skipped, and nobody told")
+                    self._note_untold(at, name, key, is_passed)
+        if gaps is not None and lost:
+            self._add_gaps(gaps, subscription, entry, expired, tally)
         return SubscriptionAccount(
             name=name,
             to=subscription.destination,
@@ -228,6 +265,27 @@ class Ledger:
             interruptions=sum(why not in ("", "unsubscribed") for _, _, why in entry["spans"]),
             **self._times(tally, first_due),
         )
+
+    def _note_untold(self, at: float, name: str, key: Key, is_passed: bool) -> None:
+        """Record a promised message that is missing and was not reported; `is_passed`: a later one was delivered."""
+        if self.guarantees.promised:
+            self.untold.append(Broken(at, name, "told", f"{_named(key)} is lost, and nobody told"))
+            if is_passed:
+                self._break(at, name, "promised", f"{_named(key)} was skipped, and nobody told")
+
+    def _add_gaps(
+        self, gaps: Gaps, subscription: Subscription, entry: Mapping[str, Any], expired: set[Key], tally: _Tally
+    ) -> None:
+        """Add what is missing in a subscription since it is in effect, of what its publishers answer for or have sent."""
+        steady, survives = _steady_from(entry), self.guarantees.survives_publisher
+        due = []
+        for key, at, published in self._due(subscription, *entry["wanted"]):
+            came, number = key in tally.first, key[1]
+            is_over = not came and (key in expired or published.is_expired(number, at, self._end))
+            if at >= steady and not is_over and (came or published.is_promised(number, survives) or published.is_sent(number)):
+                due.append((self._stream(published, number), key, came))
+        delivered = [key for key, at in tally.first.items() if at >= steady]
+        gaps.add([(self._stream(self._published[key[0]], key[1]), key) for key in delivered], due)
 
     def _due(self, subscription: Subscription, begin: float, end: float | None) -> Iterator[tuple[Key, float, _Published]]:
         """Yield what was published for the subscription while it was wanted: key, time and publisher."""
@@ -262,7 +320,7 @@ class Ledger:
                     self._break(at, name, "once", f"{what} came twice")
             else:
                 self._enter(tally, published, number, at)
-                stream = (publisher, published.plan.priority(number) if self.guarantees.fifo_by_priority else 0)
+                stream = self._stream(published, number)
                 if number < highest.get(stream, -1):
                     tally.in_order = False
                     if self.guarantees.fifo:
@@ -270,6 +328,10 @@ class Ledger:
                 highest[stream] = max(number, highest.get(stream, -1))
             in_span.add((publisher, number, span))
         return tally
+
+    def _stream(self, published: _Published, number: int) -> tuple[int, int]:
+        """Return publisher and priority (0 if that does not matter), within which messages are sent in order."""
+        return published.plan.client, published.plan.priority(number) if self.guarantees.fifo_by_priority else 0
 
     @staticmethod
     def _enter(tally: _Tally, published: _Published, number: int, at: float) -> None:

@@ -101,6 +101,13 @@ class PublishWorkload(BaseModel):
             return sum(size * weight for size, weight in self.size.items()) / sum(self.size.values())
         return (self.size.low + self.size.high) / 2
 
+    @property
+    def largest(self) -> Publication:
+        """A message with the largest body, and the first choice of each property."""
+        size = self.size if isinstance(self.size, int) else max(self.size) if isinstance(self.size, Mapping) else self.size.high
+        properties = {name: draw_property(choice, 0.0) for name, choice in self.properties.items()}
+        return Publication(0, 0, self.to, int(size), None, properties)
+
     def expected_messages(self, duration: float, rate: float) -> float:
         """Estimate how many messages a client publishes in a run of `duration` seconds, at most `rate` of them per second."""
         span = max(0.0, min(duration, inf if self.until is None else self.until) - self.at)

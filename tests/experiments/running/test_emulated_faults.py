@@ -40,7 +40,7 @@ def is_on_time(result: Result) -> bool:
 
 
 @pytest.mark.emu
-@pytest.mark.serial
+@pytest.mark.timed
 def test_partitions_and_failed_links_drop_what_is_sent_meanwhile() -> None:
     faults: list[dict[str, Any]] = [
         {"at": "300ms", "partition": [["r1", "r2"], "rest"], "for": "200ms"},
@@ -102,7 +102,7 @@ def test_a_crashed_sender_sends_everything_again_as_a_new_instance() -> None:
 
 
 @pytest.mark.emu
-@pytest.mark.serial
+@pytest.mark.timed
 def test_a_slow_reader_loses_packets_that_overflow_its_buffer() -> None:
     # 714 packets per second arrive and 333 are read: more than half of the 214 packets of this time overflow the buffer.
     result = run_faults([{"at": "300ms", "slow": "r2", "takes": "3ms", "room": 5, "for": "300ms"}])

@@ -22,7 +22,7 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("world", ["sim", pytest.param("emu", marks=[pytest.mark.emu, pytest.mark.serial])])
+@pytest.mark.parametrize("world", ["sim", pytest.param("emu", marks=[pytest.mark.emu, pytest.mark.timed])])
 def test_receivers_get_what_was_sent_during_their_membership(world: str) -> None:
     result = run(parse(SCENARIO, "FILE"), world)
     assert result.completed, result

@@ -17,7 +17,15 @@ ROUTERS = st.sampled_from(
         {"pause": True},
     ]
 )
-HOSTS = st.sampled_from([{}, {"cpu": "200us", "buffer": "4kB"}, {"cpu": "2ms"}, {"cpu": "100us", "filters": 0}])
+HOSTS = st.sampled_from(
+    [
+        {},
+        {"cpu": "200us", "buffer": "4kB"},
+        {"cpu": "2ms"},
+        {"cpu": "100us", "filters": 0},
+        {"cpu": "200us", "cpu_send": "1ms", "buffer": "4kB", "fifo": True},
+    ]
+)
 LINKS = st.fixed_dictionaries(
     {
         "rate": st.sampled_from([None, "5Mbit"]),

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
-from experiments.search.search import random_plan
+from experiments.search.plans import random_plan
 from protocols.rng import Rng, key_of
 from topologies.spec import Topology
 

@@ -19,6 +19,7 @@ from experiments.running.live_statistics import WantedStatistics
 from experiments.session.membership import Membership
 from experiments.session.session import Session
 from protocols.registry import protocol
+from tests.support.ports import free_port
 from tests.support.transfers import COMMAND, QUICK, Processes, events, new_group, until
 
 pytestmark = pytest.mark.emu
@@ -29,14 +30,6 @@ def session_of(told: dict[str, Any]) -> dict[str, Any]:
     assert told["statistics"]["part"] == "host"
     session: dict[str, Any] = told["statistics"]["parts"][0]
     return session
-
-
-def free_port() -> int:
-    """Return a TCP port that is free."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def test_both_ends_tell_the_same_transfer_and_prometheus_reads_it(tmp_path: Path, live: Processes) -> None:

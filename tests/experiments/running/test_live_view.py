@@ -45,6 +45,15 @@ def test_a_terminal_shows_a_table_of_hosts() -> None:
         assert word in text.getvalue()
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_ring_of_a_tunnel_is_shown_as_it_is_and_not_as_a_rate(terminal: bool) -> None:
+    shown, text = view(terminal)
+    for second in (1.0, 2.0):
+        shown(second, {"g1": {"at": second, "octets": 5.0, "ring_used": 32, "ring_size": 128}, "r1": {"at": second}})
+    assert "ring" in text.getvalue()
+    assert "25" in text.getvalue()
+
+
 def test_the_cursor_is_shown_again_after_the_table_though_a_child_process_drew_it() -> None:
     text = io.StringIO()
     with LiveView("lan", (), Console(file=text, force_terminal=True, width=100, height=30)) as view:
@@ -86,7 +95,7 @@ def test_only_the_hosts_with_most_traffic_or_losses_are_shown() -> None:
 
 
 @pytest.mark.emu
-@pytest.mark.serial
+@pytest.mark.timed
 def test_watching_does_not_change_the_result(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     data = {
         "name": "watched",

@@ -59,11 +59,12 @@ def test_a_pause_small_messages_a_bound_and_more_memory_save_it(change: dict[str
 
 @pytest.mark.emu
 def test_in_mininet_the_process_dies_by_its_limit_and_the_result_says_so() -> None:
-    result = emulate_scenario(parse(plain(), "test"))
+    # Large messages, which a busy machine publishes fast enough, too.
+    result = emulate_scenario(parse(plain(size="8kB"), "test"))
     assert fault_of(result) == "out of memory: it has 16 MB"
     assert 0.5 < result.metrics["duration"] < 10.0
     assert result.messages["publishers"][0]["published"] > 1000  # type: ignore[index]
-    assert all(row["delivered"] > 100 for row in result.messages["subscriptions"])  # type: ignore[index]
+    assert all(row["delivered"] > 20 for row in result.messages["subscriptions"])  # type: ignore[index]
 
 
 @pytest.mark.emu

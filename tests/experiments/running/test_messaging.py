@@ -13,8 +13,10 @@ from experiments.scenario.scenario import parse
 from experiments.search.search import search
 from protocols import registry
 from protocols.central.outbox import Outbox
+from protocols.errors import ConfigError
 from protocols.machine import Message
 from protocols.messaging import MessageReceived, Publication
+from protocols.norm import NormReceiver
 from protocols.relay import PROTOCOL
 from protocols.relay.messages import Delivery
 from protocols.relay.relay import Relay
@@ -43,6 +45,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     },
     "datagram": {"protocol": {"name": "datagram", "rate": "5Mbit"}, "nodes": {}},
     "unicast": {"protocol": {"name": "datagram", "rate": "9Mbit", "cast": "unicast", "segment": 400}, "nodes": {}},
+    "fjm2": {"protocol": {"name": "fjm2", "rate": "5Mbit", "grtt": "10ms"}, "nodes": {}},
     "norm": {"protocol": {"name": "norm", "rate": "5Mbit", "grtt": "10ms"}, "nodes": {}},
     "n2": {"protocol": {"name": "n2", "rate": "5Mbit"}, "nodes": {}},
     "srm": {"protocol": {"name": "srm", "rate": "5Mbit"}, "nodes": {}},
@@ -358,3 +361,58 @@ def test_a_router_runs_a_machine_in_its_own_namespace() -> None:
         assert result.messages is not None
         found[world] = {row["name"]: row["delivered"] for row in result.messages["subscriptions"]}
     assert found["emu"] == found["sim"] == {"sender": 40, "g.host": 40, "r1": 20, "r2": 20}
+
+
+BOTH: dict[str, Any] = {"protocol": {"name": "fjm2", "rate": "5Mbit", "grtt": "10ms"}, "nodes": {"r1": {"role": "both"}}}
+AT_ONE: list[dict[str, Any]] = [
+    {**WORK[0], "hosts": ["sender"], "count": 50},
+    {**WORK[0], "hosts": ["r1"], "count": 50, "at": "300ms"},
+    {**WORK[1], "hosts": ["r1", "r2"]},
+]
+
+
+def test_a_publisher_and_a_subscriber_as_one_machine_hear_each_other_and_the_rest() -> None:
+    link = {**BASE["topology"]["link"], "down": {"loss": 0.05}}
+    values = {**BOTH, "workload": AT_ONE, "topology": {**BASE["topology"], "link": link}}
+    found = [result_of(**values, engine=engine, wire=wire) for engine in ("strict", "fast") for wire in ("objects", "bytes")]
+    assert len({result.fingerprint for result in found}) == 1
+    assert found[0].ok
+    assert {row["name"]: row["delivered"] for row in found[0].messages["subscriptions"]} == {"r1": 100, "r2": 100}
+
+
+@pytest.mark.emu
+def test_one_machine_of_both_roles_runs_in_mininet() -> None:
+    result = run(parse(plain(**BOTH, workload=AT_ONE), "both"), "emu")
+    assert result.ok
+    assert result.messages is not None
+    assert {row["name"]: row["delivered"] for row in result.messages["subscriptions"]} == {"r1": 100, "r2": 100}
+
+
+@pytest.mark.parametrize(
+    "works",
+    [AT_ONE[:1] + AT_ONE[2:], [*AT_ONE, AT_ONE[1]], [*AT_ONE, {"kind": "file", "from": "sender", "size": "1kB"}]],
+)
+def test_one_machine_is_one_publisher_and_one_subscriber(works: list[dict[str, Any]]) -> None:
+    with pytest.raises(ConfigError, match=r"nodes\.r1\.role: value 'both' is not allowed; r1 publishes"):
+        parse(plain(**BOTH, workload=works), "both")
+
+
+ORDERED: dict[str, Any] = {
+    "protocol": {"name": "fjm2", "rate": "5Mbit", "grtt": "10ms", "order": "fifo"},
+    "nodes": {},
+    "topology": {**BASE["topology"], "link": {**BASE["topology"]["link"], "down": {"loss": 0.05}}},
+}
+
+
+def test_order_is_checked_where_the_parameters_promise_it() -> None:
+    result = result_of(**ORDERED)
+    assert result.ok
+    assert "fifo" in result.metrics["invariants"]["checked"]
+    other = result_of(**{**ORDERED, "protocol": {**ORDERED["protocol"], "order": "none"}})
+    assert "fifo" not in other.metrics["invariants"]["checked"]
+
+
+def test_a_subscriber_that_breaks_the_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NormReceiver, "is_incomplete_before", lambda *about: False)
+    broken = result_of(**ORDERED, engine="strict").metrics["invariants"]["violations"]
+    assert {violation["rule"] for violation in broken} == {"fifo"}

@@ -42,6 +42,8 @@ class Repeater(Machine):
         for network in self._context.networks:
             if network != self._context.options.lan:
                 self.ports.join(Group(self._context.group.name, network))
+        if str(self.ports.address_of("g.host")) != str(self._context.address):
+            self.ports.fail(f"told {self._context.address}")
 
     def wake(self, now):
         pass

@@ -74,7 +74,7 @@ def test_a_promised_message_that_is_skipped_is_missing_and_breaks_the_rule() -> 
 
 
 def test_a_message_that_is_told_lost_is_missing_and_breaks_no_rule() -> None:
-    found, broken = account(published(1.0, 2.0, 3.0), received((0, 1.1), (2, 3.1), lost=[[PUBLISHER, 1, 1, 1]]))
+    found, broken = account(published(1.0, 2.0, 3.0), received((0, 1.1), (2, 3.1), lost=[[PUBLISHER, 1, 1, 1, 2.5]]))
     assert found.missing == 1
     assert broken == []
 
