@@ -10,6 +10,20 @@ __all__ = ["SETTINGS", "Case"]
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "norm": {"rate": 1e6, "segment": 500, "block": 8, "parity": 4, "grtt": 0.02, "probe_min": 0.1, "robust": 8, "gsize": 10},
+    "fjm2": {"rate": 1e6, "segment": 500, "grtt": 0.02, "probe_min": 0.1, "robust": 8, "gsize": 10},
+    "bus": {"rate": 1e6, "segment": 500, "holdoff": 0.02, "heartbeat": 0.02, "cost": 0.0001},
+    "fjm": {
+        "rate": 1e6,
+        "rate_min": 2e5,
+        "segment": 500,
+        "holdoff": 0.02,
+        "history": 5.0,
+        "heartbeat": 0.02,
+        "election": 0.02,
+        "ask": 0.05,
+        "beacon": 100.0,
+        "silence": 300.0,
+    },
     "a": {"rate": 1e6, "segment": 500, "timeout": 0.05, "robust": 10},
     "n1": {"rate": 1e6, "segment": 500, "timeout": 0.05, "gather": 0.005, "hold": 0.01, "robust": 8},
     "n2": {"rate": 1e6, "segment": 500, "timeout": 0.05, "gather": 0.0, "hold": 0.01, "window": 0.02, "robust": 8},

@@ -68,7 +68,7 @@ class Talk:
         """Run a machine on a host, and return it."""
         watch = Watch(host, make)
         self.watches.append(watch)
-        host.run(watch, watch.heard)
+        host.run(watch, *watch.through(lambda event: None, lambda: host.now))
         return watch.inner
 
     def on(self, number: int, make: Callable[[Ports], Machine]) -> Any:
@@ -103,7 +103,7 @@ def everything_is_closed_once(make: MakeWorld, caller: type[Caller] = Caller) ->
 
 
 def all_is_heard_before_the_end(make: MakeWorld, caller: type[Caller] = Caller) -> None:
-    """What was sent before `hang_up` arrives before the other end is told "ended"."""
+    """Messages sent before `hang_up` arrive before the other end's `closed("ended")`."""
 
     with Talk(make, 2) as talk:
         answerer: Answerer = talk.on(0, partial(Answerer, mute=True))

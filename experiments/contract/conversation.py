@@ -49,7 +49,7 @@ class _Talker(Machine):
     def __init__(self, ports: Ports) -> None:
         super().__init__(ports)
         self.waiting: dict[Connection, deque[Line]] = {}
-        """What is to be said on each open connection."""
+        """Messages to send on each open connection."""
         self.full: set[Connection] = set()
         self.heard: dict[Connection, list[int]] = {}
         """The numbers of the lines heard on each connection."""

@@ -15,7 +15,7 @@ class FakeDisk:
 
     def __init__(self) -> None:
         self.durable: dict[int, dict[bytes, Record]] = {}
-        """What is durable, by port and key."""
+        """Durable records, by port and key."""
         self.pending: deque[Batch] = deque()
         """The port and the changes of the batches that are not durable, in order."""
 

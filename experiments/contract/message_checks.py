@@ -11,10 +11,10 @@ from typing import Any, cast
 
 from experiments.contract.watch import Watch
 from experiments.contract.worlds import ContractWorld
+from protocols.admin.node import Node, place_of
 from protocols.errors import UsageError
 from protocols.events import Event
-from protocols.layer import handed_through
-from protocols.machine import Codec, Machine, Ports
+from protocols.machine import Codec, Group, Machine, Ports
 from protocols.messaging import (
     Guarantees,
     MessageAccepted,
@@ -31,11 +31,13 @@ from protocols.messaging import (
     SubscriptionEnded,
 )
 from protocols.object_messaging import guarantees_of, roles_of
-from protocols.roles import MakeMachine, RoleContext
+from protocols.roles import BOTH, MakeMachine, RoleContext
 from protocols.spec import ProtocolSpec
+from protocols.tunnel import Tunnel, TunnelCodec, TunnelOptions
 
 __all__ = ["MESSAGE_RULES", "MessageCase", "MessageSession", "messages_are_delivered", "subscriptions_end"]
 
+TUNNEL = "tunnel"
 LIMIT = 30.0
 """Seconds after which a session has failed."""
 SIZES = (0, 1, 500, 3000)
@@ -56,6 +58,10 @@ class MessageCase:
     settings: dict[str, Any] = field(default_factory=dict)
     wrong: dict[str, MakeMachine] = field(default_factory=dict)
     loss: float = 0.0
+    tunnels: bool = False
+    """Whether publishers and subscribers are in different sites, connected by two tunnels."""
+    both: bool = False
+    """Whether publishers have the role `both`: one machine that publishes and subscribes."""
     topics: tuple[str, str, str] = ("topic:a", "topic:b", "topic:c")
 
     def __str__(self) -> str:
@@ -63,12 +69,20 @@ class MessageCase:
 
     def codec(self) -> Codec:
         """Make a codec."""
-        return self.protocol.codec()
+        return TunnelCodec(self.protocol.codec()) if self.tunnels else self.protocol.codec()
 
     @property
     def guarantees(self) -> Guarantees:
-        """What the protocol guarantees."""
-        return guarantees_of(self.protocol)
+        """Guarantees of the protocol."""
+        return guarantees_of(self.protocol, self.protocol.config(**self.settings))
+
+
+def _tunnel(ports: Ports, context: RoleContext) -> Machine:
+    """Make one of two tunnels, in whose sites the group has different names."""
+    tunnel = Tunnel(ports, context.node, context.group, TunnelOptions(), known_as="everywhere")
+    others = [address for address in context.addresses[TUNNEL] if address != context.address]
+    tunnel.update_peers([Node(1, "other", 0, *place_of(others[0]), "")])
+    return tunnel
 
 
 class _Publishing:
@@ -126,45 +140,61 @@ class MessageSession:
     def __init__(self, case: MessageCase, make: Callable[[MessageCase, int, float], ContractWorld]) -> None:
         self._case = case
         roles = roles_of(case.protocol)
-        servers = [name for name in roles if name not in ("publisher", "subscriber")]
-        self._taken = [*servers, *("subscriber" for _ in WANTED), "publisher", "publisher"]
+        needed = {need for name in ("publisher", "subscriber") for need in roles[name].needs}
+        servers = [name for name in roles if name in needed and name not in ("publisher", "subscriber", BOTH)]
+        servers += [TUNNEL, TUNNEL] if case.tunnels else []
+        rest = ["subscriber", BOTH, BOTH] if case.both else [*("subscriber" for _ in WANTED), "publisher", "publisher"]
+        self._taken = [*servers, *rest]
         self.world = make(case, len(self._taken), case.loss)
         self.publishing: list[_Publishing] = []
         self.subscribing: list[_Subscribing] = []
         self.watches: list[Watch] = []
         for place, name in enumerate(self._taken):
             needs = {need: self._addresses(place, need) for need in roles[name].needs}
-            context = RoleContext(case.protocol.config(**case.settings), 1 + place, self.world.group, addresses=needs)
-            self._start(place, name, case.wrong.get(name, roles[name].make), context)
+            config, address = case.protocol.config(**case.settings), self.world.hosts[place].address_of(self.world.names[place])
+            context = RoleContext(config, 1 + place, self._group(place), addresses=needs, address=address)
+            own = _tunnel if name == TUNNEL else roles[name].make
+            self._start(place, name, case.wrong.get(name, own), context)
+
+    def _group(self, place: int) -> Group:
+        """Return the group of a machine; with tunnels that of publishers is another one than that of subscribers."""
+        group, name = self.world.group, self._taken[place]
+        in_first = name in ("publisher", BOTH) or (name == TUNNEL and place == self._taken.index(TUNNEL))
+        if not self._case.tunnels or in_first:
+            return group
+        address, _, port = group.name.rpartition(":")
+        return Group(f"{address}:{int(port) - 1}")
 
     def _addresses(self, place: int, role: str) -> list[Any]:
         host, names = self.world.hosts[place], self.world.names
         return [host.address_of(names[other]) for other, name in enumerate(self._taken) if name == role]
 
     def _start(self, place: int, role: str, make: MakeMachine, context: RoleContext) -> None:
-        host, made = self.world.hosts[place], list[Machine]()
-
-        def inner(ports: Ports) -> Machine:
-            # A watch surrounds what a host would run; what stands on that changes its events.
-            made.append(make(ports, context))
-            return handed_through(made[0], _ignore, None, lambda: host.now)[0]
-
-        watch = Watch(host, inner)
+        host = self.world.hosts[place]
+        watch = Watch(host, lambda ports: make(ports, context))
         self.watches.append(watch)
-        application: _Publishing | _Subscribing | None = None
-        if role == "publisher":
-            application = _Publishing(self, watch, cast(Publisher, made[0]), 1 + place, self._case.topics)
-            self.publishing.append(application)
-        elif role == "subscriber":
+        applications: list[_Publishing | _Subscribing] = []
+        if role in ("publisher", BOTH):
+            applications.append(_Publishing(self, watch, cast(Publisher, watch.made), 1 + place, self._case.topics))
+        if role in ("subscriber", BOTH):
             wanted = [self._case.topics[number] for number in WANTED[len(self.subscribing)]]
-            application = _Subscribing(watch, cast(Subscriber, made[0]), wanted)
-            self.subscribing.append(application)
-        hear = _ignore if application is None else application.hear
-        _, react, accept = handed_through(made[0], hear, None, lambda: host.now)
-        host.run(watch, partial(watch.heard, react=react), accept)
-        if isinstance(application, _Subscribing):
-            for number, topic in application.wanted.items():
-                self.call(watch, partial(application.machine.subscribe, Subscription(number, topic)))
+            applications.append(_Subscribing(watch, cast(Subscriber, watch.made), wanted))
+
+        def hear(event: Event) -> None:
+            for application in applications:
+                application.hear(event)
+
+        host.run(watch, *watch.through(hear, lambda: host.now))
+        for application in applications:
+            self._begin(application)
+
+    def _begin(self, application: _Publishing | _Subscribing) -> None:
+        if isinstance(application, _Publishing):
+            self.publishing.append(application)
+            return
+        self.subscribing.append(application)
+        for number, topic in application.wanted.items():
+            self.call(application.watch, partial(application.machine.subscribe, Subscription(number, topic)))
 
     def call(self, watch: Watch, verb: Callable[[float], Any]) -> Any:
         """Call `verb(now)` of a machine as an input."""
@@ -246,10 +276,6 @@ def subscriptions_end(case: MessageCase, make: Callable[[MessageCase, int, float
         session.until(lambda: len(both.received) >= wanted, f"fewer than {wanted} messages are delivered")
         session.world.run(session.world.now + 0.05, lambda: False)
         _compare(both.received, session.expected(both), case.guarantees)
-
-
-def _ignore(event: Event) -> None:
-    """Do nothing, as the application of a server."""
 
 
 MESSAGE_RULES = [messages_are_delivered, subscriptions_end]

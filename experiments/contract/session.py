@@ -12,6 +12,8 @@ from experiments.contract.content import Bytes, CheckedSink, pattern
 from experiments.contract.watch import Watch
 from experiments.contract.worlds import ContractWorld, SimWorld
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectReceived, ObjectsAborted
+from protocols.hosting import SeveralPortsHost
+from protocols.layer import Accept, OnEvent
 from protocols.machine import Content, Machine, Offer, Ports, Sink
 
 __all__ = ["ContractSession", "contents_of", "sizes"]
@@ -27,10 +29,6 @@ def contents_of(lengths: Sequence[int]) -> list[Content]:
 
 def _unwatched(ports: Ports, make: Callable[[Ports], Machine]) -> Machine:
     return make(ports)
-
-
-def _ignore(event: Event) -> None:
-    """Do nothing, as the applications of receivers."""
 
 
 class ContractSession:
@@ -51,7 +49,7 @@ class ContractSession:
             wrap(host, partial(case.receiver, group=world.group, number=i)) for i, host in enumerate(world.hosts[1:], 1)
         ]
         for i, machine in enumerate([self.sender, *self.receivers]):
-            world.hosts[i].run(machine, partial(self._on_event, i, machine), partial(self._accept, i))
+            self._run(world.hosts[i], machine, partial(self._on_event, i), partial(self._accept, i))
 
     def submit(self, *contents: Content) -> None:
         """Submit contents to the sender."""
@@ -98,13 +96,16 @@ class ContractSession:
             for object_id in self.sent:
                 self.expect_equal(number, object_id)
 
-    def _on_event(self, number: int, machine: Machine, event: Event) -> None:
-        self.events[number].append(event)
-        react = self.react if number == 0 else _ignore
+    @staticmethod
+    def _run(host: SeveralPortsHost, machine: Machine, on_event: OnEvent, accept: Accept | None) -> None:
         if isinstance(machine, Watch):
-            machine.heard(event, react)
-        else:
-            react(event)
+            on_event, accept = machine.through(on_event, lambda: host.now, accept)
+        host.run(machine, on_event, accept)
+
+    def _on_event(self, number: int, event: Event) -> None:
+        self.events[number].append(event)
+        if number == 0:
+            self.react(event)
 
     def _accept(self, number: int, offer: Offer) -> Sink | None:
         assert (number, offer.object_id) not in self.sinks, f"{offer} offered twice"

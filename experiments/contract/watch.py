@@ -1,12 +1,14 @@
 """A machine that surrounds another and checks the calls between it and its host, in any world."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from typing import TypeVar
 
 from experiments.contract.rules import ConnectionRules, StorageRules
 from protocols.connection import Connection, Reason
 from protocols.events import Event
+from protocols.layer import Accept, OnEvent, handed_through, innermost
 from protocols.machine import Address, Content, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
 from protocols.rng import Rng
 from protocols.snapshot import Snapshot
@@ -113,8 +115,8 @@ class Watch(Sender):
 
     The host makes one input at a time, at times that never decrease, and passes all events in order to the application before
     the next input. The machine's deadline is never later than an alarm allows, and in the future after each wake-up. Both use
-    connections and storage by their rules (`rules`); `expect_all_ended` is for the end of a run. The function given to the host
-    as `on_event` calls `heard` first.
+    connections and storage by their rules (`rules`); `expect_all_ended` is for the end of a run. A host runs it with what
+    `through` returns. `made` is the machine, and `inner` what a host would run in its place (`innermost`).
     """
 
     __slots__ = (
@@ -126,6 +128,7 @@ class Watch(Sender):
         "inner",
         "inputs",
         "inside",
+        "made",
         "notified",
         "sent",
         "storage",
@@ -140,7 +143,8 @@ class Watch(Sender):
         self._hearing = False
         self.connections = ConnectionRules("a machine")
         self.storage = StorageRules("a machine")
-        self.inner = make(_WatchedPorts(ports, self))
+        self.made = make(_WatchedPorts(ports, self))
+        self.inner = innermost(self.made)
         self.deadline = self.inner.deadline
 
     def start(self, now: float) -> None:
@@ -190,10 +194,10 @@ class Watch(Sender):
         self._input(lambda now: self.inner.fetched(ticket, records, now), now)
 
     def submit(self, content: Content, now: float) -> int:
-        """Submit content to the inner machine, a sender."""
-        inner = self.inner
-        assert isinstance(inner, Sender)
-        return self._input(lambda now: inner.submit(content, now), now)
+        """Submit content to the machine, a sender."""
+        made = self.made
+        assert isinstance(made, Sender)
+        return self._input(lambda now: made.submit(content, now), now)
 
     def act(self, action: Callable[[], T], now: float) -> T:
         """Call `action()`, which uses the inner machine, as an input. Call through `Host.call`."""
@@ -207,8 +211,15 @@ class Watch(Sender):
         """Return the statistics of the inner machine."""
         return self.inner.snapshot(now)
 
-    def heard(self, event: Event, react: Callable[[Event], None] = lambda event: None) -> None:
-        """Check that `event` is the next in order and pass it to `react`, which may use `Host.call`."""
+    def through(
+        self, on_event: OnEvent, clock: Callable[[], float], accept: Accept | None = None
+    ) -> tuple[OnEvent, Accept | None]:
+        """Return what a host is given for the application's `on_event`, which may use `Host.call`, and `accept`."""
+        _, react, accept = handed_through(self.made, on_event, accept, clock)
+        return partial(self._hear, react), accept
+
+    def _hear(self, react: OnEvent, event: Event) -> None:
+        """Check that `event` is the next in order and pass it to `react`."""
         assert not self.inside, "an event reached the application inside an input"
         assert self._heard < len(self.notified), f"the machine never notified {event}"
         expected = self.notified[self._heard]

@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Coded(Protocol):
-    """What a world needs of a protocol."""
+    """The parts of a protocol that a world needs."""
 
     def codec(self) -> Codec:
         """Make a codec."""

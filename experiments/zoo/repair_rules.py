@@ -38,7 +38,7 @@ KEPT = 100
 
 @dataclass(slots=True)
 class _Node:
-    """What a node has received, heard and requested; times are in seconds."""
+    """Units that a node received, overheard requests for, and requested; times are in seconds."""
 
     received: set[Unit] = field(default_factory=set)
     latest: dict[Any, int] = field(default_factory=dict)

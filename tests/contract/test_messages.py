@@ -48,6 +48,10 @@ CASES = {
     "fjm2": MessageCase(FJM2, NORM),
     "fjm2 with loss": MessageCase(FJM2, {**NORM, "repair": "immediate", "queue": 4, "pool": 200_000}, loss=0.1),
     "fjm2 with parity": MessageCase(FJM2, {**NORM, "fec": 5, "parity": 4, "block": 8, "order": "fifo"}, loss=0.1),
+    "fjm2 both": MessageCase(FJM2, NORM, both=True),
+    "fjm2 both with loss": MessageCase(FJM2, {**NORM, "order": "fifo"}, loss=0.1, both=True),
+    "tunnel": MessageCase(FJM2, NORM, tunnels=True),
+    "tunnel with loss": MessageCase(FJM2, {**NORM, "repair": "immediate"}, loss=0.1, tunnels=True),
     "unicast": MessageCase(DATAGRAM, {"segment": 400, "cast": "unicast"}),
 }
 worlds = pytest.mark.parametrize("world", WORLDS)

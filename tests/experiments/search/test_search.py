@@ -10,8 +10,9 @@ import yaml
 from experiments.cli import invoke
 from experiments.running.run import run
 from experiments.scenario.scenario import load, parse
-from experiments.search import search as searching
-from experiments.search.search import BrokenRule, random_plan, search, shrink
+from experiments.search import plans as planning
+from experiments.search.plans import random_plan
+from experiments.search.search import BrokenRule, search, shrink
 from protocols import registry
 from protocols.errors import ConfigError
 from protocols.rng import Rng
@@ -96,8 +97,8 @@ def test_plans_depend_only_on_the_key_and_are_valid_scenarios() -> None:
     topology = parse(BASE, "hunt").build_topology()
     plans = [random_plan(Rng(key), topology, 2.0) for key in range(200)]
     assert plans == [random_plan(Rng(key), topology, 2.0) for key in range(200)]
-    verbs = {next(verb for verb in searching._DRAW if verb in fault) for plan in plans for fault in plan}
-    assert verbs == set(searching._DRAW)
+    verbs = {next(verb for verb in planning._DRAW if verb in fault) for plan in plans for fault in plan}
+    assert verbs == set(planning._DRAW)
     for plan in plans:
         try:
             parse({**BASE, "faults": plan}, "hunt")
