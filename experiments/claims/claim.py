@@ -69,22 +69,41 @@ class Claim(BaseModel):
     claim: str = Field(min_length=1, description="what the document says")
     criterion: str = Field(min_length=1, description="when the claim holds, in words")
     scenario: str = Field(min_length=1, description="scenario file in the folder of the claims, without suffix")
+    emu_scenario: str = Field(default="", description="the one for Mininet, where that is another")
     runs: int = Field(default=1, ge=1, le=1000, strict=True, description="runs with consecutive seeds")
     worlds: tuple[World, ...] = Field(default=("sim",), min_length=1, description="worlds in which it is judged")
+    shown: tuple[World, ...] = Field(default=(), description="worlds in which it is measured, and not judged")
     why_not: str = Field(default="", description="why it is not judged in the other world")
     rules: bool = Field(default=False, description="check the rules of `mcastlab zoo`, too; `broken` of a case counts breaks")
     families: tuple[str, ...] = Field(
         default=(), description="families of reference values to measure; `agree.FAMILY` is the share that agrees (simulator)"
     )
     probes: tuple[str, ...] = Field(default=(), description="functions of experiments.claims.probes to call")
-    checks: tuple[Check, ...] = Field(min_length=1)
+    checks: tuple[Check, ...] = ()
     sim_checks: tuple[Check, ...] = Field(default=(), description="further checks in the simulator only")
+    emu_checks: tuple[Check, ...] = Field(default=(), description="further checks in Mininet only")
     caveat: str = Field(default="", description="what limits the claim even if the criterion is fulfilled")
+    sim_caveat: str = Field(default="", description="what limits it in the simulator only")
     reason: str = Field(default="", description="why the claim does not hold, where that is known")
+
+    @model_validator(mode="after")
+    def _has_checks(self) -> "Claim":
+        for world in (*self.worlds, *self.shown):
+            if not self.checks_on(world):
+                raise ValueError(f"it has no checks for world {world!r}")
+        return self
 
     def checks_on(self, world: World) -> tuple[Check, ...]:
         """Return the checks in a world."""
-        return self.checks + (self.sim_checks if world == "sim" else ())
+        return self.checks + (self.sim_checks if world == "sim" else self.emu_checks)
+
+    def caveat_on(self, world: World) -> str:
+        """Return what limits the claim in a world, empty for nothing."""
+        return self.caveat or (self.sim_caveat if world == "sim" else "")
+
+    def scenario_on(self, world: World) -> str:
+        """Return the scenario in a world."""
+        return self.emu_scenario if world == "emu" and self.emu_scenario else self.scenario
 
 
 class ClaimFile(BaseModel):

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.claims.claim import ClaimFile
+from experiments.claims.claim import ClaimFile, World
 from experiments.claims.judge import Judgement
 
-__all__ = ["claims_section", "with_section"]
+__all__ = ["claims_section", "section_name", "with_section"]
 
 _HEAD = """# Claims of the seed documents
 
@@ -15,11 +15,21 @@ the reasons where a claim does not hold, or not without a caveat. `make claims` 
 """
 
 
-def claims_section(claims: ClaimFile, judgements: Sequence[Judgement]) -> str:
-    """Render the section as Markdown."""
+def section_name(claims: ClaimFile, world: World) -> str:
+    """Return the name of a section between the markers of the page."""
+    return claims.seed if world == "sim" else f"{claims.seed} {world}"
+
+
+def claims_section(claims: ClaimFile, judgements: Sequence[Judgement], world: World) -> str:
+    """Render the section as Markdown; that of Mininet has what is measured there only."""
+    if world == "emu":
+        judgements = [each for each in judgements if each.findings]
+        lines = [f"### {claims.title} in Mininet", "", "The same claims, where Mininet can judge or show them.", ""]
+    else:
+        lines = [f"## {claims.title}", "", claims.about.strip(), ""]
     holds = sum(each.verdict == "holds" for each in judgements)
-    lines = [f"## {claims.title}", "", claims.about.strip(), ""]
-    lines += [f"{holds} of {len(judgements)} claims hold. `mcastlab claims {claims.seed} --only ID` judges one.", ""]
+    on = "" if world == "sim" else f" --on {world}"
+    lines += [f"{holds} of {len(judgements)} claims hold. `mcastlab claims {claims.seed} --only ID{on}` judges one.", ""]
     lines += ["| id | claim | criterion | measured | SE | verdict | scenario |", "|---|---|---|---|---|---|---|"]
     lines += [_row(each) for each in judgements]
     remarks = [each for each in judgements if each.reason]

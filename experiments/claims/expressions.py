@@ -50,6 +50,12 @@ def _statistic(result: Mapping[str, Any], host: str, name: str) -> float:
     return _sum_of(rows[-1]["statistics"], name)
 
 
+def _per_second(result: Mapping[str, Any]) -> float:
+    """Return the messages per second that a subscription got between its first and its last one, in the mean."""
+    rows = result["messages"]["subscriptions"]
+    return float(sum((row["delivered"] - 1) / (row["last_at"] - row["first_at"]) for row in rows) / len(rows))
+
+
 def _sum_of(snapshot: Mapping[str, Any], name: str) -> float:
     values = snapshot.get("values", {})
     return float(values[name]) if name in values else sum(_sum_of(part, name) for part in snapshot.get("parts", ()))
@@ -63,6 +69,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "log": math.log,
     "max": max,
     "min": min,
+    "per_second": _per_second,
     "row": _row,
     "sqrt": math.sqrt,
     "statistic": _statistic,

@@ -54,12 +54,12 @@ class Judgement:
 
     @property
     def wanted(self) -> str:
-        """What the main check wants."""
+        """Criterion of the main check."""
         return f"{self.findings[0].what}: {self.findings[0].wanted}" if self.findings else self.criterion
 
     @property
     def measured(self) -> float | None:
-        """What the main check measured."""
+        """Value measured by the main check."""
         return self.findings[0].measured if self.findings else None
 
     @property
@@ -80,19 +80,22 @@ def judge(claims: ClaimFile, wanted: Sequence[str], world: World, jobs: int = 1)
 
 def _judge(claims: ClaimFile, world: World, name: str) -> Judgement:
     claim = claims.claims[name]
-    path = FOLDER / claims.seed / f"{claim.scenario}.yaml"
+    path = FOLDER / claims.seed / f"{claim.scenario_on(world)}.yaml"
     shown = path.relative_to(FOLDER.parents[1]).as_posix()
     command = f"mcastlab claims {claims.seed} --only {name}" + ("" if world == "sim" else f" --on {world}")
     make = partial(Judgement, name, claim.claim, claim.criterion, backend=world, scenario=shown, command=command)
-    if world not in claim.worlds:
-        return make(verdict="caveat", findings=(), reason=claim.why_not or "not judged in this world")
+    why_not = "" if world in claim.worlds else f"not judged in this world: {claim.why_not}"
+    if why_not and world not in claim.shown:
+        return make(verdict="caveat", findings=(), reason=why_not)
     findings = _measure(claim, path, world)
+    if why_not:
+        return make(verdict="caveat", findings=findings, reason=why_not)
     checks = claim.checks_on(world)
     if not all(found.good for found in findings):
         return make(verdict="fails", findings=findings, reason=claim.reason)
     close = [check.what for check, found in zip(checks, findings, strict=True) if check.is_close(found.measured, found.error)]
     doubt = f"{close[0]}: the limit is within two standard errors" if close else ""
-    reason = claim.caveat or doubt
+    reason = claim.caveat_on(world) or doubt
     return make(verdict="caveat" if reason else "holds", findings=findings, reason=reason)
 
 

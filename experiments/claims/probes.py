@@ -1,7 +1,8 @@
-"""What a claim needs and no scenario shows: machines that are driven by hand. A probe returns numbers by name."""
+"""Measurements for claims that no scenario shows, from machines called directly; each returns a mapping of names to numbers."""
 
 from collections.abc import Callable, Mapping
 
+from experiments.claims.fjm2_probes import headers_of_packets, nacks_of_a_subscriber
 from experiments.contract.recorder import Recorder
 from protocols.distributor import DistributorConfig
 from protocols.distributor.identity import Identity
@@ -38,5 +39,9 @@ def _cache_of_subjects() -> Mapping[str, float]:
     return found
 
 
-PROBES: Mapping[str, Callable[[], Mapping[str, float]]] = {"cache_of_subjects": _cache_of_subjects}
+PROBES: Mapping[str, Callable[[], Mapping[str, float]]] = {
+    "cache_of_subjects": _cache_of_subjects,
+    "headers_of_packets": headers_of_packets,
+    "nacks_of_a_subscriber": nacks_of_a_subscriber,
+}
 """Probes by name."""

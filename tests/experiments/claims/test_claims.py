@@ -1,13 +1,14 @@
 """Claims are judged by what runs measure, and a claim that does not hold says so."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiments.claims import claim as reading
-from experiments.claims.claim import FOLDER, Check, claim_files, read_claims
+from experiments.claims.claim import FOLDER, Check, Claim, claim_files, read_claims
 from experiments.claims.claims_page import with_section
 from experiments.claims.expressions import Formula
 from experiments.claims.judge import judge
@@ -58,16 +59,47 @@ def test_a_claim_of_the_distributor_holds(name: str) -> None:
     assert found.verdict == "holds", found
 
 
+@pytest.mark.parametrize("name", ["F01", "F20", "F21", "F25", "F28"])
+def test_a_claim_of_the_thesis_holds(name: str) -> None:
+    (found,) = judge(read_claims("000"), [name], "sim")
+    assert found.verdict == "holds", found
+
+
+def test_a_claim_is_measured_where_it_is_shown_and_not_judged(small: Path) -> None:
+    claims = read_claims("900")
+    shown = claims.claims["X2"].model_copy(update={"worlds": ("emu",), "shown": ("sim",), "why_not": "it is too slow"})
+    (found,) = judge(claims.model_copy(update={"claims": {"X2": shown}}), ["X2"], "sim")
+    assert (found.verdict, found.measured) == ("caveat", 20.0)
+    assert found.reason == "not judged in this world: it is too slow"
+
+
+def test_a_claim_needs_checks_in_each_of_its_worlds() -> None:
+    claim = read_claims("000").claims["F17"]
+    with pytest.raises(ValueError, match="no checks for world 'emu'"):
+        Claim.model_validate({**claim.model_dump(), "checks": (), "emu_checks": ()})
+
+
 def test_every_scenario_of_a_claim_loads_and_every_scenario_is_one_of_a_claim() -> None:
     for seed in claim_files():
-        wanted = {claim.scenario for claim in read_claims(seed).claims.values()}
+        claims = read_claims(seed).claims.values()
+        wanted = {claim.scenario_on(world) for claim in claims for world in (*claim.worlds, *claim.shown)}
         assert wanted == {path.stem for path in (FOLDER / seed).glob("*.yaml")}
         for name in wanted:
             assert load_cases(FOLDER / seed / f"{name}.yaml")
 
 
-def test_all_claims_of_the_distributor_are_there() -> None:
+def test_all_claims_of_both_documents_are_there() -> None:
     assert list(read_claims("003").claims) == [f"D{number:02}" for number in range(1, 23)]
+    assert list(read_claims("000").claims) == [f"F{number:02}" for number in range(1, 30)]
+
+
+IN_BOTH = ["F01", "F06", "F07", *(f"F{number}" for number in (14, 15, 16, 17, 18, *range(22, 30)))]
+
+
+def test_what_follows_from_the_protocols_of_fjm2_is_judged_in_both_worlds_and_the_rest_says_why_not() -> None:
+    claims = read_claims("000").claims
+    assert [name for name, claim in claims.items() if claim.worlds == ("sim", "emu")] == IN_BOTH
+    assert all(claim.why_not for name, claim in claims.items() if name not in IN_BOTH)
 
 
 def test_claims_that_do_not_hold_say_so(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,7 +153,7 @@ def test_verdicts_of_an_interrupted_run_are_not_measured_again(small: Path, monk
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["claims", "999"], "SEED: value '999' is not allowed; one of 003"),
+        (["claims", "999"], "SEED: value '999' is not allowed; one of 000, 003"),
         (["claims", "003", "--only", "D99"], "--only: value 'D99' is not allowed; one of D01, D02"),
         (["claims", "003", "--on", "moon"], "--on: value 'moon' is not allowed; one of sim, emu"),
         (["claims", "003", "--resume"], "--resume: nothing to go on with without --out"),
@@ -142,7 +174,7 @@ def test_the_page_has_a_verdict_for_each_claim_of_today() -> None:
     text = (ROOT / "docs" / "seeds.md").read_text()
     for seed in claim_files():
         section = text.partition(f"<!-- claims {seed} -->")[2].partition(f"<!-- end of claims {seed} -->")[0]
-        rows = [line.split(" | ")[:3] for line in section.splitlines() if line.startswith("| D")]
+        rows = [line.split(" | ")[:3] for line in section.splitlines() if re.match(r"\| [A-Z]\d", line)]
         assert [(row[0].strip("| "), row[1], row[2]) for row in rows] == [
             (name, claim.claim, claim.criterion) for name, claim in read_claims(seed).claims.items()
         ]
