@@ -11,6 +11,7 @@ from experiments.analysis.quantile_bands import quantile_bands
 from experiments.analysis.runs import Runs, open_runs, pick
 from experiments.analysis.summary import EXACT_UP_TO, summarise
 from experiments.output.safe_text import csv_row
+from experiments.sweep.spec.sweep_file import load_sweep
 from protocols.errors import UsageError
 
 __all__ = ["HEADLINES", "AnalysisRequest", "AnalysisResult", "analyse", "write_csv"]
@@ -76,38 +77,42 @@ def analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisRes
     return AnalysisResult(about, runs.count, runs.failed, runs.version, rows)
 
 
-def _metrics(runs: Runs, request: AnalysisRequest) -> tuple[str, ...]:
+def _default_metrics(runs: Runs, folder: Path) -> tuple[str, ...]:
+    """Return the metrics that the sweep file names, else the main ones, as far as the runs have them."""
+    path = folder / "sweep.yaml"
+    named = load_sweep(path).metrics if path.exists() else ()
+    return tuple(name for name in named or HEADLINES if name in runs.metrics)
+
+
+def _metrics(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, ...]:
     if request.metrics:
         return runs.chosen_metrics(request.metrics)
-    return tuple(name for name in HEADLINES if name in runs.metrics) or runs.metrics
+    return _default_metrics(runs, folder) or runs.metrics
 
 
 def _groups(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
-    del folder
     by = runs.chosen_axes(request.by) or runs.axes
     exact = runs.count <= EXACT_UP_TO if request.exact is None else request.exact
-    found = summarise(runs, by, _metrics(runs, request), exact=exact, confidence=request.confidence)
+    found = summarise(runs, by, _metrics(runs, request, folder), exact=exact, confidence=request.confidence)
     level = f"{100 * request.confidence:g} % confidence intervals of the mean"
     about = f"{level}: low, high score intervals (Student's t); boot_low, boot_high percentile bootstrap"
     return f"{about}; {'exact' if exact else 'approximate'} percentiles", [group.plain() for group in found]
 
 
 def _compare(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
-    del folder
     axis_name, _, base = str(request.compare).partition("=")
     axis = pick("--compare", axis_name, runs.axes)
     by = runs.chosen_axes(request.by)
-    found = compare_variants(runs, axis, _metrics(runs, request), by, base or None, request.confidence)
+    found = compare_variants(runs, axis, _metrics(runs, request, folder), by, base or None, request.confidence)
     about = "paired differences to the base on equal seeds; lower, higher: fractions of pairs; clear: the interval excludes 0"
     return about, [gap.plain() for gap in found]
 
 
 def _effects(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
-    del folder
     # It imports NumPy, which the other questions do without.
     from experiments.analysis.effects import effects
 
-    found = effects(runs, _metrics(runs, request), runs.chosen_axes(request.by) or None)
+    found = effects(runs, _metrics(runs, request, folder), runs.chosen_axes(request.by) or None)
     return "variance decomposition, and Spearman rank correlation", [row for each in found for row in each.rows()]
 
 

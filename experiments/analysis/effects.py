@@ -59,7 +59,7 @@ class VarianceDecomposition:
 def effects(runs: Runs, metrics: Sequence[str], axes: Sequence[str] | None = None) -> list[VarianceDecomposition]:
     """Decompose the variance of each metric that varied; empty if no axis did. Takes three passes over the runs in total."""
     names = list(runs.axes if axes is None else axes)
-    known = without_nan(runs.ok, metrics)
+    known = without_nan(runs.judged, metrics)
     varied, spreads = _moments(known, names, metrics)
     if not varied:
         return []

@@ -104,7 +104,9 @@ def overlay(
     groups = [group for group in known if group.metric == formula.metric] or summarise(
         runs, runs.axes, [formula.metric], percentiles=(50,), resamples=0
     )
-    found = [made for group in groups if (made := _compare(theory, group, points.at(group.keys), margin)) is not None]
+    bound = runs.bound_points()
+    judged = [group for group in groups if tuple(group.keys.values()) not in bound]
+    found = [made for group in judged if (made := _compare(theory, group, points.at(group.keys), margin)) is not None]
     if not found:
         point = points.at(groups[0].keys) if groups else {}
         missing = [name for name in formula.needs if _argument(theory, name, point) is None]

@@ -45,7 +45,7 @@ class VariantDifference:
 def variants_of(runs: Runs, axis: str) -> list[Any]:
     """Return the sorted values of an axis."""
     column = axis_column(axis)
-    return sorted((row[0] for row in runs.ok.select(column).distinct().collect()), key=sort_key)
+    return sorted((row[0] for row in runs.judged.select(column).distinct().collect()), key=sort_key)
 
 
 def compare_variants(
@@ -93,10 +93,10 @@ def _pairs(runs: Runs, axis: str, metrics: Sequence[str], base: Any) -> Any:
     same = [axis_column(name) for name in runs.axes if name not in (axis, CASE)] + ["seed"]
     if CASE in runs.frame.columns and axis != CASE:
         same.append(CASE)
-    ok = runs.ok
-    left = ok.where(f.col(column) != f.lit(base)).alias("ours")
+    judged = runs.judged
+    left = judged.where(f.col(column) != f.lit(base)).alias("ours")
     base_columns = [f.col(name).alias(BASE_PREFIX + name) for name in (*same, *map(metric_column, metrics))]
-    right = ok.where(f.col(column) == f.lit(base)).select(*base_columns)
+    right = judged.where(f.col(column) == f.lit(base)).select(*base_columns)
     on = [left[name].eqNullSafe(right[BASE_PREFIX + name]) for name in same]
     return left.join(right, on)
 

@@ -16,6 +16,8 @@ __all__ = ["AXIS", "CASE", "METRIC", "Runs", "axis_column", "metric_column", "op
 AXIS, METRIC = "p_", "m_"
 CASE = "case"
 """Column of the named case a run belongs to; treated as an axis."""
+_CPU_BOUND = "cpu_bound"
+"""Metric that is 1 for a run that a core of the machine limited."""
 
 
 def plain_name(column: str) -> str:
@@ -66,6 +68,22 @@ class Runs:
         from pyspark.sql import functions as f
 
         return self.frame.where(f.col("status") == "ok")
+
+    @property
+    def judged(self) -> Any:
+        """The runs with status ok that no core of the machine limited: those that theory and other runs are compared with."""
+        from pyspark.sql import functions as f
+
+        if _CPU_BOUND not in self.metrics:
+            return self.ok
+        return self.ok.where(f.coalesce(f.col(metric_column(_CPU_BOUND)), f.lit(0.0)) == 0.0)
+
+    def bound_points(self) -> frozenset[tuple[Any, ...]]:
+        """Return the points, as values of the axes in their order, at which a core of the machine limited a run."""
+        if _CPU_BOUND not in self.metrics:
+            return frozenset()
+        rows = self.ok.where(f"{metric_column(_CPU_BOUND)} > 0").select(*map(axis_column, self.axes)).distinct().collect()
+        return frozenset(map(tuple, rows))
 
     def chosen_axes(self, written: Iterable[str], option: str = "--by") -> tuple[str, ...]:
         """Resolve axis names written by the user to full names."""

@@ -1,7 +1,7 @@
 """Build figures from group summaries: lines with intervals and theory, heat maps, distributions, Pareto fronts, effects."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.analysis.effects import VarianceDecomposition
@@ -24,13 +24,16 @@ __all__ = [
 
 LOG_RATIO = 100.0
 """Ratio of a metric's largest to its smallest mean above which its axis is logarithmic."""
+TICKS = 12
+"""Values of a logarithmic axis up to which each of them has a tick."""
 RANKS = (5, 25, 50, 75, 95)
 """Percentiles of the box plots."""
 
 
 def _axis(shown: DisplayedAxis) -> FigureAxis:
     if shown.numeric:
-        return FigureAxis(shown.label, shown.log)
+        values = tuple(map(shown.value, shown.values))
+        return FigureAxis(shown.label, shown.log, ticks=values if shown.log and len(values) <= TICKS else ())
     return _words(shown)
 
 
@@ -50,31 +53,40 @@ def _caption(metric: str, layout: FigureLayout, *more: str) -> str:
 
 
 def lines(
-    metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, theory: Sequence[Prediction], command: str
+    metric: str,
+    groups: Sequence[GroupSummary],
+    layout: FigureLayout,
+    theory: Sequence[Prediction],
+    command: str,
+    bound: Collection[tuple[Any, ...]] = (),
 ) -> Figure:
-    """Plot means over x with their intervals, and theory as dashed lines of the same colour."""
+    """Plot means over x with their intervals, and theory as dashed lines of the same colour; points in `bound` are hollow."""
     panels = []
     for panel in layout.panels():
         marks: list[LineMark] = []
         for number, colour in enumerate(layout.colours()):
             picked = layout.pick(groups, panel, colour)
             if picked:
-                marks.append(_line(picked, layout, number, colour))
+                marks.append(_line(picked, layout, number, colour, bound))
                 marks += _theory(picked, layout, number, colour, theory)
         panels.append(Panel(layout.panel_label(panel), marks))
     formulas = ", ".join(dict.fromkeys(row.formula for row in theory))
     key = "Lines: means; shaded: 95 % confidence intervals."
-    caption = _caption(metric, layout, key, f"Dashed: theory ({formulas})." if formulas else "")
+    hollow = "Hollow: a program in Mininet used up a core of this machine, so that the value is the machine's." if bound else ""
+    caption = _caption(metric, layout, key, f"Dashed: theory ({formulas})." if formulas else "", hollow)
     y = _metric_axis(metric, groups)
     title = f"{metric_name(metric)} over {axis_name(layout.x.name)}"
     return Figure(f"lines-{metric}", "lines", title, caption, command, _axis(layout.x), y, panels)
 
 
-def _line(picked: Sequence[GroupSummary], layout: FigureLayout, number: int, colour: Any) -> LineMark:
+def _line(
+    picked: Sequence[GroupSummary], layout: FigureLayout, number: int, colour: Any, bound: Collection[tuple[Any, ...]]
+) -> LineMark:
     x = [layout.x.value(group.keys[layout.x.name]) for group in picked]
     means = [group.mean for group in picked]
     lows, highs = [group.low for group in picked], [group.high for group in picked]
-    return LineMark(layout.colour_label(colour), number, x, means, lows, highs)
+    hollow = [tuple(group.keys.values()) in bound for group in picked] if bound else []
+    return LineMark(layout.colour_label(colour), number, x, means, lows, highs, hollow=hollow)
 
 
 def _theory(

@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.analysis.summary import GroupSummary
 from experiments.report.labels import DisplayedAxis, axis_name
+from experiments.sweep.spec.sweep_file import BACKEND
 
 __all__ = ["COLOURS", "PANELS", "FigureLayout", "assign_axes", "independent_axes", "spread"]
 
@@ -89,7 +90,7 @@ def assign_axes(
     points: Sequence[Mapping[str, Any]],
     compared: str | None = None,
 ) -> FigureLayout | None:
-    """Assign numeric axes with many values to x, categorical axes to colour; None without any axis.
+    """Assign numeric axes with many values to x, categorical axes to colour, the backend to the panel; None without any axis.
 
     `shares` maps each axis to the variance it explains, which breaks ties. Remaining axes are fixed at the values most `points`
     have. The axis `compared` gets the colours, if there is another for x.
@@ -100,9 +101,9 @@ def assign_axes(
     if not names:
         return None
     x = axes[names.pop(0)]
-    names.sort(key=lambda name: (name != compared, axes[name].numeric, -shares.get(name, 0.0)))
+    names.sort(key=lambda name: (name != compared, axes[name].numeric, name == BACKEND, -shares.get(name, 0.0)))
     colour = axes[names.pop(0)] if names else None
-    names.sort(key=lambda name: -shares.get(name, 0.0))
+    names.sort(key=lambda name: (name != BACKEND, -shares.get(name, 0.0)))
     panel = axes[names.pop(0)] if names else None
     return FigureLayout(x, colour, panel, _fixed([axes[name] for name in names], points), axes)
 

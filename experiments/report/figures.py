@@ -4,21 +4,44 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["BandMark", "BarMark", "BoxMark", "DotMark", "Figure", "FigureAxis", "HeatMark", "IntervalMark", "LineMark", "Panel"]
+__all__ = [
+    "HOLLOW",
+    "BandMark",
+    "BarMark",
+    "BoxMark",
+    "DotMark",
+    "Figure",
+    "FigureAxis",
+    "HeatMark",
+    "IntervalMark",
+    "LineMark",
+    "Panel",
+    "has_hollow",
+    "has_own_scales",
+]
+
+HOLLOW = "hollow: limited by a core of the machine"
+"""Key to hollow points."""
+APART = 4.0
+"""Ratio of the largest values of two panels with lines above which each panel has a scale of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureAxis:
-    """An axis of a figure; `categories` are the ordered values of a categorical axis."""
+    """An axis of a figure; `categories` are the ordered values of a categorical axis, `ticks` those of a logarithmic one."""
 
     label: str
     log: bool = False
     categories: tuple[str, ...] | None = None
+    ticks: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LineMark:
-    """Values over x with confidence intervals; a `theory` line has none and is dashed. `colour` is an index of the palette."""
+    """Values over x with confidence intervals; a `theory` line has none and is dashed. `colour` is an index of the palette.
+
+    `hollow` says of each value whether a core of the machine limited it; empty: none.
+    """
 
     label: str
     colour: int
@@ -27,6 +50,7 @@ class LineMark:
     low: Sequence[float | None] = ()
     high: Sequence[float | None] = ()
     theory: bool = False
+    hollow: Sequence[bool] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,4 +140,16 @@ class Figure:
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return asdict(self)
+        return asdict(self) | {"own_y": has_own_scales(self)}
+
+
+def has_hollow(figure: Figure) -> bool:
+    """Return whether a line of the figure has a hollow point."""
+    return any(any(mark.hollow) for panel in figure.panels for mark in panel.marks if isinstance(mark, LineMark))
+
+
+def has_own_scales(figure: Figure) -> bool:
+    """Return whether the lines of one panel would be flat on the scale of another."""
+    lines = [[mark for mark in panel.marks if isinstance(mark, LineMark)] for panel in figure.panels]
+    tops = [max((y for mark in marks for y in mark.y if y is not None), default=0.0) for marks in lines]
+    return not figure.y.log and min(tops, default=0.0) > 0 and max(tops) > APART * min(tops)

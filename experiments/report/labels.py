@@ -16,6 +16,7 @@ __all__ = [
     "HEAD_UNITS",
     "HIGHER_IS_BETTER",
     "UNITS",
+    "WORLDS",
     "DisplayedAxis",
     "axis_name",
     "displayed_axes",
@@ -28,6 +29,7 @@ __all__ = [
 
 FACTORS: Mapping[str, tuple[float, str]] = {
     "%": (100.0, "%"),
+    "ns": (1e9, "ns"),
     "us": (1e6, "µs"),
     "ms": (1e3, "ms"),
     "s": (1.0, "s"),
@@ -39,19 +41,22 @@ FACTORS: Mapping[str, tuple[float, str]] = {
     "MB": (1e-6, "MB"),
 }
 """Units of the sweep file, with the factor from the stored base unit and the label of the unit."""
+WORLDS = {"sim": "simulator", "emu": "Mininet"}
+"""Words for the values of the axis `backend`."""
 DIGITS = 6
 LOG_RATIO = 50.0
 """Ratio of a numeric axis' ends above which the axis is logarithmic."""
 
 UNITS = {
     **dict.fromkeys(("completion_time", "median_completed_at", "duration", "time_to_quiet", "repair_wait"), "s"),
+    **dict.fromkeys(("latency_p50", "processor_s"), "s"),
     **dict.fromkeys(("content_bytes", "bytes_sent"), "B"),
-    **dict.fromkeys(("completed", "loss", "incomplete"), "fraction"),
+    **dict.fromkeys(("completed", "loss", "incomplete", "delivered", "node_drops", "cpu_bound"), "fraction"),
     **dict.fromkeys(("violations", "receivers", "receivers_complete", "objects", "events"), "count"),
     **dict.fromkeys(("nacks_sent", "nacks_suppressed", "nacks_received"), "count"),
     **dict.fromkeys(("data_sent", "repairs_sent", "packets", "feedback", "losses", "duplicates"), "packets"),
     **dict.fromkeys(("sender_handled", "receiver_handled", "link_offered", "link_dropped", "link_lost"), "packets"),
-    **dict.fromkeys(("goodput_mbit_s", "cross_goodput"), "Mbit/s"),
+    **dict.fromkeys(("goodput_mbit_s", "cross_goodput", "throughput_mbit_s"), "Mbit/s"),
     "share": "of a flow of cross traffic",
     "packets_per_s": "packets/s",
     "overhead": "B per B of content",
@@ -72,8 +77,20 @@ SERIES_UNITS = {
 """Unit of each measure of a time series."""
 BASE_UNITS = {"rate": "bit/s", "loss": "fraction", "size": "B", "segment": "B", "delay": "s", "grtt": "s"}
 """Units of axes whose values are written as plain numbers, by the last part of the axis' name."""
-NAMES = {"goodput_mbit_s": "goodput", "cross_goodput": "goodput of cross traffic", "packets_per_s": "data packets per time"}
-HIGHER_IS_BETTER = frozenset({"goodput_mbit_s", "packets_per_s", "completed", "receivers_complete"})
+NAMES = {
+    "goodput_mbit_s": "goodput",
+    "cross_goodput": "goodput of cross traffic",
+    "packets_per_s": "data packets per time",
+    "throughput_mbit_s": "throughput",
+    "delivered": "messages delivered",
+    "latency_p50": "median latency",
+    "node_drops": "packets dropped at a node",
+    "processor_s": "processor time",
+    "cpu_bound": "limited by a core",
+}
+HIGHER_IS_BETTER = frozenset(
+    {"goodput_mbit_s", "throughput_mbit_s", "packets_per_s", "completed", "receivers_complete", "delivered"}
+)
 """Metrics to maximise; all others are to be minimised."""
 
 
@@ -134,7 +151,7 @@ class DisplayedAxis:
     def text(self, stored: Any) -> str:
         """Format a stored value with its unit."""
         value = self.value(stored)
-        text = value if isinstance(value, str) else f"{value:.6g}"
+        text = WORLDS.get(value, value) if isinstance(value, str) else f"{value:.6g}"
         # A fraction needs no unit behind the number.
         unit = "" if self.unit == "fraction" else self.unit
         return f"{text} {unit}".replace(" %", "%").strip()
@@ -142,7 +159,7 @@ class DisplayedAxis:
     def plain(self, stored: Any) -> str:
         """Format a stored value without its unit, which the label of the axis has."""
         value = self.value(stored)
-        return value if isinstance(value, str) else f"{value:.6g}"
+        return WORLDS.get(value, value) if isinstance(value, str) else f"{value:.6g}"
 
 
 def displayed_axes(sweep: Sweep, names: Sequence[str], values: Mapping[str, Sequence[Any]]) -> dict[str, DisplayedAxis]:

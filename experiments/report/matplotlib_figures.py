@@ -8,7 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from experiments.report.figures import Figure, FigureAxis, Panel
+from experiments.report.figures import HOLLOW, Figure, FigureAxis, Panel, has_hollow, has_own_scales
 
 __all__ = ["prepare", "save"]
 
@@ -92,10 +92,9 @@ def _draw(figure: Figure, pyplot: Any) -> Any:
     lines = -(-count // columns)
     height = max(2.6, 0.26 * len(figure.panels[0].marks) + 1.2) if figure.kind in ("rows", "bars") else 2.9 * lines
     size = (max(5.0, 3.3 * columns), height)
+    level = figure.kind != "heat" and not has_own_scales(figure)
     share = figure.kind not in ("rows", "bars", "heat")
-    drawn, grid = pyplot.subplots(
-        lines, columns, figsize=size, squeeze=False, layout="constrained", sharex=share, sharey=figure.kind != "heat"
-    )
+    drawn, grid = pyplot.subplots(lines, columns, figsize=size, squeeze=False, layout="constrained", sharex=share, sharey=level)
     for place, axes in enumerate(grid.flat):
         if place >= count:
             axes.set_visible(False)
@@ -104,7 +103,7 @@ def _draw(figure: Figure, pyplot: Any) -> Any:
         axes.set_title(panel.title)
         _frame(axes, figure, place % columns == 0, place + columns >= count)
         KINDS[figure.kind](axes, figure, panel)
-    _legend(drawn, grid.flat[0])
+    _legend(drawn, list(grid.flat), hollow=has_hollow(figure))
     drawn.suptitle(figure.title[:1].upper() + figure.title[1:], fontsize=10.5, fontweight="bold")
     return drawn
 
@@ -119,14 +118,25 @@ def _frame(axes: Any, figure: Figure, left: bool, bottom: bool) -> None:
         axes.set_axisbelow(True)
     if figure.x.log and figure.kind not in ("heat", "boxes"):
         axes.set_xscale("log")
+        if figure.x.ticks:
+            axes.set_xticks(
+                figure.x.ticks, [f"{tick:.6g}" for tick in figure.x.ticks], rotation=45 if len(figure.x.ticks) > 6 else 0
+            )
+            axes.set_xticks([], minor=True)
     if figure.y.log and figure.kind != "heat":
         axes.set_yscale("log")
 
 
-def _legend(drawn: Any, axes: Any) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    if labels:
-        drawn.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)))
+def _legend(drawn: Any, panels: Sequence[Any], *, hollow: bool) -> None:
+    """Draw one legend for all panels, each of which may have lines that others lack."""
+    found: dict[str, Any] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        found = dict(zip(labels, handles, strict=True)) | found
+    if hollow:
+        (found[HOLLOW],) = panels[0].plot([], [], "o", color=SOFT, markerfacecolor="white")
+    if found:
+        drawn.legend(found.values(), found.keys(), loc="outside lower center", ncols=min(3 if hollow else 4, len(found)))
 
 
 def _places(axis: FigureAxis, x: Sequence[Any]) -> list[Any]:
@@ -139,12 +149,18 @@ def _ticks(axes: Any, axis: FigureAxis) -> None:
 
 
 def _lines(axes: Any, figure: Figure, panel: Panel) -> None:
+    measured = [mark for mark in panel.marks if not mark.theory]
     for mark in panel.marks:
         colour, x = _colour(mark.colour), _places(figure.x, mark.x)
         if mark.theory:
             axes.plot(x, mark.y, "--", color=colour, linewidth=1.3, label=mark.label)
             continue
-        axes.plot(x, mark.y, "o-", color=colour, markersize=3.5, linewidth=1.5, label=mark.label or None)
+        # Points of earlier lines are larger, so that they are seen below those of a line that runs upon theirs.
+        size = 3.5 + min(1.5, 4 / len(measured)) * (len(measured) - 1 - measured.index(mark))
+        axes.plot(x, mark.y, "o-", color=colour, markersize=size, linewidth=1.5, label=mark.label or None)
+        hollow = [(at, y) for at, y, is_hollow in zip(x, mark.y, mark.hollow, strict=False) if is_hollow]
+        if hollow:
+            axes.plot(*zip(*hollow, strict=True), "o", color=colour, markersize=max(size, 5.0), markerfacecolor="white")
         kept = [(at, low, high) for at, low, high in zip(x, mark.low, mark.high, strict=True) if low is not None]
         if kept:
             axes.fill_between(*map(list, zip(*kept, strict=True)), color=colour, alpha=0.16, linewidth=0)

@@ -10,6 +10,7 @@ from typing import Any
 
 from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.runs import CASE, Runs, axis_column
+from experiments.report.labels import WORLDS
 from experiments.sweep.spec.sweep_file import Sweep
 from experiments.sweep.store.invocations import read_invocations
 
@@ -49,7 +50,7 @@ def provenance(folder: Path, sweep: Sweep, runs: Runs, points: int) -> list[tupl
     others = [version for version in runs.versions if version != runs.version]
     rows = {
         "sweep": sweep.name,
-        "world": {"sim": "simulator", "emu": "Mininet"}[sweep.backend],
+        "world": " and ".join(WORLDS[str(backend)] for backend in sweep.backends),
         "runs": f"{runs.count:,} ({ok:,} ok, {runs.count - ok:,} failed)",
         "points": f"{points:,}, seeds {low} to {high}",
         "axes": ", ".join(runs.axes) or "none",

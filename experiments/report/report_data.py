@@ -52,6 +52,8 @@ class ReportData:
     theory: list[Prediction]
     kinds: list[tuple[str, str, int]]
     failures: list[FailedRun]
+    bound: frozenset[tuple[Any, ...]] = frozenset()
+    """Points at which a core of the machine limited a run; they are drawn hollow."""
     figures: list[Figure] = field(default_factory=list)
     pair: PairedSweeps | None = None
 
@@ -98,7 +100,7 @@ def collect(
         runs.frame.persist()
     if runs.failed == runs.count:
         raise UsageError(f"{folder}: no run succeeded; `mcastlab results {folder}` shows the reasons")
-    chosen, groups = _summaries(runs, metrics)
+    chosen, groups = _summaries(runs, metrics or _named(points, runs))
     expected = [row for text in theory or points.sweep.theory for row in overlay(runs, parse_formula(text), points, groups)]
     counted, failed = failures(folder, runs, points)
     data = ReportData(
@@ -113,6 +115,7 @@ def collect(
         theory=expected,
         kinds=counted,
         failures=failed,
+        bound=runs.bound_points(),
     )
     data.figures = _figures(session, runs, data, points)
     return data
@@ -129,7 +132,7 @@ def collect_pair(
     pair = open_pair(session, folders, versions)
     if pair.runs.count <= EXACT_UP_TO:
         pair.runs.frame.persist()
-    chosen, groups = _summaries(pair.runs, metrics, always=True)
+    chosen, groups = _summaries(pair.runs, metrics or _named(points[0], pair.runs), always=True)
     paired_differences(pair, chosen)
     found = [
         (provenance(folder, at.sweep, side, len(groups)), sources(folder), *failures(folder, side, at))
@@ -147,6 +150,7 @@ def collect_pair(
         theory=[],
         kinds=[kind for _, _, kinds, _ in found for kind in kinds],
         failures=[row for *_, failed in found for row in failed],
+        bound=pair.runs.bound_points(),
         pair=pair,
     )
     for metric in chosen:
@@ -160,8 +164,13 @@ def _compared_sweeps(data: ReportData, pair: PairedSweeps, metric: str) -> list[
     figures = [] if found is None else [found]
     if layout is not None and layout.x.name != SWEEP:
         mine = [group for group in data.groups if group.metric == metric]
-        figures.append(figure_builders.lines(metric, mine, layout, [], ""))
+        figures.append(figure_builders.lines(metric, mine, layout, [], "", data.bound))
     return figures
+
+
+def _named(points: PointScenarios, runs: Runs) -> list[str]:
+    """Return the metrics that the sweep file names, as far as the runs have them."""
+    return [name for name in points.sweep.metrics if name in runs.metrics]
 
 
 def _summaries(runs: Runs, metrics: Sequence[str], always: bool = False) -> tuple[tuple[str, ...], list[GroupSummary]]:
@@ -211,9 +220,11 @@ def _of_metric(data: ReportData, layout: FigureLayout, metric: str, sampled: boo
     if sampled:
         return list(figure_builders.scatter(metric, groups, layout, command))
     theory = [row for row in data.theory if row.metric == metric]
-    found: list[Figure | None] = [figure_builders.lines(metric, groups, layout, theory, command)]
+    found: list[Figure | None] = [figure_builders.lines(metric, groups, layout, theory, command, data.bound)]
     if metric in data.metrics[:DETAILED]:
-        found += [figure_builders.heat(metric, groups, layout, command), figure_builders.boxes(metric, groups, layout, command)]
+        found.append(figure_builders.heat(metric, groups, layout, command))
+        if any(group.count > 1 for group in groups):
+            found.append(figure_builders.boxes(metric, groups, layout, command))
     return found
 
 
@@ -221,7 +232,8 @@ def _trade_off(data: ReportData, layout: FigureLayout) -> Figure | None:
     for first, second in TRADE_OFFS:
         if first in data.metrics and second in data.metrics:
             command = data.command(f"--metric {first},{second}")
-            return figure_builders.pareto(first, second, data.groups, layout, command)
+            judged = [group for group in data.groups if tuple(group.keys.values()) not in data.bound]
+            return figure_builders.pareto(first, second, judged, layout, command)
     return None
 
 

@@ -174,6 +174,7 @@ def _points(contents: ReportData) -> list[dict[str, Any]]:
             "keys": [places[name][group.keys[name]] for name in contents.axes],
             "metric": contents.metrics.index(group.metric),
             **_theory(theory.get((group.metric, *group.keys.items()))),
+            "hollow": tuple(group.keys.values()) in contents.bound,
             **{key: rounded(getattr(group, key)) for key in ("mean", "low", "high")},
             **{f"p{rank}": rounded(group.percentiles[rank]) for rank in (5, 95)},
         }

@@ -46,7 +46,7 @@ _MOST_FILES = 8
 
 @dataclass(frozen=True)
 class RunReport:
-    """What the page shows: the recording, hosts of which nothing was recorded, and notes on what is left out."""
+    """Data of the page: the recording, hosts of which nothing was recorded, and notes on what is left out."""
 
     recording: RunRecording
     source: str

@@ -26,12 +26,15 @@ def tables_of(contents: ReportData, small: bool) -> Iterator[dict[str, Any]]:
 
 def _points(contents: ReportData) -> dict[str, Any]:
     columns = ["metric", "unit", "runs", "mean", "sd", "low", "high", "p5", "p50", "p95"]
+    # Only where Mininet was too much for the machine at some point.
+    columns += ["core-limited"] if contents.bound else []
     rows = [
         [
             *_keys(contents, group),
             *(group.metric, UNITS.get(group.metric, ""), group.count),
             *map(rounded, (group.mean, group.sd, group.low, group.high)),
             *(rounded(group.percentiles[rank]) for rank in (5, 50, 95)),
+            *(["yes" if tuple(group.keys.values()) in contents.bound else "no"] if contents.bound else []),
         ]
         for group in contents.groups
     ]

@@ -87,6 +87,7 @@ function explore() {
     marks.push({
       label, colour: number, theory: false, x: at, y: mine.map((row) => row.mean),
       low: mine.map((row) => (picked.spread ? row.p5 : row.low)), high: mine.map((row) => (picked.spread ? row.p95 : row.high)),
+      hollow: mine.map((row) => row.hollow),
     });
     const known = mine.filter((row) => row.theory !== null);
     const formulas = [...new Set(known.map((row) => row.formula))];
@@ -96,7 +97,7 @@ function explore() {
   });
   const categories = x.numeric ? null : x.values;
   show(byId("plot-explore"), {
-    name: "explore", kind: "lines", x: { label: x.label, log: picked.logx && x.numeric, categories }, y: { label: metric.label, log: picked.logy, categories: null },
+    name: "explore", kind: "lines", x: { label: x.label, log: picked.logx && x.numeric, categories, ticks: picked.logx && x.log && x.values.length <= 12 ? x.values : [] }, y: { label: metric.label, log: picked.logy, categories: null },
     panels: [{ title: "", marks }], legend: [],
   });
   byId("explained").textContent = marks.length ? metric.help[0].toUpperCase() + metric.help.slice(1) + "." : "No point has these values.";

@@ -71,10 +71,12 @@ const MARKS = {
     if (mark.theory) {
       return [{ ...base, mode: "lines", line: { color: hex, width: 2, dash: "dash" }, hovertemplate: "%{y:.4g}" }];
     }
-    const told = mark.x.map((_, i) => `${short(mark.y[i])}  [${short(mark.low[i])}, ${short(mark.high[i])}]`);
+    const hollow = (i) => Boolean(mark.hollow && mark.hollow[i]);
+    const told = mark.x.map((_, i) => `${short(mark.y[i])}  [${short(mark.low[i])}, ${short(mark.high[i])}]${hollow(i) ? "  limited by a core of the machine" : ""}`);
+    const dots = { size: x.map((_, i) => (hollow(i) ? 8 : 6)), color: x.map((_, i) => (hollow(i) ? PAPER[theme()].card : hex)), line: { color: hex, width: x.map((_, i) => (hollow(i) ? 2 : 0)) } };
     return [
       area(x, mark.low, mark.high, clear(hex, 0.16), mark.label, place),
-      { ...base, mode: "lines+markers", line: { color: hex, width: 2.2 }, marker: { size: 6, color: hex }, text: told, hovertemplate: "%{text}" },
+      { ...base, mode: "lines+markers", line: { color: hex, width: 2.2 }, marker: dots, text: told, hovertemplate: "%{text}" },
     ];
   },
   bands(mark, place, named) {
@@ -175,7 +177,7 @@ function axisOf(axis, room, extra) {
   return {
     title: { text: wrapped(axis.label, room), font: { size: 13, color: look.soft }, standoff: 8 }, type: axis.categories ? "category" : axis.log ? "log" : "linear",
     gridcolor: look.faint, zerolinecolor: look.faint, linecolor: look.faint, tickfont: { color: look.soft, size: 12 }, automargin: true,
-    ...(axis.categories ? { categoryorder: "array", categoryarray: axis.categories } : {}), ...(axis.log ? { dtick: 1 } : {}),
+    ...(axis.categories ? { categoryorder: "array", categoryarray: axis.categories } : {}), ...(axis.ticks && axis.ticks.length ? { tickvals: axis.ticks, ticktext: axis.ticks.map(String) } : axis.log ? { dtick: 1 } : {}),
     ...extra,
   };
 }
@@ -239,7 +241,7 @@ function drawing(figure, width) {
     const left = column * (wide + gap), top = 1 - line * (inner + foot + head) / plot;
     const last = n + columns >= panels.length;
     layout["xaxis" + id] = axisOf({ ...figure.x, label: last ? figure.x.label : "" }, across, { domain: [left, left + wide], anchor: "y" + id, ...(narrow ? { nticks: 5, tickangle: 0 } : {}), ...(n ? { matches: "x" } : {}) });
-    layout["yaxis" + id] = axisOf({ ...figure.y, label: column ? "" : figure.y.label }, inner, { domain: [Math.max(0, top - inner / plot), top], anchor: "x" + id, ...(n ? { matches: "y", showticklabels: !column } : {}) });
+    layout["yaxis" + id] = axisOf({ ...figure.y, label: column ? "" : figure.y.label }, inner, { domain: [Math.max(0, top - inner / plot), top], anchor: "x" + id, ...(n && !figure.own_y ? { matches: "y", showticklabels: !column } : {}) });
     if (panel.title) {
       layout.annotations.push({ text: panel.title, x: left + wide / 2, y: top, xref: "paper", yref: "paper", yanchor: "bottom", showarrow: false, font: { size: 13, color: look.soft } });
     }

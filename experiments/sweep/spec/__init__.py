@@ -1,1 +1,1 @@
-"""What a sweep runs and measures: its file, its points, its run ids and its metrics."""
+"""Definition of a sweep: its file, its points, its run ids and its metrics."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from experiments.running.result import Result, Row, packets_of
@@ -71,6 +72,45 @@ def _share(result: Result) -> float | None:
     return goodput / cross if goodput is not None and cross else None
 
 
+def _messages(key: str) -> Callable[[Result], Any]:
+    return lambda result: result.metrics.get("messages", {}).get(key)
+
+
+def _delivered(result: Result) -> float | None:
+    messages = result.metrics.get("messages", {})
+    return messages["delivered"] / messages["due"] if messages.get("due") else None
+
+
+def _throughput(result: Result) -> float | None:
+    """Return the mean throughput; unlike goodput, it is low where few messages arrive, all of them early."""
+    if result.messages is None or not result.messages["subscriptions"]:
+        return None
+    spans = [(row["published"] - 1) / row["rate"] for row in result.messages["publishers"] if row["rate"]]
+    return fmean(_rate(row, max(spans, default=0.0)) for row in result.messages["subscriptions"])
+
+
+def _rate(row: Mapping[str, Any], published: float) -> float:
+    """Return the Mbit/s of a subscription, of messages that took `published` seconds to publish."""
+    if not row["goodput_mbit_s"]:
+        return 0.0
+    content = row["bytes"] * 8e-6
+    return float(content / max(content / row["goodput_mbit_s"], published))
+
+
+def _node_drops(result: Result) -> float | None:
+    rows = [row for row in result.metrics.get("nodes") or () if row["offered"]]
+    return max((row["dropped"] / row["offered"] for row in rows), default=None)
+
+
+def _processor(result: Result) -> float | None:
+    times = [row["processor"] for row in result.metrics.get("nodes") or () if "processor" in row]
+    return sum(times) if times else None
+
+
+def _cpu_bound(result: Result) -> bool | None:
+    return bool(result.metrics.get("cpu_bound")) if result.backend == "emu" else None
+
+
 METRICS: dict[str, Metric] = {
     "completed": Metric("1 if every receiver received all objects, else 0", lambda result: result.completed, "outcome"),
     "violations": Metric("violated invariants", lambda result: len(result.violations), "count"),
@@ -121,6 +161,20 @@ METRICS: dict[str, Metric] = {
     "link_lost": Metric("packets lost on links", _links("lost"), "count"),
     "cross_goodput": Metric("mean goodput of the flows of cross traffic, Mbit/s", _cross_goodput),
     "share": Metric("goodput of the slowest receiver divided by the mean goodput of the flows of cross traffic", _share),
+    "throughput_mbit_s": Metric(
+        "content delivered to a subscription over the time in which messages were published or delivered to it, "
+        "mean of the subscriptions, Mbit/s",
+        _throughput,
+    ),
+    "delivered": Metric("messages delivered to subscriptions, over those due to them", _delivered, "fraction"),
+    "latency_p50": Metric("median seconds from publishing to delivery, of the slowest subscription", _messages("latency_p50")),
+    "node_drops": Metric(
+        "packets that a node dropped for lack of room, over those offered to it; the largest of all nodes",
+        _node_drops,
+        "fraction",
+    ),
+    "processor_s": Metric("processor seconds that hosts and routers took for packets offered to them", _processor),
+    "cpu_bound": Metric("1 if a program in Mininet used up a core of this machine, else 0", _cpu_bound, "outcome"),
     "duration": Metric("simulated or wall-clock seconds until the run ended", _plain("duration")),
     "events": Metric("simulator events", _plain("events")),
 }

@@ -133,7 +133,7 @@ class Refine(_Strict):
 
 
 class Keep(_Strict):
-    """What is stored beside the metrics of a run."""
+    """Data stored beside the metrics of a run."""
 
     receivers: bool = Field(default=True, description="one row per run and receiver")
     series: Duration | None = Field(default=None, gt=0.0, description="interval of the time series; simulator only")
@@ -164,10 +164,18 @@ class Sweep(_Strict):
     until: Until | None = Field(default=None, description="replicate each point until a confidence interval is narrow enough")
     refine: Refine | None = Field(default=None, description="add values to an axis where a metric changes most")
     keep: Keep = Field(default=Keep(), description="what is stored beside the metrics")
+    metrics: tuple[str, ...] = Field(
+        default=(), description="metrics that the report and the analysis show (default: the main ones)"
+    )
     theory: tuple[str, ...] = Field(default=(), description="formulas that the report compares with the results")
     backend: Literal["sim", "emu"] = Field(default="sim", description="where runs execute; emulations run one at a time")
     time_limit: Duration = Field(default=600.0, gt=0.0, description="wall-clock limit of a run in seconds")
     memory: Size = Field(default=4_000_000_000, gt=0, description="memory limit of a run in bytes")
+
+    @field_validator("metrics")
+    @classmethod
+    def _known_metrics(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(_metric, names))
 
     @model_validator(mode="after")
     def _fits(self) -> "Sweep":
