@@ -23,6 +23,16 @@ _COLOURS = {"data": "blue", "info": "violet", "nack": "orange", "ack": "violet",
 _OTHERS = ("teal", "violet", "grey", "blue")
 _ENDS = ("nack_due", "nack_suppressed", "nack_needless")
 _TOLD = ("object_received", "object_aborted")
+_STEPS = {
+    "container_taken": "teal",
+    "message_cached": "teal",
+    "pool_exhausted": "red",
+    "message_refused": "red",
+    "message_completed": "blue",
+    "message_delivered": "green",
+    "container_returned": "teal",
+}
+"""Steps of a subscriber that concern a message, with their colours."""
 
 
 def _held_back(cut: LadderExcerpt) -> list[tuple[TraceEvent, float]]:
@@ -124,6 +134,7 @@ class _Ladder:
     def draw(self) -> Drawing:
         self._frame()
         self._backoffs()
+        self._holdoffs()
         self._held_back()
         for item in self.cut.shown:
             if isinstance(item, FoldedPackets):
@@ -227,6 +238,15 @@ class _Ladder:
         for node, time in since.items():
             self._bar(node, time, self.cut.end)
 
+    def _holdoffs(self) -> None:
+        """Draw hold-offs as bars on the lifelines; one that a repair ended before its time ends with the next back-off."""
+        for place, decision in enumerate(self.cut.decisions):
+            if decision.name == "holdoff":
+                later = (each for each in self.cut.decisions[place:] if each.node == decision.node)
+                ends = [min(float(each.data["since"]), each.time) for each in later if each.name == "holdoff_over"]
+                end = min(ends[0] if ends else float(decision.data["until"]), self.cut.end)
+                self._bar(decision.node, decision.time, end, "violet", "hold-off")
+
     def _held_back(self) -> None:
         """Draw the requests that were suppressed as dashed lines."""
         for decision, due in _held_back(self.cut):
@@ -238,18 +258,18 @@ class _Ladder:
                 self.drawing.line([(x, end), (far, low)], "orange", 1.6, dash="5 4", note=note)
                 self.drawing.arrowhead(far - 6, low + 0.6, -_COLUMN, _TRANSIT * 0.45, "orange", 6)
 
-    def _bar(self, node: str, begin: float, end: float) -> None:
+    def _bar(self, node: str, begin: float, end: float, colour: str = "orange", what: str = "back-off") -> None:
         top, bottom = self.scale(begin), self.scale(end)
         self.drawing.box(
             self.x[node] - 3.5,
             top,
             7,
             max(bottom - top, 2),
-            "orange",
+            colour,
             rounding=3.5,
             opacity=0.4,
             layer=0,
-            note=f"{node}: back-off of {format_duration(round(end - begin, 6))}",
+            note=f"{node}: {what} of {format_duration(round(end - begin, 6))}",
         )
 
     def _decision(self, decision: TraceEvent) -> None:
@@ -258,6 +278,9 @@ class _Ladder:
             drawing.dot(
                 x, y, 3.4, "ground", ring="orange", note=f"{decision.node}: NACK suppressed, others requested all it misses"
             )
+        elif decision.name in _STEPS:
+            what = f"{decision.name.replace('_', ' ')}, message {decision.data['object']} of {decision.data['publisher']}"
+            drawing.dot(x - 6, y, 2.6, _STEPS[decision.name], note=f"{decision.node}: {what}")
         elif decision.name in _TOLD:
             good = decision.name == "object_received"
             drawing.dot(x, y, 5, "green" if good else "red", ring="ground", note=f"{decision.node}: {decision.name}")
@@ -293,6 +316,12 @@ class _Ladder:
         if "nack_backoff" in names:
             drawing.box(x + 6, y - 8, 7, 16, "orange", rounding=3.5, opacity=0.4)
             x = self._entry(x + 20, y, "back-off")
+        if "holdoff" in names:
+            drawing.box(x + 6, y - 8, 7, 16, "violet", rounding=3.5, opacity=0.4)
+            x = self._entry(x + 20, y, "hold-off")
+        for step in [step for step in _STEPS if step in names]:
+            drawing.dot(x + 4, y, 2.6, _STEPS[step])
+            x = self._entry(x + 12, y, step.replace("_", " "))
         if "nack_suppressed" in names:
             drawing.dot(x + 4, y, 3.4, "ground", ring="orange")
             drawing.line([(x + 10, y), (x + 30, y)], "orange", 1.6, dash="5 4")

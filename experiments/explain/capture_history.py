@@ -1,4 +1,4 @@
-"""What one capture file of NORM traffic tells of an object and a receiver, wherever it was captured, and what it does not."""
+"""History of an object at a receiver from one capture file of NORM traffic, with what such a file does not contain."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -44,7 +44,7 @@ class History:
     """The record of a run as far as it concerns one object, one receiver and their sender."""
 
     kind: str
-    """What it was read from: "trace", "captures" (of several hosts of a run) or "capture" (a single file)."""
+    """Kind of its source: "trace", "captures" (of several hosts of a run) or "capture" (a single file)."""
     protocol: str
     sender: str
     receiver: str
@@ -76,7 +76,7 @@ class History:
     squelches: frozenset[int] = frozenset()
     """The SQUELCH messages that name the object, by number, where messages are decoded as a whole."""
     unknown: list[str] = field(default_factory=list)
-    """What the record can't tell."""
+    """Facts that the record does not contain."""
     path: tuple[str, ...] = ()
     """The nodes from the sender to the receiver, if the network is known."""
     routes: Routes | None = None

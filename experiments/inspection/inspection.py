@@ -5,6 +5,8 @@ from typing import Any
 
 from experiments.captures.datagrams import Capture
 from experiments.inspection.cross_check import CrossCheck
+from experiments.inspection.detail import DetailBudget
+from experiments.inspection.message_flows import MessageFlows
 from experiments.inspection.norm_reader import CapturedMessage, NormReader
 from experiments.inspection.request_excerpt import RequestExcerpt
 from experiments.inspection.session_analysis import SessionAnalysis
@@ -24,6 +26,7 @@ class Inspection:
         self.session = SessionAnalysis(self.reading.begin, self.reading.end, self.reading.nodes)
         self.cross_check = CrossCheck(self.session.findings)
         self.excerpt = RequestExcerpt()
+        self.topics = MessageFlows(DetailBudget())
 
     def run(self) -> None:
         """Process every message of the capture."""
@@ -32,7 +35,10 @@ class Inspection:
             if captured.message is None:
                 continue
             time = captured.datagram.time - self.session.begin
-            if kind and len(captured.datagram.payload) == captured.datagram.size:
+            is_whole = len(captured.datagram.payload) == captured.datagram.size
+            if kind and is_whole and isinstance(captured.message, Data):
+                self.topics.add(captured.message, captured.datagram.time)
+            if kind and is_whole:
                 self.cross_check.offer(captured, self._element_bits(captured), time)
             if kind:
                 self.excerpt.add(captured, kind, time)
@@ -73,6 +79,8 @@ class Inspection:
             "bytes": session.octets,
             "start": session.begin,
             "duration": round(reading.end - reading.begin, 6),
+            **({"tunnels": [flow.plain() for flow in reading.tunnels]} if reading.tunnels else {}),
+            **({"topics": topics} if (topics := self.topics.plain()) else {}),
             **session.plain(),
             "scapy": self.cross_check.plain(),
         }

@@ -1,6 +1,6 @@
 """Print the inspection of a capture as tables on the terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,6 +39,7 @@ def show(printer: Printer, found: Inspection) -> None:
         printer.line()
         printer.line(f"and {len(senders) - _SENDERS} more senders; --json lists them")
     _receivers(printer, found)
+    _topics(printer, found)
     _requests(printer, found)
     _timeline(printer, found)
     _excerpt(printer, found)
@@ -74,6 +75,7 @@ def overview(found: Inspection) -> Iterator[str]:
     beside = [f"{count} {what}" for what, count in others.items() if count]
     if beside:
         yield "also: " + ", ".join(beside)
+    yield from map(_tunnel, plain.get("tunnels", ()))
     counts = plain["others"]
     if counts["messages"]:
         yield (
@@ -86,6 +88,17 @@ def overview(found: Inspection) -> Iterator[str]:
     yield (
         cross_check.get("missing")
         or f"{cross_check['checked']} messages checked with scapy, {cross_check['disagree']} disagree"
+    )
+
+
+def _tunnel(flow: Mapping[str, Any]) -> str:
+    """Return a line about the datagrams of one tunnel to another."""
+    inside = ", ".join(f"{kind} {count}" for kind, count in flow["packets"].items())
+    sites = ", ".join(map(str, flow["sites"]))
+    keyed = f", {flow['keyed']} with a MAC" if flow["keyed"] else ""
+    return (
+        f"tunnel {flow['from']} to {flow['to']}: {flow['datagrams']} datagrams{keyed}, {flow['missing']} missing, of site "
+        f"{sites} and group {', '.join(flow['groups'])}: {inside}"
     )
 
 
@@ -196,6 +209,18 @@ _RECEIVER = (
     Column("reported loss", "%", rank=10, form=".2f"),
     Column("reported RTT", "ms", rank=9),
 )
+_TOPICS = 20
+_TOPIC = (
+    Column("publisher", rank=0),
+    Column("topic", rank=0),
+    Column("priorities", rank=1),
+    Column("messages", rank=0),
+    Column("bytes", rank=2),
+    Column("complete", rank=1),
+    Column("lost", rank=0),
+    Column("p50", "ms", rank=0, digits=3),
+    Column("p99", "ms", rank=1, digits=3),
+)
 _REQUEST = (
     Column("packet", rank=0),
     Column("time", "s", rank=1, form=".6f"),
@@ -253,6 +278,22 @@ def _receivers(printer: Printer, found: Inspection) -> None:
     table = Table(_RECEIVER, list(map(_receiver, rows)), f"{len(rows)} receivers that send feedback")
     for shown in condensed(table, lambda cells: (cells[4], cells[1]), "receivers that send feedback"):
         printer.table(shown)
+
+
+def _topics(printer: Printer, found: Inspection) -> None:
+    rows = found.topics.plain()
+    if rows:
+        unknown = found.topics.unknown
+        note = f"messages of FJM2; of {unknown} more the first packet is missing" if unknown else "messages of FJM2"
+        printer.line()
+        printer.table(Table(_TOPIC, list(map(_topic, rows[:_TOPICS])), note))
+
+
+def _topic(row: dict[str, Any]) -> list[Any]:
+    delays = [None if row[key] is None else row[key] * 1000 for key in ("latency_p50", "latency_p99")]
+    priorities = ", ".join(f"{priority}: {count}" for priority, count in row["priorities"].items())
+    counts = [row[key] for key in ("messages", "bytes", "complete", "lost")]
+    return [node_name(row["publisher"]), row["topic"], priorities, *counts, *delays]
 
 
 def _receiver(row: dict[str, Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from math import inf
 from experiments.captures.datagrams import Capture, CapturedDatagram, endpoint_text
 from experiments.inspection.node_tally import NodeTally
 from experiments.inspection.offload_batches import messages_in
+from experiments.inspection.tunnel_flows import TunnelFlows, unwrapped
 from protocols.errors import ConfigError, WireError
 from protocols.norm.messages import NormMessage
 from protocols.norm.wire.authentication import Authenticator
@@ -55,6 +56,8 @@ class NormReader:
         """Other datagrams, copies seen at another interface, truncated datagrams, and datagrams of several messages."""
         self.targets: list[str] = []
         self.nodes = NodeTally()
+        self.tunnels = TunnelFlows()
+        self._is_wrapped = False
         self._chosen = self._survey(port)
         self._recent: OrderedDict[int, tuple[int, ...]] = OrderedDict()
 
@@ -64,9 +67,11 @@ class NormReader:
         total: Counter[tuple[str, int]] = Counter()
         replying: set[tuple[str, int]] = set()
         spans: dict[tuple[str, int], tuple[float, float]] = {}
-        for datagram in self.capture:
+        for datagram in self._datagrams():
             key = datagram.target, datagram.port
             total[key] += 1
+            if not self._is_wrapped:
+                self.tunnels.add(datagram)
             if looks_like_norm(datagram.payload, datagram.size):
                 alike[key] += 1
                 self.nodes.add(datagram.payload, datagram.size)
@@ -79,6 +84,10 @@ class NormReader:
         else:
             chosen = [key for key in total if key[1] == port or key in replying]
         if not any(alike[key] for key in chosen):
+            if self.tunnels and not self._is_wrapped:
+                # A capture between sites: what is in the datagrams of tunnels is the session.
+                self._is_wrapped = True
+                return self._survey(port)
             raise ConfigError(f"{self.capture.file.path}: {self._nothing(port, total)}")
         self.begin, self.end = min(spans[key][0] for key in chosen), max(spans[key][1] for key in chosen)
         self.targets = [endpoint_text(*key) for key in chosen]
@@ -93,12 +102,16 @@ class NormReader:
         flaw = f" ({self.capture.file.flaw})" if self.capture.file.flaw else ""
         return f"holds no NORM messages{where} among {count} UDP datagrams" + (f" to ports {seen}" if ports else "") + flaw
 
+    def _datagrams(self) -> Iterator[CapturedDatagram]:
+        """Return the datagrams of the capture, or the packets that tunnels carry in them."""
+        return unwrapped(iter(self.capture)) if self._is_wrapped else iter(self.capture)
+
     def __iter__(self) -> Iterator[CapturedMessage]:
         """Yield every NORM message in order."""
         codec = NormCodec()
         self.copies = self.cut = self.batches = 0
         self._recent.clear()
-        for datagram in self.capture:
+        for datagram in self._datagrams():
             if (datagram.target, datagram.port) not in self._chosen:
                 continue
             yield from self._messages(codec, datagram)

@@ -224,3 +224,20 @@ def test_ranges_and_blocks_of_different_size_are_explained() -> None:
     assert "any 2 symbols of a block" in parity_rule(found.values())
     mixed = [found[9], replace(found[9], source=5)]
     assert "as many symbols as it has source symbols of a block" in parity_rule(mixed)
+
+
+def test_the_steps_of_a_subscriber_are_drawn(tmp_path: Path) -> None:
+    scenario = {
+        "name": "steps",
+        "topology": {"kind": "star", "receivers": 2, "link": {"rate": "10Mbit", "queue": 100, "down": {"loss": 0.05}}},
+        "protocol": {"name": "fjm2", "rate": "5Mbit", "grtt": "10ms"},
+        "workload": [
+            {"kind": "publish", "hosts": ["sender"], "to": "topic:t", "size": "4kB", "rate": "50/s", "count": 40},
+            {"kind": "subscribe", "hosts": ["r"], "to": "topic:t"},
+        ],
+        "duration": "20s",
+    }
+    run(parse(scenario, "steps"), recording=Recording(trace=tmp_path / "trace.jsonl"))
+    drawn = draw(cut(read_trace(tmp_path)))
+    for told in ("back-off of", "hold-off of", "container taken, message", "message delivered, message", "container returned"):
+        assert told in drawn
