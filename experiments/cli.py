@@ -45,6 +45,8 @@ COMMANDS = {
     "pub": ("pub:pub", "Publish messages: files, lines of standard input, or generated ones."),
     "sub": ("sub:sub", "Print the messages of topics as they come."),
     "broker": ("broker:broker", "Run a broker of topics that speaks STOMP."),
+    "admin": ("admin:admin", "Run the registry by which tunnels find each other, with a web page."),
+    "tunnel": ("tunnel:tunnel", "Carry a multicast group between sites by unicast."),
     "console": ("console:console", "Show sessions and whole domains as tables in the terminal, live."),
     "monitor": ("monitor:monitor", "Show sessions and whole domains as a page, live."),
     "new": ("new:new", "Write template files."),

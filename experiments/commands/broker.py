@@ -12,6 +12,7 @@ from emu.addresses import SocketAddress, socket_address_of, text_of
 from emu.host import UdpHost
 from experiments.commands.help import Command, Group
 from experiments.commands.options import Json, Metrics, Stats, seconds
+from experiments.commands.serving import print_summary
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.scenario.protocol_choice import ProtocolChoice
@@ -21,7 +22,6 @@ from protocols.errors import ConfigError, UnsupportedError, UsageError
 from protocols.machine import Group as MulticastGroup
 from protocols.rng import Rng
 from protocols.roles import RoleContext
-from topologies.units import format_duration
 
 __all__ = ["broker", "serve"]
 
@@ -83,7 +83,7 @@ def serve(
             ending = runner.play(_serve(runner, host, wanted, as_json), longest)
         finally:
             host.close()
-    _tell_end(machine, ending.seconds, as_json)
+    print_summary(machine, COUNTERS, ending.seconds, as_json)
     return 130 if ending.interrupted else 0
 
 
@@ -115,13 +115,3 @@ def _tell_beginning(where: SocketAddress, as_json: bool) -> None:
         sys.stdout.flush()
     else:
         typer.echo(f"listening at {text_of(where)}", err=True)
-
-
-def _tell_end(machine: Broker, elapsed: float, as_json: bool) -> None:
-    counts = machine.counts()
-    told = {name: counts[name] for name in COUNTERS}
-    if as_json:
-        typer.echo(json.dumps({"event": "summary", "ok": True, "seconds": elapsed, **told}))
-    else:
-        text = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in told.items())
-        typer.echo(f"served for {format_duration(round(elapsed, 3))}: {text}", err=True)

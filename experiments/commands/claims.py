@@ -66,7 +66,7 @@ def claims_command(
     """
     # Imported here, since the simulator would slow down the start of other commands.
     from experiments.claims.claim import read_claims
-    from experiments.claims.claims_page import claims_section, with_section
+    from experiments.claims.claims_page import claims_section, section_name, with_section
 
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     view.check(column.name for column in _COLUMNS)
@@ -85,7 +85,7 @@ def claims_command(
             found.append(judgement)
     if out is not None and log is not None:
         page = out.read_text(encoding="utf-8") if out.exists() else ""
-        log.finish(with_section(page, claims.seed, claims_section(claims, found)))
+        log.finish(with_section(page, section_name(claims, world), claims_section(claims, found, world)))
     _print(view, found, as_json)
     return 1 if any(each.verdict == "fails" for each in found) else 0
 

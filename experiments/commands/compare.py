@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from experiments.commands.large_runs import admit_simulations
-from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide, Yes
+from experiments.commands.options import Brief, Columns, FirstSeed, Json, ScenarioFile, Sets, Wide, Yes
 from experiments.output import tables
 from experiments.output.budget import Column, Table, number, says_nothing
 from experiments.output.printer import Printer, View
@@ -39,15 +39,8 @@ def compare_command(
     backend: Annotated[
         str, typer.Option("--on", help="Backend: sim (the simulator) or emu (Mininet).", metavar="sim|emu")
     ] = "sim",
-    seed: Annotated[
-        int | None, typer.Option(help="First seed.  (default: the scenario's)", metavar="N", show_default=False)
-    ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
-        ),
-    ] = None,
+    seed: FirstSeed = None,
+    sets: Sets = None,
     yes: Yes = False,
     wide: Wide = False,
     columns: Columns = "",

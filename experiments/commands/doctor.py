@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from emu.capabilities import Capability, list_capabilities
-from experiments.commands.options import Brief, Columns, Json, Wide
+from experiments.commands.options import Brief, Columns, Json, Sets, Wide
 from experiments.output.budget import Column, Table
 from experiments.output.extras import EXTRAS, Extra
 from experiments.output.printer import Printer, View
@@ -41,10 +41,7 @@ def doctor(
         Path | None,
         typer.Argument(metavar="[SCENARIO]", help="Scenario to judge, a file or the name of a ready one.", show_default=False),
     ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Replace a value of the scenario; may be repeated.", metavar="KEY.PATH=VALUE"),
-    ] = None,
+    sets: Sets = None,
     stream_buffer: Annotated[
         str | None,
         typer.Option(help="Judge a stream with a buffer of this size, too.", metavar="SIZE", show_default=False),

@@ -22,6 +22,7 @@ from topologies.units import parse_duration, parse_size
 
 __all__ = [
     "Application",
+    "Count",
     "Hops",
     "Management",
     "MessagingProtocol",
@@ -47,7 +48,7 @@ OptionalGroup: TypeAlias = Annotated[
 ]
 NodeFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--config", help="Configuration of the node; options go before.", metavar="NODE.YAML", show_default=False),
+    typer.Option("--config", help="Configuration of the node; options override it.", metavar="NODE.YAML", show_default=False),
 ]
 Hops: TypeAlias = Annotated[
     int, typer.Option("--hops", help="IP time to live of multicast packets.", min=0, max=255, metavar="N")
@@ -62,6 +63,10 @@ Management: TypeAlias = Annotated[
 ]
 Application: TypeAlias = Annotated[
     str | None, typer.Option(help="Distributor: name that other nodes are told.", metavar="NAME", show_default=False)
+]
+
+Count: TypeAlias = Annotated[
+    int | None, typer.Option(help="End after this number of messages.", min=1, metavar="N", show_default=False)
 ]
 
 
@@ -106,8 +111,10 @@ def _group(group: str | None) -> str:
     return group
 
 
-def bus(protocol: str, path: Path | None, group: str | None, iface: str | None, hops: int, **given: str | None) -> MessageBus:
-    """Make a bus from a node file and options, which go before what the file says. Errors name the option or file and key."""
+def bus(
+    protocol: str, role: str, path: Path | None, group: str | None, iface: str | None, hops: int, **given: str | None
+) -> MessageBus:
+    """Make a bus in a role from a node file and options, which override it. Errors name the option or file and key."""
     node = NodeSettings() if path is None else read_node(path)
     if node.protocol.name != protocol:
         raise UsageError(f"{path}: protocol.name: value {node.protocol.name!r} is not allowed; {protocol}")
@@ -125,7 +132,7 @@ def bus(protocol: str, path: Path | None, group: str | None, iface: str | None, 
         )
     except UsageError as error:
         raise UsageError(f"--{error}") from error
-    return MessageBus(place, node.waiting)
+    return MessageBus(place, node.waiting, role)
 
 
 def size_in_bytes(option: str, value: str) -> int:

@@ -16,16 +16,19 @@ __all__ = [
     "Columns",
     "Group",
     "Iface",
+    "Jobs",
     "Json",
     "Congestion",
     "FairTo",
     "FeedbackMode",
+    "FirstSeed",
     "KeyFile",
     "Master",
     "Metrics",
     "NodeId",
     "Remote",
     "ScenarioFile",
+    "Sets",
     "Stats",
     "Wide",
     "Yes",
@@ -60,6 +63,19 @@ FeedbackMode: TypeAlias = Annotated[
 ]
 ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)
+]
+Sets: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
+    ),
+]
+FirstSeed: TypeAlias = Annotated[
+    int | None, typer.Option("--seed", help="First seed.  (default: the scenario's)", metavar="N", show_default=False)
+]
+Jobs: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--jobs", help="Parallel processes.  (default: all processors)", metavar="N", min=1, show_default=False),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 Stats: TypeAlias = Annotated[

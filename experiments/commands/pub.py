@@ -7,6 +7,7 @@ import typer
 
 from experiments.commands.messaging_options import (
     Application,
+    Count,
     Hops,
     Management,
     MessagingProtocol,
@@ -75,9 +76,7 @@ def pub(
         str | None,
         typer.Option(help="Generate messages of this size instead of reading lines.", metavar="SIZE", show_default=False),
     ] = None,
-    count: Annotated[
-        int | None, typer.Option(help="End after this number of messages.", min=1, metavar="N", show_default=False)
-    ] = None,
+    count: Count = None,
     rate: Annotated[
         str | None,
         typer.Option(help="Messages per second, as 500/s.  (default: as fast as possible)", metavar="N", show_default=False),
@@ -106,6 +105,14 @@ def pub(
             help="Distributor: time to answer requests after the last.  (default: 1s)", metavar="TIME", show_default=False
         ),
     ] = None,
+    tunnel_key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keys of the site's tunnel; without one of them its demands to slow down are ignored.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     hops: Hops = 1,
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
@@ -130,6 +137,7 @@ def pub(
         "--management": management,
     }
     other = {"--priority": priority, "--ttl": ttl, "--property": properties, "--type": body, "--config": config}
+    other |= {"--tunnel-key-file": tunnel_key_file}
     if protocol == "distributor":
         check_unused(protocol, other)
         chosen = parameters(protocol, segment=segment or "8192", holdback=holdback or "10ms", rate=bandwidth)
@@ -140,7 +148,10 @@ def pub(
     check_unused(protocol, own)
     topic, files = _topic_and_files(names or [], octets)
     given = MessageOptions(topic, files, count, pace, octets, body, _head(priority, ttl, properties or []))
-    opened_bus = bus(protocol, config, group, iface, hops, segment=segment, rate=bandwidth)
+    keys = None if tunnel_key_file is None else str(tunnel_key_file)
+    opened_bus = bus(
+        *(protocol, "publisher", config, group, iface, hops), segment=segment, rate=bandwidth, tunnel_key_file=keys
+    )
     return publish_messages(opened_bus, given, longest, wanted, as_json=as_json)
 
 

@@ -31,7 +31,7 @@ AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
-    """What a user asks of a publisher: `rate` is in messages per second, `body` a type, `head` more of each message."""
+    """Options of a publisher: `rate` is in messages per second, `body` a type, `head` more of each message."""
 
     topic: str
     files: list[Path]
@@ -125,7 +125,7 @@ class _Publishing:
         try:
             async with self._bus as bus:
                 await bus.announce()
-                with wanted.told(runner, bus.hosts["publisher"], MEASURES, out=sys.stderr):
+                with wanted.told(runner, bus.host, MEASURES, out=sys.stderr):
                     async for content in self._contents():
                         if self._options.count is not None and self.tally.messages >= self._options.count:
                             break

@@ -25,7 +25,7 @@ BURST = 0.005
 
 @dataclass(frozen=True, slots=True)
 class UpdateOptions:
-    """What a user asks of a publisher of the Distributor; `rate` is in updates per second, `stay` in seconds."""
+    """Options of a publisher of the Distributor; `rate` is in updates per second, `stay` in seconds."""
 
     subjects: list[str]
     count: int | None

@@ -10,7 +10,7 @@ import typer
 
 from emu.hold import Hold, NotStartedError
 from experiments.commands.large_runs import admit_simulations
-from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide, Yes, seconds
+from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Sets, Wide, Yes, seconds
 from experiments.output import tables
 from experiments.output.printer import Printer, View
 from experiments.running.live_view import LiveView
@@ -37,12 +37,7 @@ def run_command(
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed.  (default: the scenario's)", metavar="N", show_default=False)] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
-        ),
-    ] = None,
+    sets: Sets = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for result.json and receivers.csv.", metavar="DIR", show_default=False)
     ] = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 import yaml
 
-from experiments.commands.options import Brief, Json, ScenarioFile
+from experiments.commands.options import Brief, Json, ScenarioFile, Sets
 from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.output.printer import Printer, View
@@ -24,12 +24,7 @@ def search_command(
     scenario: ScenarioFile,
     runs: Annotated[int, typer.Option(help="Random fault plans to try.", metavar="N", min=1)] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the random plans.", metavar="N", min=0)] = 1,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
-        ),
-    ] = None,
+    sets: Sets = None,
     complete: Annotated[
         bool, typer.Option("--complete", help="Require that every receiver receives everything, unless a host crashes.")
     ] = False,
@@ -54,18 +49,26 @@ def search_command(
         found = search(data, str(scenario), runs=runs, seed=seed, complete=complete)
     if found is not None:
         _save(found, file)
+    again = "" if found is None else _command(found, file)
     if as_json:
         typer.echo(json.dumps(_plain(found, runs, file)))
     elif found is None:
         printer.line(f"{runs} runs, and nothing was broken")
     elif brief:
-        printer.verbatim(f"run {found.number} broke {found.verdict.rule}; see it again: mcastlab run {file}")
+        printer.verbatim(f"run {found.number} broke {found.verdict.rule}; see it again: {again}")
     else:
         printer.line(f"run {found.number} broke a rule, {found.verdict.rule}: {found.verdict.what}", indent=2)
         plan = json.dumps(found.scenario["faults"])
         printer.line(f"the smallest plan, after {found.tried} more runs: {plan}", indent=2)
-        printer.verbatim(f"see it again: mcastlab run {file}")
+        printer.verbatim(f"see it again: {again}")
     return 0 if found is None else 1
+
+
+def _command(found: "Counterexample", file: Path) -> str:
+    """Return the command that shows a violation again; a run checks no requests."""
+    from experiments.zoo.repair_rules import REPAIR_RULES
+
+    return f"mcastlab search {file} --runs 1" if found.verdict.rule in REPAIR_RULES else f"mcastlab run {file}"
 
 
 def _plain(found: "Counterexample | None", runs: int, file: Path) -> dict[str, object]:

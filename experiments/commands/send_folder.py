@@ -31,7 +31,7 @@ def send_folder(
     brief: bool,
     as_json: bool,
 ) -> int:
-    """Send what appears in a folder until Ctrl-C or `timeout` seconds, confirmed as `acks` wants it; return the exit code.
+    """Send files that appear in a folder until Ctrl-C or `timeout` seconds, with ACKs as in `acks`; return the exit code.
 
     UsageError for a folder or a state file that can't be used.
     """

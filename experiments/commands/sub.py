@@ -6,6 +6,7 @@ import typer
 
 from experiments.commands.messaging_options import (
     Application,
+    Count,
     Management,
     MessagingProtocol,
     NodeFile,
@@ -48,9 +49,7 @@ def sub(
         ),
     ] = None,
     application: Application = None,
-    count: Annotated[
-        int | None, typer.Option(help="End after this number of messages.", min=1, metavar="N", show_default=False)
-    ] = None,
+    count: Count = None,
     segment: Annotated[
         str | None,
         typer.Option(help="Distributor: most bytes in a datagram.  (default: 8192)", metavar="SIZE", show_default=False),
@@ -75,6 +74,6 @@ def sub(
         opened = connection(protocol, chosen, group, iface, application or "mcastlab sub", management)
         return print_updates(opened, topics, count, longest, wanted, quiet=quiet, as_json=as_json)
     check_unused(protocol, {"--application": application, "--segment": segment, "--management": management})
-    opened_bus = bus(protocol, config, group, iface, 1, order=order)
+    opened_bus = bus(protocol, "subscriber", config, group, iface, 1, order=order)
     asked = Wanted(topics, selector or "", count, "json" if as_json else form or "text", quiet)
     return print_messages(opened_bus, asked, longest, wanted, as_json=as_json)

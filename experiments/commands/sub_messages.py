@@ -13,9 +13,9 @@ from experiments.commands.pub_messages import Tally, summary_of
 from experiments.output.safe_text import printable
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
-from experiments.session.deliveries import DeliveryOverflowed
 from experiments.session.message_bus import MessageBus
 from experiments.session.message_stream import MessageStream
+from experiments.session.subscription_stream import DeliveryOverflowed
 from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.jms import JmsMessage, topic_of
@@ -29,7 +29,7 @@ __all__ = ["Wanted", "print_messages"]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a user asks of a subscriber; `form` is "text", "json" or "raw"."""
+    """Options of a subscriber; `form` is "text", "json" or "raw"."""
 
     topics: list[str]
     selector: str
@@ -74,7 +74,7 @@ class _Receiving:
         try:
             async with self._bus as bus:
                 streams = [bus.subscribe(topic, selector=self._wanted.selector) for topic in self._wanted.topics]
-                with statistics.told(self._runner, bus.hosts["subscriber"], MEASURES, out=sys.stderr):
+                with statistics.told(self._runner, bus.host, MEASURES, out=sys.stderr):
                     async with asyncio.TaskGroup() as tasks:
                         tasks.create_task(self._events())
                         for stream in streams:

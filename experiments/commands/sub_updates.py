@@ -11,7 +11,8 @@ from experiments.output.safe_text import printable
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.session.connection import DistributorConnection
-from experiments.session.deliveries import DeliveryOverflowed, UpdateStream
+from experiments.session.deliveries import UpdateStream
+from experiments.session.subscription_stream import DeliveryOverflowed
 from protocols.distributor.events import ConnectionNagging, PublisherGone, PublisherHeard, QueueOverflowed, SegmentsLost
 from protocols.distributor.snapshot import MEASURES
 from protocols.events import Event

@@ -72,7 +72,7 @@ def sweep_command(
 
 
 def _print(printer: Printer, found: dict[str, Any] | str) -> None:
-    """Print values as JSON, or lines of text; the first of them only if the user wants one line."""
+    """Print values as JSON, or lines of text; the first of them only with `--brief`."""
     if not isinstance(found, str):
         typer.echo(json.dumps(found))
     elif printer.view.brief:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.ladder import write_drawing
-from experiments.commands.options import Json, ScenarioFile
+from experiments.commands.options import Json, ScenarioFile, Sets
 from experiments.drawing.topology_drawing import draw_topology, read_measured_traffic
 from experiments.scenario.scenario import load
 from protocols.errors import UsageError
@@ -30,12 +30,7 @@ def topo(
     run: Annotated[
         Path | None, typer.Option(help="Folder of a run whose losses and loads are drawn.", metavar="RUN", show_default=False)
     ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
-        ),
-    ] = None,
+    sets: Sets = None,
     as_json: Json = False,
 ) -> int:
     """Draw hosts, switches and links as SVG (with a run, its losses and loads), or export them to another emulator.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from experiments.commands.options import Brief, Columns, Json, Wide
+from experiments.commands.options import Brief, Columns, FirstSeed, Json, Wide
 from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.output.budget import Column, Table, number
@@ -45,9 +45,7 @@ def twin_command(
     worlds: Annotated[
         str, typer.Option(help="The two worlds to compare; emu,emu checks the test itself.", metavar="A,B")
     ] = "sim,emu",
-    seed: Annotated[
-        int | None, typer.Option(help="First seed.  (default: the scenario's)", metavar="N", show_default=False)
-    ] = None,
+    seed: FirstSeed = None,
     sets: Annotated[
         list[str] | None,
         typer.Option(

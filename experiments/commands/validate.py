@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import Brief, Columns, Json, Wide
+from experiments.commands.options import Brief, Columns, Jobs, Json, Wide
 from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
 from experiments.output.tables import working
@@ -46,9 +46,7 @@ def validate_command(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the table as Markdown.", metavar="FILE", show_default=False)] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run with --out.")] = False,
-    jobs: Annotated[
-        int | None, typer.Option(help="Parallel processes.  (default: all processors)", metavar="N", min=1, show_default=False)
-    ] = None,
+    jobs: Jobs = None,
     wide: Wide = False,
     columns: Columns = "",
     brief: Brief = False,

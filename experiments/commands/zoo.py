@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import Brief, Columns, Json, Wide
+from experiments.commands.options import Brief, Columns, Jobs, Json, Wide
 from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
 from experiments.output.tables import working
@@ -30,9 +30,7 @@ def zoo(
     only: Annotated[
         list[str] | None, typer.Option(help="Run this mutant only; may be repeated.", metavar="NAME", show_default=False)
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(help="Parallel processes.  (default: all processors)", metavar="N", min=1, show_default=False)
-    ] = None,
+    jobs: Jobs = None,
     wide: Wide = False,
     columns: Columns = "",
     brief: Brief = False,

@@ -1,1 +1,1 @@
-"""What the parameters of a scenario imply before it runs: rules, each with an advice that changes the scenario."""
+"""Examination of a scenario before it runs: rules on its parameters, each with an advice that changes the scenario."""

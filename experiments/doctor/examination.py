@@ -39,7 +39,7 @@ class Implied:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What the doctor says of a scenario."""
+    """Result of the rules for a scenario."""
 
     scenario: str
     digest: str

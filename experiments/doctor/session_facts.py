@@ -1,4 +1,4 @@
-"""What a scenario says of the way from each sender to its receivers, before it runs: delay, loss, rate, MTU and members."""
+"""Properties of the path from each sender to its receivers, computed from a scenario: delay, loss, rate, MTU and members."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

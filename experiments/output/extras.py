@@ -34,6 +34,7 @@ EXTRAS = (
     Extra("spark", "sweep, results, analyse (with Java 17)", ("pyspark", "pandas", "pyarrow", "scipy")),
     Extra("metrics", "statistics for Prometheus: --metrics", ("prometheus_client",)),
     Extra("monitor", "the page of mcastlab monitor", ("fastapi", "uvicorn", "prometheus_client")),
+    Extra("web", "the registry of tunnels: admin, tunnel --admin", ("fastapi", "uvicorn", "httpx", "prometheus_client")),
     Extra("console", "the tables of mcastlab console", ("textual",)),
     Extra("report", "figures: report, Result.plot", ("matplotlib", "plotly")),
 )

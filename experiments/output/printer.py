@@ -28,7 +28,7 @@ _ASCII_HEAD = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a user wants to see: every column (`wide`), the named `columns` in their order, or one line only (`brief`)."""
+    """Requested form of a table: every column (`wide`), the named `columns` in their order, or one line only (`brief`)."""
 
     wide: bool = False
     columns: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from protocols.snapshot import MEASURES, Measure, Path, Snapshot, measure_of
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-__all__ = ["MOST_PARTS", "Endpoint", "endpoint_of", "families_of", "serving"]
+__all__ = ["MOST_PARTS", "Endpoint", "endpoint_of", "exposition", "families_of", "serving"]
 
 MOST_PARTS: Final = 50
 """Parts of one kind below one part that become labels; Prometheus keeps a time series of each for weeks."""
@@ -63,12 +63,25 @@ def serving(endpoint: Endpoint, snapshot: Callable[[], Snapshot | None], measure
         thread.join()
 
 
+def exposition(snapshot: Snapshot, measures: Mapping[str, Measure], most: int = MOST_PARTS) -> tuple[bytes, str]:
+    """Return the metrics of a snapshot as text for Prometheus, and the type of this content."""
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+    registry = CollectorRegistry()
+    registry.register(_Collector(lambda: snapshot, measures, most))
+    return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
 class _Collector:
     """Makes metric families of a new snapshot whenever they are asked for."""
 
-    def __init__(self, snapshot: Callable[[], Snapshot | None], measures: Mapping[str, Measure]) -> None:
+    def __init__(
+        self, snapshot: Callable[[], Snapshot | None], measures: Mapping[str, Measure], most: int = MOST_PARTS
+    ) -> None:
         self._snapshot = snapshot
         self._measures = measures
+        self._most = most
 
     def describe(self) -> Sequence["Metric"]:
         """Return nothing: what there is depends on the session."""
@@ -77,7 +90,7 @@ class _Collector:
     def collect(self) -> Sequence["Metric"]:
         """Return the families of the present."""
         snapshot = self._snapshot()
-        return [] if snapshot is None else families_of(snapshot, self._measures)
+        return [] if snapshot is None else families_of(snapshot, self._measures, self._most)
 
 
 def families_of(snapshot: Snapshot, measures: Mapping[str, Measure] = MEASURES, most: int = MOST_PARTS) -> list["Metric"]:

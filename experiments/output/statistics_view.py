@@ -33,7 +33,7 @@ HEADLINES = (
     "objects_aborted",
     "grtt",
 )
-"""What a line tells of a session, as far as it has counted any."""
+"""Counters of a session's line; those that are zero or absent are left out."""
 MOST_NAMED = 3
 """Parts of one kind that a line names; a table has as many as fit on the terminal."""
 _AROUND, _FEWEST = 9, 3

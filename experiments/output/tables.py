@@ -205,7 +205,7 @@ def _facts(result: Result) -> Iterator[str]:
 
 def _beside(metrics: Mapping[str, Any]) -> Iterator[Table]:
     """Yield tables of the nodes with a model and of the flows of cross traffic."""
-    nodes = [[row["node"], row["offered"], row["dropped"], row["filtered"] or None] for row in metrics.get("nodes", ())]
+    nodes = [[row["node"], row["offered"], row["dropped"], row.get("filtered") or None] for row in metrics.get("nodes", ())]
     if nodes:
         yield from condensed(Table(_NODE, nodes), lambda row: row[2], "nodes")
     flows = [

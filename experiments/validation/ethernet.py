@@ -1,4 +1,4 @@
-"""Capacity of Ethernet, of a single-MAC router, of a slow host, of an encoding node, and of unicast fan-out.
+"""Capacity of Ethernet, of a single-MAC router, of a slow host, of FJM2 and its encoding publisher, and of unicast fan-out.
 
 Packets are sent faster than the bottleneck forwards them, over the simulator's links, routers and hosts. The rate is measured
 between arrivals while the bottleneck is busy. The measurements are deterministic.
@@ -51,8 +51,7 @@ def _rate(times: list[float]) -> float:
 def _limit(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Measure a saturated link, and a single-MAC router between two links that are not saturated."""
     del effort
-    payload, header = reference.params["payload"], reference.params.get("extra_header", 0)
-    size = payload + header
+    size = payload = reference.params["payload"]
     gap = 0.9 * 8 * (size + 66) / ETHERNET
     (direct,) = _arrivals({"a1": {}, "b": {}}, [{"ends": ["a1", "b"], **FRAMED}], size, gap, GROUP)
     found = {"goodput_bps": 8 * payload * _rate(direct), "wire_bytes": ETHERNET / 8 / _rate(direct)}
@@ -75,27 +74,50 @@ def _overrun(reference: Reference, effort: float) -> Mapping[str, Measured]:
     return {"value": Measured(1 - _rate(later) * gap)}
 
 
+def _message_rate(protocol: dict[str, Any], size: int, count: int) -> float:
+    """Return the messages per second, in a busy time, that FJM2 carries over a link of 100 Mbit/s whose queue drops nothing."""
+    publish = {"kind": "publish", "hosts": ["a"], "to": "topic:t", "size": size, "rate": "saturated", "at": "500ms"}
+    written = {
+        "name": "fjm2",
+        "topology": {"kind": "graph", "nodes": {"a": {}, "b": {}}, "links": [{"ends": ["a", "b"], **FRAMED}]},
+        "protocol": {"name": "fjm2", "grtt": "20ms", **protocol},
+        "workload": [publish | {"count": count}, {"kind": "subscribe", "hosts": ["b"], "to": "topic:t"}],
+    }
+    (got,) = run(parse(written, "fjm2")).plain()["messages"]["subscriptions"]
+    return float((got["delivered"] - 1) / (got["last_at"] - got["first_at"]))
+
+
+def _fjm2_limit(reference: Reference, effort: float) -> Mapping[str, Measured]:
+    """Measure FJM2 with messages of one packet, faster than the link, which has a queue without limit."""
+    del effort
+    payload, header = reference.params["payload"], reference.params["extra_header"]
+    # NORM has 36 bytes of the header; the others are those of the message, and of the topic "t".
+    rate = _message_rate({"rate": "110Mbit", "segment": payload + header - 36}, payload, DATAGRAMS)
+    found = {"goodput_bps": 8 * payload * rate, "wire_bytes": ETHERNET / 8 / rate}
+    return {name: Measured(value) for name, value in found.items()}
+
+
 def _coding(reference: Reference, effort: float) -> Mapping[str, Measured]:
-    """Measure a node that takes a fixed time to encode each message, at twice the load it can handle."""
+    """Measure an FJM2 publisher whose processor encodes every message, with as many parity symbols as source symbols."""
     del effort
     size, needed = reference.params["message_bytes"], reference.params["encode_ms"] / 1e3
-    coder = {"kind": "router", "cpu": f"{needed}s", "queue": 10}
-    links = [{"ends": ["a1", "g"]}, {"ends": ["g", "b"]}]
-    (times,) = _arrivals({"a1": {}, "g": coder, "b": {}}, links, size, needed / 2, GROUP)
-    rate = _rate(times)
+    symbol, head = reference.params["symbol"], 16
+    count = -(-size // symbol)
+    coder = {"fec": 2, "fec_m": 16, "block": count, "parity": count, "encode": needed / (count * count * symbol)}
+    rate = _message_rate({"rate": "95Mbit", "segment": symbol, **coder}, size - head, 200)
     # The thesis equates 200 messages of 64 KByte per second with 100 Mbit/s.
     found = {"messages_per_s": rate, "mbit_decimal": rate * size * 8 / 1e6, "mbit_thesis_scale": 100 * rate / 200}
     return {name: Measured(value) for name, value in found.items()}
 
 
 def _fan_out(reference: Reference, effort: float) -> Mapping[str, Measured]:
-    """Compare what each receiver gets by multicast (NORM) and from a relay that sends it a copy, over the sender's link."""
+    """Compare what each subscriber gets from FJM2 by multicast and from a broker that sends it a copy, over the same link."""
     del effort
     receivers = reference.params["receivers"]
-    # NORM's packets of 1474 bytes on the link, 1432 of them payload, fill it to 99.9 %.
-    multicast = _goodput({"name": "norm", "rate": "9.706Mbit", "grtt": "20ms"}, {}, receivers)
-    relay = _goodput({"name": "relay", "queue": 4, "window": 8}, {"m": {"role": "relay"}}, receivers)
-    return {"value": Measured(multicast / relay)}
+    # A message of 8 kB and its head are 6 packets, 8232 bytes of UDP payload and 8400 on the link: this fills it to 99.5 %.
+    multicast = _goodput({"name": "fjm2", "rate": "9.75Mbit", "grtt": "20ms"}, {}, receivers)
+    broker = _goodput({"name": "broker", "queue": 4, "window": 8}, {"m": {"role": "broker"}}, receivers)
+    return {"value": Measured(multicast / broker)}
 
 
 def _goodput(protocol: dict[str, Any], nodes: dict[str, Any], receivers: int) -> float:
@@ -116,7 +138,7 @@ def _goodput(protocol: dict[str, Any], nodes: dict[str, Any], receivers: int) ->
 
 FAMILIES: Families = {
     "eth_limit": _limit,
-    "fjm2_limit": _limit,
+    "fjm2_limit": _fjm2_limit,
     "overrun": _overrun,
     "fjm2_fec_cap": _coding,
     "fanout": _fan_out,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.compare.twin.twin_metrics import TWIN_METRICS
+from experiments.compare.twin.twin_metrics import compared_metrics
 from experiments.scenario.margins import Margins
 from experiments.statistics.verdicts import POWER, largest_sd, shown_excess
 
@@ -43,4 +43,4 @@ class TwinPower:
 def power_of(margins: Margins, pairs: int) -> TwinPower:
     """Return what a number of pairs (at least 2) can show with these margins."""
     sd = largest_sd(pairs)
-    return TwinPower(pairs, sd, shown_excess(pairs), {key: sd * getattr(margins, key) for key in TWIN_METRICS})
+    return TwinPower(pairs, sd, shown_excess(pairs), {key: sd * margin for key, margin in compared_metrics(margins).items()})

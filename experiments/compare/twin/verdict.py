@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.compare.twin.equivalence import EquivalenceTest, equivalence_test
 from experiments.compare.twin.power import TwinPower, power_of
-from experiments.compare.twin.twin_metrics import TWIN_METRICS
+from experiments.compare.twin.twin_metrics import TWIN_METRICS, compared_metrics
 from experiments.running.result import Result
 from experiments.scenario.margins import Margins
 from experiments.statistics.verdicts import MOST_RUNS, Verdict
@@ -172,7 +172,7 @@ def compare_worlds(
 
 def _metrics(pairs: Sequence[tuple[Observation, Observation]], margins: Margins) -> dict[str, EquivalenceTest | None]:
     """Test every metric that has values."""
-    values = {key: _values(measure.of, pairs) for key, measure in TWIN_METRICS.items()}
+    values = {key: _values(measure.of, pairs) for key, measure in TWIN_METRICS.items() if key in compared_metrics(margins)}
     return {key: _compared(key, found, margins) for key, found in values.items() if found != []}
 
 

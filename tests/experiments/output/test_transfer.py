@@ -12,7 +12,7 @@ import pytest
 from tests.support.golden import check_golden
 from tests.support.transfers import members
 
-pytestmark = [pytest.mark.emu, pytest.mark.serial]
+pytestmark = [pytest.mark.emu, pytest.mark.timed]
 
 COMMAND = (sys.executable, "-c", "from experiments.cli import main; main()")
 

@@ -1,4 +1,4 @@
-"""Ethernet goodput, a single MAC, an overrun host, coding and fan-out cost: a sample of the reference values.
+"""Ethernet goodput, a single MAC, an overrun host, coding, and FJM2 beside a broker to N: a sample of the reference values.
 
 `make validate` measures all of them.
 """
@@ -16,7 +16,10 @@ CHOSEN = (
     "eth100.fjm2.1440",
     "overrun.1.05",
     "fjm2.fec.sym512",
+    "fanout.broker.N1",
+    "fanout.broker.N2",
     "fanout.broker.N8",
+    "fanout.broker.N16",
 )
 ENTRIES = {reference.id: reference for reference in read_references()}
 
