@@ -13,17 +13,16 @@ that was not seen before is matched with 100,000 subscriptions, of which each te
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
 from math import inf
 from typing import Any
 
+from benchmarks.command import parser_of, run_benchmark
 from emu.namespaces import run_isolated
 from emu.requirements import check_tools
 from protocols.distributor.subjects import SubjectTrie
-from protocols.errors import UnsupportedError
 from tests.emu.lab import Lab
 from topologies.generators import Star
 
@@ -123,23 +122,13 @@ def measure(options: argparse.Namespace, say: Callable[[str], None]) -> dict[str
 
 def main() -> int:
     """Run the program and return its exit code."""
-    parser = argparse.ArgumentParser(description="Measure the Distributor between network namespaces.")
-    parser.add_argument("--json", action="store_true")
+    parser = parser_of("Measure the Distributor between network namespaces.")
     parser.add_argument("--seconds", type=float, default=3.0, help="of updates at each rate")
     parser.add_argument("--rates", type=int, nargs="+", default=list(RATES), help="updates per second, the highest first")
     parser.add_argument("--size", type=int, default=50)
     parser.add_argument("--segment", type=int, default=62_000)
     parser.add_argument("--repeat", type=int, default=3, help="times publishing alone is measured; the fastest counts")
-    options = parser.parse_args()
-    try:
-        check_tools()
-    except UnsupportedError as error:
-        print(error, file=sys.stderr)
-        return 3
-    result = measure(options, lambda line: print(line, file=sys.stderr, flush=True))
-    if options.json:
-        print(json.dumps(result))
-    return 0
+    return run_benchmark(parser, check_tools, measure)
 
 
 if __name__ == "__main__":

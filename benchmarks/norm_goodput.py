@@ -15,18 +15,17 @@ the virtual network as they are. Both implementations run in the same network.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import parser_of, run_benchmark
 from emu.namespaces import run_isolated
 from emu.node import raise_priority
 from emu.peers.libnorm import load
 from emu.requirements import LOSS, check_kernel, check_tools, run
-from protocols.errors import UnsupportedError
 from tests.emu.lab import NRL, Lab
 from topologies.generators import Star
 from topologies.units import format_rate, parse_rate, parse_size
@@ -145,27 +144,21 @@ def measure_case(options: argparse.Namespace, code: str, case: str, say: Callabl
 
 def main() -> int:
     """Run the program and return its exit code."""
-    parser = argparse.ArgumentParser(description="Compare the goodput of this project's NORM and NRL's.")
-    parser.add_argument("--json", action="store_true")
+    parser = parser_of("Compare the goodput of this project's NORM and NRL's.")
     parser.add_argument("--codes", nargs="+", choices=CODES, default=list(CODES))
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--size", type=parse_size, default=64_000_000)
     parser.add_argument("--rates", type=parse_rate, nargs="+", default=[parse_rate(rate) for rate in RATES])
     parser.add_argument("--repeat", type=int, default=1, help="times each rate is measured")
-    options = parser.parse_args()
-    try:
-        load()
-        check_tools()
-        run_isolated(lambda: check_kernel(("loss",)))
-    except UnsupportedError as error:
-        print(error, file=sys.stderr)
-        return 3
+    return run_benchmark(parser, _check, measure)
+
+
+def _check() -> None:
+    load()
+    check_tools()
+    run_isolated(lambda: check_kernel(("loss",)))
     # Programs inherit the priority.
     raise_priority()
-    result = measure(options, lambda line: print(line, file=sys.stderr, flush=True))
-    if options.json:
-        print(json.dumps(result))
-    return 0
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from typing import Any
 from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.peers.nrl_norm import content
+from emu.peers.options import add_roles
 from emu.udp_options import UdpOptions
 from protocols.acknowledgement import AckReceiver, AckRequest, AckSender, CommandSender
 from protocols.events import AcksCompleted, CommandReceived, FlushCompleted, NodeAcknowledged, ObjectOpened, ObjectReceived
@@ -328,14 +329,7 @@ def _receive(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="This project's NORM as a test peer.")
-    roles = parser.add_subparsers(dest="role", required=True)
-    for role, node in (("send", 1), ("recv", 2)):
-        add = roles.add_parser(role).add_argument
-        add("--addr", default="239.7.7.7")
-        add("--port", type=int, default=6003)
-        add("--node", type=int, default=node)
-        add("--iface")
-        add("--timeout", type=float, default=60.0)
+    for role, add in add_roles(parser, timeout=60.0):
         add("--congestion", default="none")
         add("--fair-to", default="reno")
         add("--rate-min", type=float, default=0.0)

@@ -11,17 +11,16 @@ Time is from when the sender begins to write to the receiver's last byte; hashes
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.command import parser_of, run_benchmark
 from benchmarks.norm_goodput import CODES, PROGRAMS, TIMING, receive_errors, result_of
 from emu.namespaces import run_isolated
 from emu.node import raise_priority
 from emu.peers.libnorm import load
 from emu.requirements import check_tools
-from protocols.errors import UnsupportedError
 from tests.emu.lab import Lab
 from topologies.generators import Star
 from topologies.units import format_rate, parse_rate, parse_size
@@ -87,26 +86,20 @@ def measure(options: argparse.Namespace, say: Callable[[str], None]) -> dict[str
 
 def main() -> int:
     """Run the program and return its exit code."""
-    parser = argparse.ArgumentParser(description="Compare streams of this project's NORM and NRL's.")
-    parser.add_argument("--json", action="store_true")
+    parser = parser_of("Compare streams of this project's NORM and NRL's.")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--code", choices=CODES, default="plain")
     parser.add_argument("--size", type=parse_size, default=32_000_000)
     parser.add_argument("--rates", type=parse_rate, nargs="+", default=[parse_rate(rate) for rate in RATES])
     parser.add_argument("--repeat", type=int, default=1, help="times each rate is measured")
-    options = parser.parse_args()
-    try:
-        load()
-        check_tools()
-    except UnsupportedError as error:
-        print(error, file=sys.stderr)
-        return 3
+    return run_benchmark(parser, _check, measure)
+
+
+def _check() -> None:
+    load()
+    check_tools()
     # Programs inherit the priority.
     raise_priority()
-    result = measure(options, lambda line: print(line, file=sys.stderr, flush=True))
-    if options.json:
-        print(json.dumps(result))
-    return 0
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content, Machine
 from protocols.norm import NormConfig, NormSender
 from protocols.norm.fast import FastNormReceiver, FastNormSender
+from protocols.registry import protocol
 from sim.host import SimHost
 from sim.network import Network
 from topologies.generators import Star
@@ -34,6 +35,8 @@ from topologies.spec import Topology
 __all__ = ["fill", "main", "star"]
 
 RATE, DELAY, LOSS = 12.5e6, 0.005, 0.01
+LEAN = "plain", "n1", "n2"
+"""Cases of which memory is measured besides `parity`."""
 SAME = 0.02
 """Share by which packets and deliveries of equal sessions may differ."""
 
@@ -69,12 +72,12 @@ class Outcome:
 def fill(
     hosts: Sequence[Any],
     packets: int,
-    config: NormConfig | None = None,
-    sender_class: type[NormSender] = FastNormSender,
+    config: Any = None,
+    sender_class: Callable[..., Any] = FastNormSender,
     receiver_class: Callable[..., Machine] = FastNormReceiver,
     senders: int = 1,
 ) -> Outcome:
-    """Run NORM senders on the first hosts, each of an object of `packets` segments, and receivers on the others."""
+    """Run senders on the first hosts, each of an object of `packets` segments, and receivers on the others."""
     outcome, config = Outcome(), config or config_for(len(hosts) - senders)
     # Bound once, so that their memory is not counted for every receiver.
     on_event, accept = outcome.on_event, accounted
@@ -87,15 +90,18 @@ def fill(
     return outcome
 
 
-def bytes_per_receiver(receivers: int, packets: int = 200, senders: int = 1) -> float:
-    """Return the peak memory of a run in bytes per receiver, without topology and network."""
+def bytes_per_receiver(receivers: int, packets: int = 200, senders: int = 1, case: str = "parity") -> float:
+    """Return the peak memory of a run with the protocol of a case in bytes per receiver, without topology and network."""
+    choice = CASES[case].scenario(receivers, packets).protocol
+    makers = protocol(choice.name).makers(fast=True)
     gc.collect()
     topology = star(receivers + senders - 1)
     names = topology.hosts
     tracemalloc.start()
     network = Network(topology, seed=1)
     before = tracemalloc.get_traced_memory()[0]
-    outcome = fill([network.host(name) for name in names], packets, senders=senders)
+    hosts = [network.host(name) for name in names]
+    outcome = fill(hosts, packets, choice.config, makers.make_sender, makers.make_receiver, senders)
     network.run(1e6, lambda: outcome.flushed and outcome.received == receivers * senders)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -226,6 +232,9 @@ def measure_all(cases: Cells, memory_receivers: int = 10_000, storm_receivers: i
         "ns_per_delivery": {size: round(cell["us"] * 1e3, 1) for size, cell in parity.items()},
         "events_per_packet": {size: cell["events_per_packet"] for size, cell in parity.items()},
         "bytes_per_receiver": {str(memory_receivers): round(bytes_per_receiver(memory_receivers))},
+        "bytes_per_receiver_in": {
+            case: {str(memory_receivers): round(bytes_per_receiver(memory_receivers, case=case))} for case in LEAN
+        },
         "bytes_per_receiver_of_8": {str(memory_receivers): round(bytes_per_receiver(memory_receivers, 100, senders=8))},
         f"storm_{storm_receivers // 1000}k": least_disturbed(lambda: storm(storm_receivers)),
         f"storm_{storm_receivers // 1000}k_ill_set": least_disturbed(lambda: storm(storm_receivers, well_set=False)),
