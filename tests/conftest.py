@@ -8,6 +8,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -17,7 +18,10 @@ import pytest
 
 from experiments.sweep.run.spark_servers import servers, stop_server
 from tests.support.needs import missing
-from tests.support.workers import holding, in_order, unit_of
+from tests.support.workers import Kinds, holding, in_order, kind_of
+
+SESSION = "MCASTLAB_TEST_SESSION"
+"""Environment variable with the folder that all processes of a test session know."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -27,9 +31,13 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # Each of some hundred processes would compile all modules again, and each worker all tests.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # Many short Spark sessions are started: the serial collector costs less than threads for garbage collection.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")
     if not hasattr(config, "workerinput"):
+        os.environ[SESSION] = tempfile.mkdtemp(prefix="mcastlab-tests-")
         # Tests share a warm Spark server of their own, which ends with the session, or a minute after a killed one.
         os.environ["MCASTLAB_SPARK_DIR"] = tempfile.mkdtemp(prefix="mcastlab-spark-")
         os.environ["MCASTLAB_SPARK_IDLE"] = "60"
@@ -41,7 +49,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         return
     for path in list(servers()):
         stop_server(path)
-    shutil.rmtree(os.environ["MCASTLAB_SPARK_DIR"], ignore_errors=True)
+    for name in (SESSION, "MCASTLAB_SPARK_DIR"):
+        shutil.rmtree(os.environ[name], ignore_errors=True)
     # Tables are as wide as in a pipe, also under pytest-xdist, which sets this.
     os.environ.pop("COLUMNS", None)
 
@@ -55,21 +64,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     scheduler = LoadScopeScheduling(config, log)
-    setattr(scheduler, "_split_scope", unit_of)  # noqa: B010 - a method that is meant to be replaced
+    setattr(scheduler, "_split_scope", Kinds(Path(os.environ[SESSION])).unit_of)  # noqa: B010 - a method that is meant to be replaced
     return scheduler
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Start one worker more than processors, since about a third of the time is waiting; none on a single processor."""
+    """Start two workers more than processors, since about half of the time is waiting; none on a single processor."""
     processors = len(os.sched_getaffinity(0))
-    return processors + 1 if processors > 1 else 0
+    return processors + 2 if processors > 1 else 0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the tests when several workers run them; a single process keeps the order of the files."""
     if hasattr(config, "workerinput"):
         items[:] = in_order(items)
+        Kinds(Path(os.environ[SESSION])).tell(items)
 
 
 def pytest_collection_finish() -> None:
@@ -80,12 +90,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Run a `serial` test while no other worker runs a test; its timeout starts only then."""
+    """Run a test while no other worker runs one that it excludes; its timeout starts only then."""
     if not hasattr(item.config, "workerinput"):
         return (yield)
-    # The temporary folders of all workers have one parent.
-    lock = Path(item.config.option.basetemp).parent / "serial.lock"
-    with holding(lock, shared=item.get_closest_marker("serial") is None):
+    with holding(Path(os.environ[SESSION]), kind_of(item)):
         return (yield)
 
 

@@ -2,13 +2,14 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.support.ports import free_port
 
 __all__ = ["COMMAND", "QUICK", "Processes", "contents", "events", "members", "new_group", "until"]
 
@@ -18,9 +19,7 @@ QUICK = ["--rate", "50Mbit", "--grtt", "10ms", "--robust", "5"]
 
 def new_group() -> str:
     """Return a group with an unused port, so that parallel test runs do not receive each other's packets."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"239.255.77.1:{probe.getsockname()[1]}"
+    return f"239.255.77.1:{free_port()}"
 
 
 def until(condition: Callable[[], object], process: "subprocess.Popen[str]", seconds: float = 30.0) -> None:

@@ -17,17 +17,20 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from emu.namespaces import run_isolated
 from tests.support.needs import missing
 from tests.tidy.tree import ROOT, files, label
 
 SECONDS = 200
 LEFT_OUT = ("git clone", "cd ", "sudo ", "pip ", "apt")
-TALKS = re.compile(r"mcastlab (send|recv)\b")
+TALKS = re.compile(r"mcastlab (send|recv|stream)\b")
+LOCAL = re.compile(r"--(iface|lan|listen) (lo\b|127\.)")
 KEPT = ("PYTHONPATH", "SPARK_SUBMIT_OPTS", "MCASTLAB_SPARK_DIR", "MCASTLAB_SPARK_IDLE", "COVERAGE_PROCESS_CONFIG")
 """Environment variables that the commands inherit: import path, Java options, the Spark server of the tests, and coverage."""
 
@@ -74,10 +77,14 @@ def once(found: Iterable[Block]) -> list[Block]:
 
 
 def case(block: Block) -> Any:
-    """Make a test parameter of a block: two programs that wait, and twins, run alone; Spark and emulation are slow."""
+    """Make a test parameter of a block: two programs that wait, and twins, are timed; Spark and emulation are slow."""
     needs = set(block.option("needs"))
-    is_timed = TALKS.search(block.text) or ("emulation" in needs and "mcastlab twin" in block.text)
-    marks = [pytest.mark.serial] if is_timed else [pytest.mark.slow] if {"spark", "emulation"} & needs else []
+    if TALKS.search(block.text):
+        marks = [pytest.mark.serial if missing("emulation") else pytest.mark.timed]
+    elif "emulation" in needs and "mcastlab twin" in block.text:
+        marks = [pytest.mark.serial]
+    else:
+        marks = [pytest.mark.slow] if {"spark", "emulation"} & needs else []
     return pytest.param(block, id=str(block), marks=marks)
 
 
@@ -93,8 +100,22 @@ def script(commands: list[str]) -> str:
     return "\n".join([*lines, "for job in $(jobs -p); do wait $job; done"])
 
 
+def run_script(text: str, folder: Path, environment: dict[str, str]) -> tuple[int, str, str]:
+    """Run a shell script; return its exit code and what it printed."""
+    result = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    return result.returncode, result.stdout, result.stderr
+
+
 @pytest.mark.timeout(SECONDS + 20)
-@pytest.mark.parametrize("block", map(case, once(BLOCKS)))
+@pytest.mark.parametrize("block", [case(block) for block in once(BLOCKS)])
 def test_commands_in_the_documentation_run(block: Block, tmp_path: Path) -> None:
     for need in block.option("needs"):
         if reason := missing(need):
@@ -117,17 +138,12 @@ def test_commands_in_the_documentation_run(block: Block, tmp_path: Path) -> None
     (tmp_path / ".venv").symlink_to(sys.prefix)
     path = f"{sys.prefix}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    result = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script(block.commands)],
-        cwd=tmp_path,
-        env={"PATH": path, "HOME": str(tmp_path), **kept},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    execute = partial(run_script, script(block.commands), tmp_path, {"PATH": path, "HOME": str(tmp_path), **kept})
+    # In a network of their own, blocks that run at the same time may use the same ports.
+    is_isolated = LOCAL.search(block.text) and not missing("emulation")
+    code, out, err = run_isolated(execute) if is_isolated else execute()
     expected = (block.option("exit") or ["0"])[0].split(",")
-    assert str(result.returncode) in expected, f"{block.commands}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
+    assert str(code) in expected, f"{block.commands}\n{out[-2000:]}\n{err[-2000:]}"
 
 
 def test_documented_commands_send_no_packets_to_real_networks() -> None:
