@@ -4,7 +4,7 @@ PYTHON ?=
 COMPILED ?= $(if $(filter-out setup,$(MAKECMDGOALS)),,0)
 BIN := .venv/bin
 
-.PHONY: setup demo test interop test-long coverage sweeps lint format docs validate claims twin test-netem test-hostile compiled clean
+.PHONY: setup demo test interop test-long coverage sweeps thesis lint format docs validate claims twin test-netem test-hostile compiled clean
 .DEFAULT_GOAL := setup
 
 setup: # .venv with the mcastlab command and, as root, the system packages; fast if all are installed. COMPILED=1: faster runs
@@ -60,6 +60,18 @@ sweeps: setup # the ready sweeps, into out/, and their figures in docs/images; u
 	  $(BIN)/python -m examples.sweep_pictures out/$$name --svg docs/images/sweep-$$name.svg || exit 1; \
 	done
 
+THESIS := braking card coding figure-5-1 figure-5-10 figure-5-12 figure-5-2 figure-5-4 figure-5-5 figure-5-6 figure-5-8 pools repair router storm-control subscribers tunnel-processor
+PICTURED := figure-5-6 figure-5-8 figure-5-10 figure-5-12 router subscribers
+
+thesis: setup # the sweeps of docs/thesis.md, in Mininet too, with reports, into out/thesis, and its pictures; an hour, continues after a stop
+	@set -- $(THESIS); total=$$#; for name do \
+	  printf '%s of %s: %s\n' $$((total - $$# + 1)) $$total $$name; shift; \
+	  $(BIN)/mcastlab sweep experiments/sweeps/thesis/$$name.yaml --out out/thesis/$$name --resume || exit 1; \
+	  $(BIN)/mcastlab report out/thesis/$$name || exit 1; \
+	done
+	@for name in $(PICTURED); do cp out/thesis/$$name/figures/lines-throughput_mbit_s.svg docs/images/thesis-$$name.svg || exit 1; done
+	@cp out/thesis/repair/figures/lines-repairs_sent.svg docs/images/thesis-repair.svg
+
 SEARCHED := norm a n1 n2 srm
 
 validate: setup # measure theory for docs/validation.md, and search for violations; takes hours, continues after a stop
@@ -70,12 +82,13 @@ validate: setup # measure theory for docs/validation.md, and search for violatio
 	done
 	@$(BIN)/mcastlab search experiments/scenarios/two-senders.yaml --set duration=20s --runs 200
 
-CLAIMED := 003
+CLAIMED := 000 003
 
-claims: setup # judge the claims of the seed documents for docs/seeds.md; a minute or two, continues after a stop
+claims: setup # judge the claims of the seed documents for docs/seeds.md, in Mininet too; up to half an hour, continues after a stop
 	@for seed in $(CLAIMED); do \
 	  $(BIN)/mcastlab claims $$seed --out docs/seeds.md --resume --brief || exit 1; \
 	done
+	@$(BIN)/mcastlab claims 000 --on emu --out docs/seeds.md --resume --brief
 
 TWIN := $(BIN)/mcastlab twin experiments/scenarios/twin/lan-1.yaml
 

@@ -28,7 +28,7 @@ SOURCES = ("protocols", "topologies", "sim")
 """The packages that compiled modules are of, and that they import."""
 SIM = (
     *("acceleration", "endpoint", "fabric", "fingerprint", "flight", "group_members", "host", "idle", "kernel"),
-    *("link", "member_uplinks", "membership", "network", "occurrence", "routes", "switch", "timers"),
+    *("link", "member_uplinks", "membership", "network", "occurrence", "processor", "routes", "switch", "timers"),
 )
 
 
