@@ -4,7 +4,7 @@ import pytest
 
 from tests.emu.congestion_interop import LOSS, Case, following, run_case
 
-pytestmark = [pytest.mark.emu, pytest.mark.peer, pytest.mark.slow, pytest.mark.timed]
+pytestmark = [pytest.mark.emu, pytest.mark.peer, pytest.mark.slow, pytest.mark.serial]
 
 
 def test_nrls_sender_follows_our_receiver_that_loses_packets() -> None:
