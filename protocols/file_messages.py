@@ -36,6 +36,7 @@ __all__ = [
     "file_id",
     "file_makers",
     "file_message",
+    "largest_file",
     "received_file",
     "sent_file",
 ]
@@ -76,6 +77,11 @@ def file_message(content: Content, publisher: int, number: int, time: float) -> 
     named = {_INFO: content.info.decode("latin-1")} if content.info else {}
     body = source.read(0, source.size)
     return Publication(publisher, number, FILES, source.size, body, {**properties, **named}, sent_at=time)
+
+
+def largest_file(size: int) -> Publication:
+    """Return the message of a file of `size` bytes, without them and without information beside it."""
+    return Publication(0, 0, FILES, size, None, {_FILE: True})
 
 
 def received_file(message: Publication, accept: Accept, segment: int) -> Event | None:

@@ -174,12 +174,12 @@ class ObjectSubscriber(EventLayer, Subscriber):
 
 
 def roles_of(spec: ProtocolSpec, fast: bool = False) -> Mapping[str, Role]:
-    """Return the roles of a protocol beside `sender` and `receiver`.
+    """Return the roles of a protocol but `sender` and `receiver` where these need no server.
 
-    One that carries files has a publisher and a subscriber that stand on them, with `fast` on its fast machines.
+    One that carries files so has a publisher and a subscriber that stand on them, with `fast` on its fast machines.
     """
     roles = spec.roles_for(fast)
-    if not spec.carries_files:
+    if not spec.needs_no_server:
         return roles
     makers = spec.makers(fast)
     publisher, subscriber = partial(ObjectPublisher, makers.make_sender), partial(ObjectSubscriber, makers.make_receiver)

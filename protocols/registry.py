@@ -28,8 +28,8 @@ def names() -> list[str]:
 
 
 def file_protocols() -> list[str]:
-    """Return the names of the protocols that carry files, sorted."""
-    return [name for name in names() if PROTOCOLS[name].carries_files]
+    """Return the names of the protocols that carry files without a server, sorted."""
+    return [name for name in names() if PROTOCOLS[name].needs_no_server]
 
 
 def protocol(name: str) -> ProtocolSpec:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,7 +12,7 @@ from protocols.machine import Codec, Group, Machine, Ports, Sender
 from protocols.messaging import Guarantees, Publication
 from protocols.mutant import Mutant
 from protocols.repairs import Repairs
-from protocols.roles import Role
+from protocols.roles import Role, RoleContext
 from protocols.snapshot import Measure
 
 __all__ = ["MakeAuthenticated", "MakeGuarded", "Makers", "ProtocolSpec"]
@@ -33,13 +34,21 @@ class Makers(NamedTuple):
 
 
 def _no_sender(ports: Ports, config: Any, node: int, group: Group, instance: int) -> Sender:
-    """Stand for the sender of a protocol that carries no files. Raises UsageError."""
-    raise UsageError("the protocol carries no files")
+    """Stand for the sender of a protocol that carries no files, or by a server only. Raises UsageError."""
+    raise UsageError("the protocol carries no files without a server")
 
 
 def _no_receiver(ports: Ports, config: Any, node: int, group: Group) -> Machine:
-    """Stand for the receiver of a protocol that carries no files. Raises UsageError."""
-    raise UsageError("the protocol carries no files")
+    """Stand for the receiver of a protocol that carries no files, or by a server only. Raises UsageError."""
+    raise UsageError("the protocol carries no files without a server")
+
+
+def _sender_of(makers: Makers, ports: Ports, context: RoleContext) -> Machine:
+    return makers.make_sender(ports, context.config, context.node, context.group, context.instance)
+
+
+def _receiver_of(makers: Makers, ports: Ports, context: RoleContext) -> Machine:
+    return makers.make_receiver(ports, context.config, context.node, context.group)
 
 
 def _takes_no_marks(config: Any) -> bool:
@@ -58,9 +67,9 @@ class ProtocolSpec:
 
     `config` is a frozen dataclass whose fields carry `metadata` (see `protocols.settings`). A protocol of files has the roles
     `sender` and `receiver`, made by two constructors: they take (ports, config, node, group) and a sender's also `instance`:
-    `node` is the 32-bit id of the node within the protocol, `instance` tells one start of a sender from the next. Further
-    roles are in `roles`; a messaging protocol has `publisher` and `subscriber` and `guarantees`. All machines of a run share
-    `group`.
+    `node` is the 32-bit id of the node within the protocol, `instance` tells one start of a sender from the next. Where they
+    need a server, both are in `roles` instead, as are all further roles; a messaging protocol has `publisher` and `subscriber`
+    and `guarantees`. All machines of a run share `group`.
     """
 
     name: str
@@ -95,7 +104,7 @@ class ProtocolSpec:
     guarded: MakeGuarded | None = None
     """Makes the codec of a node that takes from tunnels only what is authentic. None: its config has no `tunnel_key_file`."""
     roles: Mapping[str, Role] = field(default_factory=dict)
-    """Roles beside `sender` and `receiver`, by name."""
+    """Roles by name: those beside `sender` and `receiver`, and these two where they need the address of another one."""
     fast_roles: str | None = None
     """Module with equal roles for a simulator as `ROLES`, imported only when they are asked for. None: there are none."""
     guarantees: Guarantees | None = None
@@ -136,7 +145,19 @@ class ProtocolSpec:
     @property
     def carries_files(self) -> bool:
         """Whether it has the roles `sender` and `receiver`."""
+        return self.needs_no_server or {"sender", "receiver"} <= self.roles.keys()
+
+    @property
+    def needs_no_server(self) -> bool:
+        """Whether it carries files, and its senders and receivers need no machine of another role."""
         return self.make_sender is not _no_sender and self.make_receiver is not _no_receiver
+
+    def file_role(self, name: str, fast: bool = False) -> Role:
+        """Return the role `sender` or `receiver` of a protocol that carries files."""
+        roles, makers = self.roles_for(fast), self.makers(fast)
+        if name in roles:
+            return roles[name]
+        return Role(partial(_sender_of, makers) if name == "sender" else partial(_receiver_of, makers))
 
     def makers(self, fast: bool = False) -> Makers:
         """Return the constructors of the plain machines, or with `fast` of the fast ones where the protocol has any."""

@@ -1,12 +1,18 @@
 """A protocol with the parameters the contract suite runs it with."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeAlias, cast
 
-from protocols.machine import Codec, Group, Machine, Ports, Sender
+from protocols.machine import Address, Codec, Group, Machine, Ports, Sender
+from protocols.roles import Role, RoleContext
 from protocols.spec import ProtocolSpec
 
 __all__ = ["SETTINGS", "Case"]
+
+Addresses: TypeAlias = Mapping[str, Sequence[Address]]
+"""The addresses of the machines of each role."""
+NO_SERVERS: Final[Addresses] = {}
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "norm": {"rate": 1e6, "segment": 500, "block": 8, "parity": 4, "grtt": 0.02, "probe_min": 0.1, "robust": 8, "gsize": 10},
@@ -24,6 +30,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "beacon": 100.0,
         "silence": 300.0,
     },
+    "broker": {"segment": 500, "heartbeat": 0.0, "keep": 0.3, "retry": 0.05},
     "a": {"rate": 1e6, "segment": 500, "timeout": 0.05, "robust": 10},
     "n1": {"rate": 1e6, "segment": 500, "timeout": 0.05, "gather": 0.005, "hold": 0.01, "robust": 8},
     "n2": {"rate": 1e6, "segment": 500, "timeout": 0.05, "gather": 0.0, "hold": 0.01, "window": 0.02, "robust": 8},
@@ -34,7 +41,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A protocol and values for its config. The sender is node 1, receivers are nodes 2, 3, ...
+    """A protocol and values for its config. The sender is node 1, receivers are nodes 2, 3, ..., servers follow.
 
     The suite expects `settings` with segments of 500 bytes and timers of some 10 ms.
     """
@@ -51,10 +58,23 @@ class Case:
         """Make a codec."""
         return self.protocol.codec()
 
-    def sender(self, ports: Ports, group: Group) -> Sender:
-        """Make the sender of the session."""
-        return self.protocol.makers(self.fast).make_sender(ports, self.protocol.config(**self.settings), 1, group, 7)
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The roles that senders and receivers need, each of which a host of its own takes."""
+        needed = [need for role in ("sender", "receiver") for need in self.protocol.file_role(role, self.fast).needs]
+        return tuple(dict.fromkeys(needed))
 
-    def receiver(self, ports: Ports, group: Group, number: int) -> Machine:
+    def sender(self, ports: Ports, group: Group, servers: Addresses = NO_SERVERS) -> Sender:
+        """Make the sender of the session."""
+        return cast(Sender, self._make(self.protocol.file_role("sender", self.fast), ports, group, 1, servers))
+
+    def receiver(self, ports: Ports, group: Group, number: int, servers: Addresses = NO_SERVERS) -> Machine:
         """Make receiver `number`, counted from 1."""
-        return self.protocol.makers(self.fast).make_receiver(ports, self.protocol.config(**self.settings), 1 + number, group)
+        return self._make(self.protocol.file_role("receiver", self.fast), ports, group, 1 + number, servers)
+
+    def server(self, ports: Ports, group: Group, role: str, node: int) -> Machine:
+        """Make the machine of a role that senders and receivers need."""
+        return self._make(self.protocol.roles_for(self.fast)[role], ports, group, node, NO_SERVERS)
+
+    def _make(self, role: Role, ports: Ports, group: Group, node: int, servers: Addresses) -> Machine:
+        return role.make(ports, RoleContext(self.protocol.config(**self.settings), node, group, 7, addresses=servers))

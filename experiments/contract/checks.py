@@ -56,8 +56,8 @@ ROUNDTRIPS = 400
 
 
 def bench_session(case: Case, drop: Drop = nothing, *, count: int = 3, late: float = 0.0) -> tuple[ContractSession, BenchWorld]:
-    """Make a session of `count` fake hosts, one of them the sender; wake-ups come up to `late` seconds late."""
-    world = BenchWorld(case, count, 0.0)
+    """Make a session of `count` fake hosts and servers, one the sender; wake-ups come up to `late` seconds late."""
+    world = BenchWorld(case, count + len(case.servers), 0.0)
     world.bench.drop = drop
     for host in world.bench.hosts.values():
         host.late = late
@@ -71,7 +71,7 @@ def arrives(case: Case, make: Callable[[Case, int, float], ContractWorld], loss:
     `FlushCompleted` for an object when it has sent the last packet for this and all earlier objects; each receiver has to be
     complete by then.
     """
-    world = make(case, 4, loss)
+    world = make(case, 4 + len(case.servers), loss)
     try:
         session = ContractSession(case, world)
         session.submit(*contents_of(sizes))
@@ -83,7 +83,7 @@ def arrives(case: Case, make: Callable[[Case, int, float], ContractWorld], loss:
 
 def answers_after_events(case: Case, make: Callable[[Case, int, float], ContractWorld]) -> None:
     """An application may submit the next object in its handler of `FlushCompleted`."""
-    world = make(case, 2, 0.0)
+    world = make(case, 2 + len(case.servers), 0.0)
     try:
         session = ContractSession(case, world)
         rest = contents_of(sizes[:3])
@@ -226,7 +226,7 @@ def failing_sink_ends_its_object(case: Case, verb: str, after: int, abort_too: b
         broken.append(sink)
         return sink
 
-    world = BenchWorld(case, 3, 0.1)
+    world = BenchWorld(case, 3 + len(case.servers), 0.1)
     session = ContractSession(case, world, open_sink)
     contents = contents_of((*sizes, 3000))
     session.submit(*contents)
@@ -256,7 +256,7 @@ class FailingAbortSink(FailingSink):
 
 def unwanted_objects_are_left(case: Case) -> None:
     """An object for which `accept` returns None is neither received nor aborted, and the others arrive."""
-    world = BenchWorld(case, 3, 0.1)
+    world = BenchWorld(case, 3 + len(case.servers), 0.1)
     session = ContractSession(case, world, lambda number, offer: CheckedSink(offer.size) if offer.size != max(sizes) else None)
     session.submit(*contents_of((*sizes, 3000)))
     world.bench.run(QUIET)
@@ -270,7 +270,7 @@ def unwanted_objects_are_left(case: Case) -> None:
 def simulated_content_arrives(case: Case) -> None:
     """Content that has a size but no bytes (`Source.read` returns None) is received, with and without loss."""
     for loss in (0.0, 0.1):
-        world = BenchWorld(case, 3, loss)
+        world = BenchWorld(case, 3 + len(case.servers), loss)
         session = ContractSession(case, world)
         session.submit(*(Content(Extent(n), b"x") for n in sizes))
         session.run()
@@ -298,7 +298,10 @@ def full_network_is_respected(case: Case) -> None:
 
 
 def config_is_checked(case: Case) -> None:
-    """The config is a frozen dataclass of settings with `rate` and `segment`, and refuses values out of range."""
+    """The config is a frozen dataclass of settings with `rate` and `segment`, and refuses values out of range.
+
+    A protocol that is carried by connections needs no `rate`.
+    """
     kind = case.protocol.config
     assert is_dataclass(kind), f"{kind.__name__} is no dataclass"
     known = {item.name: item.metadata.get("setting") for item in fields(kind)}
@@ -306,6 +309,9 @@ def config_is_checked(case: Case) -> None:
     assert not lacking, f"not made by setting(...): {', '.join(lacking)}"
     for name, unit in (("rate", "rate"), ("segment", "bytes")):
         found = known.get(name)
+        if found is None and name == "rate" and case.protocol.connected:
+            # TCP paces what it carries.
+            continue
         assert found is not None, f"{kind.__name__} has no {name!r} in {unit}"
         assert found.unit == unit, f"{name!r} is in {found.unit}, not in {unit}"
     value: Any = kind(**case.settings)

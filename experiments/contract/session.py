@@ -14,7 +14,7 @@ from experiments.contract.worlds import ContractWorld, SimWorld
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectReceived, ObjectsAborted
 from protocols.hosting import SeveralPortsHost
 from protocols.layer import Accept, OnEvent
-from protocols.machine import Content, Machine, Offer, Ports, Sink
+from protocols.machine import Address, Content, Machine, Offer, Ports, Sink
 
 __all__ = ["ContractSession", "contents_of", "sizes"]
 
@@ -32,10 +32,16 @@ def _unwatched(ports: Ports, make: Callable[[Ports], Machine]) -> Machine:
 
 
 class ContractSession:
-    """A sender on `world.hosts[0]` and a receiver on each other host. `submit`, `run`, then check `events` and `sinks`."""
+    """A sender on `world.hosts[0]`, servers on the last hosts, and a receiver on each other one.
+
+    `submit`, `run`, then check `events` and `sinks`.
+    """
 
     def __init__(self, case: Case, world: ContractWorld, open_sink: Callable[[int, Offer], Sink | None] | None = None) -> None:
         self.world = world
+        end = len(world.hosts) - len(case.servers)
+        self.receiving = range(1, end)
+        """The numbers of the receivers."""
         self.sent: dict[int, Content] = {}
         self.events: list[list[Event]] = [[] for _ in world.hosts]
         self.sinks: dict[tuple[int, int], Sink | None] = {}
@@ -44,12 +50,20 @@ class ContractSession:
         """Called with each event of the sender."""
         self._open = open_sink or (lambda number, offer: CheckedSink(offer.size))
         wrap = _unwatched if case.fast and isinstance(world, SimWorld) else Watch
-        self.sender: Any = wrap(world.hosts[0], lambda ports: case.sender(ports, world.group))
-        self.receivers = [
-            wrap(host, partial(case.receiver, group=world.group, number=i)) for i, host in enumerate(world.hosts[1:], 1)
-        ]
-        for i, machine in enumerate([self.sender, *self.receivers]):
-            self._run(world.hosts[i], machine, partial(self._on_event, i), partial(self._accept, i))
+        make: list[Callable[[Ports], Machine]] = [partial(case.sender, group=world.group, servers=self._servers(case, 0))]
+        make += [partial(case.receiver, group=world.group, number=i, servers=self._servers(case, i)) for i in self.receiving]
+        make += [partial(case.server, group=world.group, role=role, node=1 + end + i) for i, role in enumerate(case.servers)]
+        machines = [wrap(host, each) for host, each in zip(world.hosts, make, strict=True)]
+        self.sender: Any = machines[0]
+        # Servers first: a connection to a host without one is refused.
+        for i in (*range(end, len(machines)), *range(end)):
+            self._run(world.hosts[i], machines[i], partial(self._on_event, i), partial(self._accept, i))
+
+    def _servers(self, case: Case, number: int) -> dict[str, Sequence[Address]]:
+        """Return the addresses of the servers as host `number` knows them."""
+        host, names = self.world.hosts[number], self.world.names
+        first = len(names) - len(case.servers)
+        return {role: [host.address_of(names[first + i])] for i, role in enumerate(case.servers)}
 
     def submit(self, *contents: Content) -> None:
         """Submit contents to the sender."""
@@ -90,7 +104,7 @@ class ContractSession:
     def expect_everything(self) -> None:
         """Assert that every receiver has every object once, equal to what was sent."""
         assert self.flushed(), f"the sender did not finish; its last events: {self.events[0][-3:]}"
-        for number in range(1, len(self.world.hosts)):
+        for number in self.receiving:
             assert sorted(self.received(number)) == sorted(self.sent), f"receiver {number} notified {self.events[number]}"
             assert not self.aborted(number)
             for object_id in self.sent:

@@ -223,6 +223,14 @@ class MessagingParticipants:
         kind = SharedMachineNode if shares else RoleNode
         return kind(role, config, slot.id, address, slot.place, options, places, networks)
 
+    def server_places(self) -> dict[str, list[tuple[str, int]]]:
+        """Return the places of the machines of each role that serves others."""
+        found: dict[str, list[tuple[str, int]]] = {}
+        for slot in self._slots:
+            if slot.work is None:
+                found.setdefault(slot.role, []).append(slot.place)
+        return found
+
     @property
     def publishers(self) -> list[str]:
         """The hosts of publishers."""

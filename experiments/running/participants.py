@@ -141,6 +141,8 @@ class Participants:
         self._senders: list[_Enrolled] = []
         self._foreign_programs: dict[str, ForeignProgram] = {}
         self._foreign = _foreign_hosts(scenario, topology)
+        # The places of servers, which are known after those of senders and receivers.
+        self._server_places: dict[str, list[tuple[str, int]]] = {}
         self._attendance: dict[str, Attendance] = {
             host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
         }
@@ -163,6 +165,7 @@ class Participants:
             packets,
             servers,
         )
+        self._server_places.update(self._messaging.server_places())
         self._awaited = dict.fromkeys([*(enrolled.host for enrolled in self._senders), *self._messaging.publishers])
         self._programs = {name: self._program(name, roles) for name, roles in self._roles.items()}
 
@@ -239,6 +242,7 @@ class Participants:
             session.id_of(self.topology, name),
             self._group(session),
             fast=self._fast,
+            places=self._server_places,
         )
 
     def _group(self, session: MulticastSession) -> Group:

@@ -4,10 +4,10 @@ A program makes its machine on the host given to `start`, calls it through `host
 result at the end. Programs have slots, since a simulated run may have ten thousand receivers.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from experiments.running.content import Accounted, MemorySink
 from experiments.running.files import ScratchSink
@@ -26,6 +26,7 @@ from protocols.events import (
 )
 from protocols.hosting import PortsHost
 from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
+from protocols.roles import RoleContext
 from protocols.spec import ProtocolSpec
 
 __all__ = ["Job", "Node", "OnDisk", "ReceiverProgram", "SenderProgram", "accounted", "in_memory"]
@@ -40,7 +41,7 @@ class Node:
     """The parameters of a program's machine; `id` is the 32-bit node id within the protocol.
 
     `instance` is that of a sender, raised by one at each restart. `fast`: make the protocol's fast machines, which only the
-    simulator runs.
+    simulator runs. `places` are the hosts, with the port there, of all machines of each role that others need.
     """
 
     protocol: ProtocolSpec
@@ -49,6 +50,13 @@ class Node:
     group: Group
     instance: int = 1
     fast: bool = False
+    places: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
+
+    def make(self, role: str, host: PortsHost, instance: int) -> Machine:
+        """Make the machine of the role `sender` or `receiver` on the host's ports."""
+        found = self.protocol.file_role(role, self.fast)
+        addresses = {need: [host.address_of(*place) for place in self.places[need]] for need in found.needs}
+        return found.make(host, RoleContext(self.config, self.id, self.group, instance, addresses=addresses))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +117,7 @@ class SenderProgram:
         self._left, self._ended, self.sent, self.ended_at = len(self._jobs), 0, {}, None
         self._repairable.clear()
         instance = (node.instance + self._restarts) & 0xFFFF
-        self.machine = node.protocol.makers(node.fast).make_sender(host, node.config, node.id, node.group, instance)
+        self.machine = cast(Sender, node.make("sender", host, instance))
         host.run(self.machine, self._on_event)
         for number, job in enumerate(self._jobs):
             if job.at <= host.now:
@@ -238,7 +246,7 @@ class ReceiverProgram:
         self._open = self.received = None
         self.octets = 0
         self.first_at = self.last_at = None
-        self.machine = node.protocol.makers(node.fast).make_receiver(host, node.config, node.id, node.group)
+        self.machine = node.make("receiver", host, node.instance)
         host.run(self.machine, self._on_event, self._accept)
 
     def check_with(self, name: str, invariants: Invariants) -> None:

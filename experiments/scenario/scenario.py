@@ -28,6 +28,7 @@ from experiments.workload.publish import PublishWorkload
 from experiments.workload.subscribe import SubscribeWorkload
 from experiments.workload.workloads import Workloads
 from protocols.errors import ConfigError, UsageError
+from protocols.file_messages import largest_file
 from protocols.messaging import Subscription
 from protocols.object_messaging import guarantees_of, roles_of
 from protocols.roles import BOTH
@@ -137,7 +138,7 @@ class Scenario(BaseModel):
 
     def _check_roles(self) -> None:
         """ConfigError for a workload that the protocol can't carry, and for roles that are unknown or not taken."""
-        spec, needed = self.protocol.spec, {}
+        spec, needed = self.protocol.spec, dict[str, str]()
         roles, guarantees = roles_of(spec), guarantees_of(spec)
         for n, work in enumerate(self.workload):
             if isinstance(work, FileWorkload):
@@ -145,6 +146,9 @@ class Scenario(BaseModel):
                     raise ConfigError(
                         f"workload.{n}.kind: value 'file' is not allowed; protocol {spec.name} carries publish and subscribe"
                     )
+                self._check_file(n, work)
+                if not spec.needs_no_server:
+                    needed |= {"sender": f"workload.{n}", "receiver": f"workload.{n}"}
                 continue
             needed["publisher" if isinstance(work, PublishWorkload) else "subscriber"] = f"workload.{n}"
             if isinstance(work, SubscribeWorkload) and work.selector and not guarantees.has_selectors:
@@ -168,6 +172,21 @@ class Scenario(BaseModel):
             self._check_separate()
         check_roles(self.nodes, roles, spec.name, needed)
         self._check_both()
+
+    def _check_file(self, number: int, work: FileWorkload) -> None:
+        """ConfigError for a file that the protocol carries as a message, if that is too large, or the server is another's."""
+        spec = self.protocol.spec
+        if spec.guarantees is not None:
+            try:
+                spec.check_message(self.protocol.config, largest_file(work.size))
+            except UsageError as error:
+                raise ConfigError(f"workload.{number}: {error}") from error
+        for name, choice in self.nodes.items():
+            if choice.foreign and choice.taken_role is not None:
+                raise ConfigError(
+                    f"nodes.{name}.run: value {choice.run!r} is not allowed with a workload of kind file; it "
+                    f"confirms what it has, and not what receivers have; {{role: {choice.taken_role}}} does"
+                )
 
     def _check_both(self) -> None:
         """ConfigError for a node of role `both` whose workload is not one publisher and one subscriber of one group."""

@@ -1,8 +1,9 @@
-"""A central broker of topics that speaks STOMP 1.2, and its publishers and subscribers."""
+"""A central broker of topics that speaks STOMP 1.2, its publishers and subscribers, and senders and receivers of files."""
 
 from protocols.broker.broker import Broker
 from protocols.broker.config import BrokerConfig
-from protocols.broker.content import content_of
+from protocols.broker.content import check_message
+from protocols.broker.files import BrokerReceiver, BrokerSender
 from protocols.broker.framing import StompFraming
 from protocols.broker.publisher import BrokerPublisher
 from protocols.broker.subscriber import BrokerSubscriber
@@ -20,12 +21,15 @@ PROTOCOL = ProtocolSpec(
     StompCodec,
     connected=True,
     framing=StompFraming,
+    ordered=True,
     periodic=("beat",),
     roles={
         "broker": Role(Broker, single=True),
         "publisher": Role(BrokerPublisher, needs=("broker",)),
         "subscriber": Role(BrokerSubscriber, needs=("broker",)),
+        "sender": Role(BrokerSender, needs=("broker",)),
+        "receiver": Role(BrokerReceiver, needs=("broker",)),
     },
-    check_message=lambda config, message: content_of(message),
+    check_message=check_message,
     guarantees=Guarantees(promised=True, once=True, fifo=True, survives_publisher=True, matches=matches, has_selectors=True),
 )

@@ -5,20 +5,30 @@ message waits, with all that its publisher sends behind it, and the others of th
 the pace of the slowest subscriber of what it publishes, and nothing is dropped. A client that sends more than `window` messages
 that have to wait is not read meanwhile, so that TCP slows it down. A subscriber that takes nothing for `stall` is closed.
 
+The receipt of a message comes when the subscriptions that acknowledge (`ack:client-individual`) have acknowledged their copies,
+so that a publisher knows that they have it. A subscriber whose connection ends is not waited for. A publisher may have its
+message kept (`Send.keep`) for subscriptions that come late: for this time from the beginning of the publisher's session, and
+from the end of a subscriber's connection that had not acknowledged it. The receipt comes after it, and then the message is
+forgotten, as it is when its publisher goes.
+
 Nothing is stored. What a broker of durable subscribers, queues or several replicas needs besides would be kinds of
 destinations (`protocols.broker.topic`) and a store behind `_accept`.
 """
 
+from collections.abc import Sequence
 from math import inf
 from typing import cast
 
-from protocols.broker.clients import BrokersClient
+from protocols.broker.clients import BrokersClient, Subscribed
 from protocols.broker.config import BrokerConfig
+from protocols.broker.confirmation import Confirmation
 from protocols.broker.heartbeats import Heartbeats, in_milliseconds
 from protocols.broker.messages import (
+    Ack,
     Beat,
     Connect,
     Connected,
+    Content,
     Delivery,
     Disconnect,
     Failure,
@@ -28,6 +38,7 @@ from protocols.broker.messages import (
     Subscribe,
     Unsubscribe,
 )
+from protocols.broker.selection import selection
 from protocols.broker.topic import Topic
 from protocols.broker.wire import VERSION, size_of
 from protocols.central.server import MOST_SUBSCRIPTIONS, Server
@@ -46,7 +57,7 @@ _LOOK = 0.25
 class Broker(Server[BrokersClient]):
     """Serves all connections that are made to it; it keeps nothing that is not under way."""
 
-    __slots__ = ("_blocked", "_config", "_look_every", "_messages", "_topics")
+    __slots__ = ("_blocked", "_config", "_copies", "_kept", "_look_at", "_look_every", "_messages", "_topics")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         self._config: BrokerConfig = context.config
@@ -54,7 +65,10 @@ class Broker(Server[BrokersClient]):
         self._topics: dict[str, Topic] = {}
         # The clients of which a message waits, in the order in which they began to wait.
         self._blocked: dict[Connection, None] = {}
-        self._messages = 0
+        # Messages that are kept for subscriptions that come late, in order.
+        self._kept: dict[Confirmation, None] = {}
+        self._messages = self._copies = 0
+        self._look_at = inf
         self._look_every = min(self._config.heartbeat or inf, self._config.stall) * _LOOK
 
     # Connections
@@ -62,45 +76,56 @@ class Broker(Server[BrokersClient]):
     def opened(self, connection: Connection, now: float) -> None:
         """Serve a client; one too many is refused."""
         super().opened(connection, now)
-        if self._clients and self.deadline == inf:
-            self._due(now + self._look_every)
+        if self._clients and self._look_at == inf:
+            self._look_at = now + self._look_every
+            self._wake_at(self._look_at)
+
+    def _wake_at(self, when: float) -> None:
+        if when < self.deadline:
+            self._due(when)
 
     def wake(self, now: float) -> None:
+        """Look at the clients, and end the time for which messages are kept."""
+        if self._look_at <= now:
+            self._look(now)
+        for confirmation in list(self._kept):
+            self._settle(confirmation, now)
+        self._copy_waiting(now)
+        kept = (each.kept_until for each in self._kept if not each.awaited)
+        self.deadline = min(self._look_at, min(kept, default=inf))
+
+    def _look(self, now: float) -> None:
         """Send heart-beats, and close clients that are gone or take nothing."""
-        self.deadline = inf
         for connection, client in list(self._clients.items()):
             if client.beats is not None:
                 client.beats.serve(now)
                 if client.is_held:
                     client.beats.heard_at = now
                 elif client.beats.is_gone(now):
-                    self._end(connection)
+                    self._end(connection, now)
                     continue
-            if self._is_stalled(client, now):
+            if client.is_stalled(now, self._config.queue, self._config.stall):
                 self._counts["clients_stalled"] += 1
-                self._end(connection)
-        self._copy_waiting(now)
-        if self._clients:
-            self.deadline = now + self._look_every
+                self._end(connection, now)
+        self._look_at = now + self._look_every if self._clients else inf
 
-    def _is_stalled(self, client: BrokersClient, now: float) -> bool:
-        """Return whether a subscriber has had no room for long, and has taken nothing meanwhile."""
-        if len(client.outbox.waiting) < self._config.queue:
-            client.full_since = inf
-        elif client.full_since == inf or client.taken != client.outbox.sent:
-            client.full_since, client.taken = now, client.outbox.sent
-        return now - client.full_since >= self._config.stall
-
-    def _removed(self, connection: Connection, client: BrokersClient) -> None:
+    def _removed(self, connection: Connection, client: BrokersClient, now: float) -> None:
         self._blocked.pop(connection, None)
+        for confirmation in client.unconfirmed:
+            self._kept.pop(confirmation, None)
+        unacknowledged, client.unacknowledged = client.unacknowledged, {}
+        for ack, (confirmation, _) in unacknowledged.items():
+            if not client.is_leaving:
+                confirmation.lose_subscriber(ack, now)
+            self._acknowledged(confirmation, ack, now)
         for name in list(client.subscriptions):
-            self._unsubscribe(connection, client, name)
+            self._unsubscribe(connection, client, name, now)
 
-    def _refuse(self, connection: Connection, client: BrokersClient, reason: str, receipt: str = "") -> None:
+    def _refuse(self, connection: Connection, client: BrokersClient, reason: str, now: float, receipt: str = "") -> None:
         """Tell a client what it must not do, and close its connection."""
         self._counts["clients_refused"] += 1
         client.outbox.send(Failure(reason, receipt))
-        self._end(connection)
+        self._end(connection, now)
 
     # Frames
 
@@ -117,57 +142,76 @@ class Broker(Server[BrokersClient]):
         if isinstance(message, Send):
             self._take(connection, client, message, now)
         elif isinstance(message, Subscribe):
-            self._subscribe(connection, client, message)
+            self._subscribe(connection, client, message, now)
+        elif isinstance(message, Ack):
+            self._take_ack(client, message, now)
         elif isinstance(message, Unsubscribe):
-            self._unsubscribe(connection, client, message.subscription)
+            self._unsubscribe(connection, client, message.subscription, now)
             self._confirm(client, message.receipt)
             self._copy_waiting(now)
         elif isinstance(message, Disconnect):
             client.is_leaving, client.last_receipt = True, message.receipt
-            if not client.waiting:
-                self._leave(connection, client)
+            self._leave_if_done(connection, client, now)
         elif isinstance(message, Refused):
-            self._refuse(connection, client, message.reason, message.receipt)
+            self._refuse(connection, client, message.reason, now, message.receipt)
         elif not isinstance(message, Beat):
-            self._refuse(connection, client, f"{message.kind.upper()} is not allowed here")
+            self._refuse(connection, client, f"{message.kind.upper()} is not allowed here", now)
 
     def _begin(self, connection: Connection, client: BrokersClient, message: Message, now: float) -> None:
         """Begin a session."""
         if isinstance(message, Beat):
             return
         if not isinstance(message, Connect):
-            self._refuse(connection, client, "a session begins with CONNECT")
+            self._refuse(connection, client, "a session begins with CONNECT", now)
         elif VERSION not in message.versions:
-            self._refuse(connection, client, f"accept-version: {','.join(message.versions)[:40]!r} is not allowed; {VERSION}")
+            versions = ",".join(message.versions)[:40]
+            self._refuse(connection, client, f"accept-version: {versions!r} is not allowed; {VERSION}", now)
         else:
+            client.began_at = now
             beat = in_milliseconds(self._config.heartbeat)
             client.outbox.send(Connected(SERVER, beat, beat))
             client.beats = Heartbeats(self._config.heartbeat, message.send_every, message.hear_every, client.outbox, now)
 
-    def _subscribe(self, connection: Connection, client: BrokersClient, message: Subscribe) -> None:
-        name = message.subscription
+    def _subscribe(self, connection: Connection, client: BrokersClient, message: Subscribe, now: float) -> None:
+        name, receipt = message.subscription, message.receipt
         if name in client.subscriptions:
-            self._refuse(connection, client, f"id: {name[:40]!r} is the name of another subscription", message.receipt)
+            self._refuse(connection, client, f"id: {name[:40]!r} is the name of another subscription", now, receipt)
         elif len(client.subscriptions) >= MOST_SUBSCRIPTIONS:
-            self._refuse(connection, client, f"a client has at most {MOST_SUBSCRIPTIONS} subscriptions", message.receipt)
+            self._refuse(connection, client, f"a client has at most {MOST_SUBSCRIPTIONS} subscriptions", now, receipt)
+        elif self._kept and not client.has_room(self._config.queue):
+            self._refuse(connection, client, f"{self._config.queue} messages wait for this client already", now, receipt)
         else:
             topic = self._topics.setdefault(message.destination, Topic())
             try:
                 topic.add(connection, name, message.selector)
             except ConfigError as error:
                 self._drop_unused(message.destination)
-                self._refuse(connection, client, f"selector: {error}", message.receipt)
+                self._refuse(connection, client, f"selector: {error}", now, receipt)
                 return
-            client.subscriptions[name] = (message.destination, message.selector)
-            self._confirm(client, message.receipt)
+            client.subscriptions[name] = Subscribed(message.destination, message.selector, message.acknowledges)
+            self._confirm(client, receipt)
+            self._send_kept(client, name)
 
-    def _unsubscribe(self, connection: Connection, client: BrokersClient, name: str) -> None:
-        """Remove a subscription, if there is one of this name."""
+    def _send_kept(self, client: BrokersClient, name: str) -> None:
+        """Send a new subscription the messages that are kept for it."""
+        subscription = client.subscriptions[name]
+        chosen = selection(subscription.selector)
+        for confirmation in self._kept:
+            content = confirmation.message.content
+            if content.destination == subscription.destination and (chosen is None or chosen.selects(content)):
+                self._send_copy(client, name, content, confirmation.message_id, confirmation)
+
+    def _unsubscribe(self, connection: Connection, client: BrokersClient, name: str, now: float) -> None:
+        """Remove a subscription, if there is one of this name; its copies are not waited for."""
         found = client.subscriptions.pop(name, None)
-        if found is not None:
-            destination, selector = found
-            self._topics[destination].remove(connection, name, selector)
-            self._drop_unused(destination)
+        if found is None:
+            return
+        self._topics[found.destination].remove(connection, name, found.selector)
+        self._drop_unused(found.destination)
+        for ack, (confirmation, subscription) in list(client.unacknowledged.items()):
+            if subscription == name:
+                del client.unacknowledged[ack]
+                self._acknowledged(confirmation, ack, now)
 
     def _drop_unused(self, destination: str) -> None:
         if not self._topics[destination]:
@@ -177,16 +221,17 @@ class Broker(Server[BrokersClient]):
         if receipt:
             client.outbox.send(Receipt(receipt))
 
-    def _leave(self, connection: Connection, client: BrokersClient) -> None:
-        """End the session of a client that disconnected."""
-        self._confirm(client, client.last_receipt)
-        self._end(connection)
+    def _leave_if_done(self, connection: Connection, client: BrokersClient, now: float) -> None:
+        """End the session of a client that disconnected, when all that it published is accepted."""
+        if client.is_leaving and not client.waiting and not client.unconfirmed:
+            self._confirm(client, client.last_receipt)
+            self._end(connection, now)
 
     # Messages
 
     def _take(self, connection: Connection, client: BrokersClient, message: Send, now: float) -> None:
         """Copy a message now, or let it wait."""
-        if client.waiting or not self._copy(client, message, now):
+        if client.waiting or not self._copy(connection, client, message, now):
             client.waiting.append(message)
             self._blocked[connection] = None
             if len(client.waiting) > self._config.window and not client.is_held:
@@ -199,44 +244,109 @@ class Broker(Server[BrokersClient]):
         while progress:
             progress = False
             for connection in list(self._blocked):
-                client = self._clients[connection]
-                if self._copy(client, client.waiting[0], now):
+                client = self._clients.get(connection)
+                if client is not None and self._copy(connection, client, client.waiting[0], now):
                     progress = True
                     client.waiting.popleft()
-                    self._go_on(connection, client)
+                    self._go_on(connection, client, now)
 
-    def _go_on(self, connection: Connection, client: BrokersClient) -> None:
+    def _go_on(self, connection: Connection, client: BrokersClient, now: float) -> None:
         """Read a client again of which fewer messages wait."""
         if client.is_held and len(client.waiting) <= self._config.window // 2:
             client.is_held = False
             self.ports.release(connection)
         if not client.waiting:
             del self._blocked[connection]
-            if client.is_leaving:
-                self._leave(connection, client)
+            self._leave_if_done(connection, client, now)
 
-    def _copy(self, client: BrokersClient, message: Send, now: float) -> bool:
-        """Copy a message to its subscribers and accept it; return whether there was room for it."""
+    def _copy(self, connection: Connection, client: BrokersClient, message: Send, now: float) -> bool:
+        """Copy a message to its subscribers, to accept it when they have it; return whether there was room for it."""
         content = message.content
         topic = self._topics.get(content.destination)
         if content.expires_at <= self.ports.epoch + now:
             self._counts["messages_expired"] += 1
-        elif topic is None:
+        elif topic is None and not message.keep:
             self._counts["messages_relayed"] += 1
         else:
-            chosen = [(self._clients[to].outbox, name) for to, name in topic.chosen_by(content)]
+            chosen = [] if topic is None else [(self._clients[to], name) for to, name in topic.chosen_by(content)]
             most = self._config.queue
-            for outbox, _ in chosen:
-                if len(outbox.waiting) >= most:
+            if message.keep and len(self._kept) >= most:
+                return False
+            for subscriber, _ in chosen:
+                if not subscriber.has_room(most):
                     return False
             self._messages += 1
             self._counts["messages_relayed"] += 1
-            self._counts["copies_sent"] += len(chosen)
             message_id = str(self._messages)
-            for outbox, name in chosen:
-                outbox.send(Delivery(name, message_id, content))
+            confirmation = self._confirmation(connection, client, message, message_id, chosen)
+            for subscriber, name in chosen:
+                self._send_copy(subscriber, name, content, message_id, confirmation)
+            if confirmation is not None:
+                self._settle(confirmation, now)
+                return True
         self._confirm(client, message.receipt)
         return True
+
+    def _send_copy(
+        self, client: BrokersClient, name: str, content: Content, message_id: str, confirmation: Confirmation | None
+    ) -> None:
+        """Send a copy for a subscription."""
+        self._counts["copies_sent"] += 1
+        ack = ""
+        if client.subscriptions[name].acknowledges:
+            assert confirmation is not None
+            self._copies += 1
+            ack = str(self._copies)
+            client.unacknowledged[ack] = confirmation, name
+            confirmation.awaited.add(ack)
+        client.outbox.send(Delivery(name, message_id, content, ack))
+
+    # Confirmations
+
+    def _confirmation(
+        self,
+        connection: Connection,
+        client: BrokersClient,
+        message: Send,
+        message_id: str,
+        chosen: Sequence[tuple[BrokersClient, str]],
+    ) -> Confirmation | None:
+        """Return what the receipt of a message waits for; None if it waits for nothing."""
+        if not message.keep and not any(subscriber.subscriptions[name].acknowledges for subscriber, name in chosen):
+            return None
+        confirmation = Confirmation(connection, message, message_id, client.began_at + message.keep / 1000)
+        client.unconfirmed[confirmation] = None
+        if message.keep:
+            self._kept[confirmation] = None
+        return confirmation
+
+    def _take_ack(self, client: BrokersClient, message: Ack, now: float) -> None:
+        """Handle an acknowledgement; one of a copy whose subscription has ended is ignored."""
+        found = client.unacknowledged.pop(message.ack, None)
+        self._confirm(client, message.receipt)
+        if found is not None:
+            client.acknowledged += 1
+            self._acknowledged(found[0], message.ack, now)
+            self._copy_waiting(now)
+
+    def _acknowledged(self, confirmation: Confirmation, ack: str, now: float) -> None:
+        """Await a copy no more."""
+        confirmation.awaited.discard(ack)
+        self._settle(confirmation, now)
+
+    def _settle(self, confirmation: Confirmation, now: float) -> None:
+        """Accept a message of which all copies are acknowledged, and whose time is over."""
+        connection = confirmation.publisher
+        client = self._clients.get(connection)
+        if confirmation.awaited or client is None or confirmation not in client.unconfirmed:
+            return
+        if confirmation.kept_until > now:
+            self._wake_at(confirmation.kept_until)
+            return
+        self._kept.pop(confirmation, None)
+        del client.unconfirmed[confirmation]
+        self._confirm(client, confirmation.message.receipt)
+        self._leave_if_done(connection, client, now)
 
     # Statistics
 
@@ -244,14 +354,19 @@ class Broker(Server[BrokersClient]):
         return sum(len(client.waiting) for client in self._clients.values())
 
     def held(self) -> dict[str, tuple[int, int]]:
-        """Return the most messages that wait for one client and of one client, and the clients."""
+        """Return the most messages that wait for one client and of one client, what is kept, and the clients."""
         clients = self._clients.values()
         window, queue = self._config.window, self._config.queue
         return {
             "messages for a client": (
                 max((len(client.outbox.waiting) for client in clients), default=0),
-                queue + 2 * window + 2 * MOST_SUBSCRIPTIONS,
+                2 * queue + 2 * window + 2 * MOST_SUBSCRIPTIONS,
             ),
+            "copies a client has not acknowledged": (
+                max((len(client.unacknowledged) for client in clients), default=0),
+                2 * queue,
+            ),
+            "messages that are kept": (len(self._kept), queue),
             "messages of a client": (max((len(client.waiting) for client in clients), default=0), 2 * window + 2),
             "clients": (len(clients), self._config.clients),
         }

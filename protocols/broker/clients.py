@@ -3,13 +3,23 @@
 from collections import deque
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
+from protocols.broker.confirmation import Confirmation
 from protocols.broker.heartbeats import Heartbeats
 from protocols.broker.messages import Send
 from protocols.central.outbox import Outbox
 from protocols.snapshot import Snapshot
 
-__all__ = ["BrokersClient"]
+__all__ = ["BrokersClient", "Subscribed"]
+
+
+class Subscribed(NamedTuple):
+    """A subscription of a client; `acknowledges`: it acknowledges each message."""
+
+    destination: str
+    selector: str
+    acknowledges: bool
 
 
 @dataclass(slots=True)
@@ -20,8 +30,16 @@ class BrokersClient:
     beats: Heartbeats | None = None
     """None before the client began a session."""
     waiting: deque[Send] = field(default_factory=deque)
-    subscriptions: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Destination and selector, by the client's name for the subscription."""
+    subscriptions: dict[str, Subscribed] = field(default_factory=dict)
+    """By the client's name for the subscription."""
+    began_at: float = 0.0
+    """When its session began, in seconds."""
+    unconfirmed: dict[Confirmation, None] = field(default_factory=dict)
+    """What it published, and subscribers have not acknowledged, in order."""
+    unacknowledged: dict[str, tuple[Confirmation, str]] = field(default_factory=dict)
+    """The copies it has to acknowledge, by `Delivery.ack`, each with its name for the subscription."""
+    acknowledged: int = 0
+    """Copies that it has acknowledged."""
     is_held: bool = False
     """Whether nothing is read of it."""
     is_leaving: bool = False
@@ -31,7 +49,20 @@ class BrokersClient:
     full_since: float = inf
     """When its queue became full, in seconds, or it last took something since then; inf if it has room."""
     taken: int = 0
-    """Frames taken by its connection at that time."""
+    """Frames taken by its connection at that time, and copies acknowledged."""
+
+    def has_room(self, most: int) -> bool:
+        """Return whether fewer than `most` messages wait for it, and fewer are not acknowledged."""
+        return len(self.outbox.waiting) < most and len(self.unacknowledged) < most
+
+    def is_stalled(self, now: float, most: int, time: float) -> bool:
+        """Return whether it has had no room for `time` seconds, or has not acknowledged what was sent, and took nothing."""
+        progress = self.outbox.sent + self.acknowledged
+        if self.has_room(most) and (not self.unacknowledged or self.outbox.is_full):
+            self.full_since = inf
+        elif self.full_since == inf or self.taken != progress:
+            self.full_since, self.taken = now, progress
+        return now - self.full_since >= time
 
     def snapshot(self, name: str) -> Snapshot:
         """Return the statistics of the client; `name` is its place among those that are connected."""

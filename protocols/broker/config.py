@@ -37,6 +37,15 @@ class BrokerConfig:
         help="time within which each end sends something, if only a heart-beat; 0: no heart-beats",
         source="STOMP 1.2, heart-beating",
     )
+    segment: int = setting(1400, "bytes", 1, 1 << 24, help="bytes of a file that a receiver gives to its application at once")
+    keep: float = setting(
+        5.0,
+        "seconds",
+        0.0,
+        3600.0,
+        help="time for which the broker keeps the files of a sender for receivers that come late, from the beginning of the "
+        "sender's session, or that come back, from when their connection ended",
+    )
     retry: float = setting(
         0.2, "seconds", 1e-3, 1e6, help="time to the first attempt to connect again, doubled by each that fails"
     )

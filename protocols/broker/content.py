@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Final
 
+from protocols.broker.framing import BODY_LIMIT
 from protocols.broker.headers import escaped, read_headers
 from protocols.broker.messages import Content
 from protocols.errors import UsageError
@@ -17,13 +18,35 @@ from protocols.jms import BODY_TYPES, TOPIC, JmsMessage, Properties, fields_of, 
 from protocols.jms.conversions import ConversionError, converted
 from protocols.messaging import LEAST_PRIORITY, MOST_PRIORITY, USUAL_PRIORITY, Publication, Value
 
-__all__ = ["OF_A_FRAME", "TOPIC_ON_WIRE", "content_of", "expiry_of", "is_typed", "publication_of", "selector_fields"]
+__all__ = [
+    "KEEP",
+    "OF_A_FRAME",
+    "TOPIC_ON_WIRE",
+    "check_message",
+    "check_size",
+    "content_of",
+    "expiry_of",
+    "is_typed",
+    "publication_of",
+    "selector_fields",
+]
 
 TOPIC_ON_WIRE: Final = "/topic/"
 """Prefix of the destination of a topic in a frame."""
-MESSAGE, TYPES, BODY = "mcastlab-message", "mcastlab-types", "mcastlab-body"
+MESSAGE, TYPES, BODY, KEEP = "mcastlab-message", "mcastlab-types", "mcastlab-body", "mcastlab-keep"
 OF_A_FRAME: Final = frozenset(
-    ("destination", "receipt", "content-length", "subscription", "message-id", "ack", "transaction", "id", "selector")
+    (
+        "destination",
+        "receipt",
+        "content-length",
+        "subscription",
+        "message-id",
+        "ack",
+        "transaction",
+        "id",
+        "selector",
+        KEEP,
+    )
 )
 """Headers that belong to a frame and are not passed on."""
 STANDARD: Final = frozenset(
@@ -32,6 +55,19 @@ STANDARD: Final = frozenset(
 """Headers with a meaning of their own, which are no properties."""
 _NO_PROPERTIES: Final = OF_A_FRAME | STANDARD | {MESSAGE, TYPES, BODY}
 _MOST_DIGITS: Final = 19
+
+
+def check_size(size: int) -> None:
+    """Raise UsageError for a body that no frame holds."""
+    if size > BODY_LIMIT:
+        raise UsageError(f"size: value {size} is not allowed; a message of the broker has at most {BODY_LIMIT} bytes")
+
+
+def check_message(config: object, message: Publication) -> None:
+    """Raise UsageError for a message that publishers refuse."""
+    del config
+    check_size(message.size)
+    content_of(message)
 
 
 def content_of(publication: Publication, instance: int = 0) -> Content:

@@ -8,6 +8,7 @@ from protocols.jms import JmsMessage
 from protocols.machine import Message
 
 __all__ = [
+    "Ack",
     "Beat",
     "Connect",
     "Connected",
@@ -76,11 +77,15 @@ class Connected(Message):
 
 @dataclass(slots=True)
 class Send(Message):
-    """A message of a publisher. The broker answers with `receipt` when it has accepted the message; empty: it does not."""
+    """A message of a publisher. The broker answers with `receipt` when it has accepted the message; empty: it does not.
+
+    `keep` are the milliseconds for which it is kept for subscriptions that come late (`Broker`); 0: it is not.
+    """
 
     kind: ClassVar[str] = "send"
     content: Content
     receipt: str = ""
+    keep: int = 0
 
     @property
     def brief(self) -> str:
@@ -90,12 +95,13 @@ class Send(Message):
 
 @dataclass(slots=True)
 class Delivery(Message):
-    """A copy of a message for one subscription of a subscriber (MESSAGE)."""
+    """A copy of a message for one subscription (MESSAGE), whose client acknowledges it by `ack`; empty: it does not."""
 
     kind: ClassVar[str] = "message"
     subscription: str
     message_id: str
     content: Content
+    ack: str = ""
 
     @property
     def brief(self) -> str:
@@ -105,13 +111,17 @@ class Delivery(Message):
 
 @dataclass(slots=True)
 class Subscribe(Message):
-    """SUBSCRIBE to the messages of a topic that match a selector; `subscription` is the client's id of it."""
+    """SUBSCRIBE to the messages of a topic that match a selector; `subscription` is the client's id of it.
+
+    `acknowledges`: the client acknowledges each message (ack:client-individual).
+    """
 
     kind: ClassVar[str] = "subscribe"
     subscription: str
     destination: str
     selector: str = ""
     receipt: str = ""
+    acknowledges: bool = False
 
 
 @dataclass(slots=True)
@@ -121,6 +131,21 @@ class Unsubscribe(Message):
     kind: ClassVar[str] = "unsubscribe"
     subscription: str
     receipt: str = ""
+
+
+@dataclass(slots=True)
+class Ack(Message):
+    """ACK: a subscriber has the copy of this `Delivery.ack`."""
+
+    kind: ClassVar[str] = "ack"
+    is_feedback: ClassVar[bool] = True
+    ack: str
+    receipt: str = ""
+
+    @property
+    def brief(self) -> str:
+        """The broker's name for the copy."""
+        return self.ack
 
 
 @dataclass(slots=True)

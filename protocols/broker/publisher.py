@@ -1,7 +1,7 @@
 """The publisher of a broker."""
 
 from protocols.broker.client import BrokerClient, Session
-from protocols.broker.content import content_of
+from protocols.broker.content import check_size, content_of
 from protocols.broker.messages import Receipt, Send
 from protocols.central.publisher import ClientPublisher
 from protocols.jms import topic_of
@@ -23,8 +23,9 @@ class BrokerPublisher(BrokerClient, ClientPublisher):
         self.session = Session(context.config.heartbeat)
 
     def publish(self, message: Publication, now: float) -> bool:
-        """Send a message, or keep it until there is a session. UsageError for a destination that is no topic."""
+        """Send a message, or keep it until there is a session. UsageError for no topic, and for a body that is too large."""
         topic_of(message.destination)
+        check_size(message.size)
         return super().publish(message, now)
 
     def submission(self, message: Publication) -> Message:

@@ -5,7 +5,7 @@ from protocols.broker.content import publication_of
 from protocols.broker.messages import Delivery, Receipt, Subscribe, Unsubscribe
 from protocols.broker.selection import selection
 from protocols.central.subscriber import ClientSubscriber
-from protocols.jms import topic_of
+from protocols.jms import JmsMessage, topic_of
 from protocols.machine import Message, Ports
 from protocols.messaging import Subscription
 from protocols.roles import RoleContext
@@ -42,14 +42,15 @@ class BrokerSubscriber(BrokerClient, ClientSubscriber):
     def take(self, message: Message, now: float) -> None:
         """Deliver a message, or note that a subscription is in effect."""
         if isinstance(message, Delivery):
-            self._deliver(message, now)
+            number = int(message.subscription) if message.subscription.isdigit() else -1
+            if number in self.active:
+                publication = publication_of(message.content, self._foreign)
+                self._foreign += publication.publisher == 0
+                self._deliver(number, message, publication, now)
         elif isinstance(message, Receipt) and message.receipt.isdigit():
             self.begun(int(message.receipt))
 
-    def _deliver(self, message: Delivery, now: float) -> None:
-        number = int(message.subscription) if message.subscription.isdigit() else -1
-        if number not in self.active:
-            return
-        publication = publication_of(message.content, self._foreign)
-        self._foreign += publication.publisher == 0
+    def _deliver(self, number: int, message: Delivery, publication: JmsMessage, now: float) -> None:
+        """Deliver a message for subscription `number`."""
+        del message
         self.deliver([self.subscriptions.event(number, publication, self.ports.epoch + now)])

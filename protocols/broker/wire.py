@@ -1,16 +1,17 @@
 """Frames of STOMP 1.2 as bytes (https://stomp.github.io/stomp-specification-1.2.html).
 
 A frame is a command, headers, an empty line, the body, and a zero. What a broker of topics does not do (transactions, queues,
-acknowledgements of subscribers, stored messages) is decoded as `Refused`, so that the client is told.
+cumulative acknowledgements, stored messages) is decoded as `Refused`, so that the client is told.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from protocols.broker.content import OF_A_FRAME, TOPIC_ON_WIRE, expiry_of
+from protocols.broker.content import KEEP, OF_A_FRAME, TOPIC_ON_WIRE, expiry_of
 from protocols.broker.framing import end_of_head
 from protocols.broker.headers import escaped, read_headers
 from protocols.broker.messages import (
+    Ack,
     Beat,
     Connect,
     Connected,
@@ -31,7 +32,12 @@ from protocols.machine import Message
 __all__ = ["VERSION", "StompCodec", "size_of"]
 
 VERSION = "1.2"
+ACKNOWLEDGED: Final = "client-individual"
+"""The `ack` of a subscription whose client acknowledges each message."""
 _MOST_MILLISECONDS: Final = 10**9
+_MOST_KEPT: Final = 3_600_000
+"""Milliseconds for which a message is kept at most."""
+_MOST_DIGITS: Final = 19
 Headers = Mapping[str, str]
 
 
@@ -80,8 +86,9 @@ def _head(message: Send | Delivery) -> bytes:
     destination = f"destination:{escaped(_written(content.destination))}\ncontent-length:{content.size}\n"
     if isinstance(message, Delivery):
         names = f"subscription:{escaped(message.subscription)}\nmessage-id:{escaped(message.message_id)}\n"
-        return f"MESSAGE\n{names}{destination}".encode()
-    return f"SEND\n{destination}{_optional('receipt', message.receipt)}".encode()
+        return f"MESSAGE\n{names}{destination}{_optional('ack', message.ack)}".encode()
+    keep = f"{KEEP}:{message.keep}\n" if message.keep else ""
+    return f"SEND\n{destination}{_optional('receipt', message.receipt)}{keep}".encode()
 
 
 def _plain(message: Message) -> bytes:
@@ -123,6 +130,7 @@ def _subscribe(message: Subscribe) -> bytes:
         destination=_written(message.destination),
         selector=message.selector,
         receipt=message.receipt,
+        ack=ACKNOWLEDGED if message.acknowledges else "",
     )
 
 
@@ -138,6 +146,7 @@ _WRITERS: Final[Mapping[type, Callable[..., bytes]]] = {
     Connected: _connected,
     Subscribe: _subscribe,
     Unsubscribe: lambda message: _frame("UNSUBSCRIBE", id=message.subscription, receipt=message.receipt),
+    Ack: lambda message: _frame("ACK", id=message.ack, receipt=message.receipt),
     Disconnect: lambda message: _frame("DISCONNECT", receipt=message.receipt),
     Receipt: lambda message: _frame("RECEIPT", receipt_id=message.receipt),
     Failure: _failure,
@@ -146,8 +155,7 @@ _WRITERS: Final[Mapping[type, Callable[..., bytes]]] = {
 # Decoding ----------------------------------------------------------------------------------------------------------------
 
 _UNSUPPORTED: Final[Mapping[bytes, str]] = {
-    b"ACK": "subscribers do not acknowledge; ack: auto",
-    b"NACK": "subscribers do not acknowledge; ack: auto",
+    b"NACK": "no message is sent again; ACK",
     b"BEGIN": "there are no transactions",
     b"COMMIT": "there are no transactions",
     b"ABORT": "there are no transactions",
@@ -180,7 +188,12 @@ def _read_send(headers: Headers, head: bytes, body: bytes) -> Message:
         return Refused("transaction: there are no transactions", receipt)
     if headers.get("persistent") == "true":
         return Refused("persistent: messages are not stored; leave it out", receipt)
-    return _no_topic(headers) if destination is None else Send(_content(headers, head, body, destination), receipt)
+    keep = headers.get(KEEP, "0")
+    if not (keep.isascii() and keep.isdigit() and len(keep) <= _MOST_DIGITS):
+        return Refused(f"{KEEP}: {keep[:40]!r} is not allowed; a number of milliseconds", receipt)
+    if destination is None:
+        return _no_topic(headers)
+    return Send(_content(headers, head, body, destination), receipt, min(int(keep), _MOST_KEPT))
 
 
 def _read_delivery(headers: Headers, head: bytes, body: bytes) -> Message:
@@ -189,18 +202,26 @@ def _read_delivery(headers: Headers, head: bytes, body: bytes) -> Message:
         raise WireError("a MESSAGE without a destination")
     destination = _topic(headers) or name
     content = _content(headers, head, body, destination)
-    return Delivery(headers.get("subscription", ""), headers.get("message-id", ""), content)
+    return Delivery(headers.get("subscription", ""), headers.get("message-id", ""), content, headers.get("ack", ""))
 
 
 def _read_subscribe(headers: Headers, head: bytes, body: bytes) -> Message:
     receipt, destination, name = headers.get("receipt", ""), _topic(headers), headers.get("id", "")
     if not name:
         return Refused("id: is missing", receipt)
-    if headers.get("ack", "auto") != "auto":
-        return Refused(f"ack: {headers['ack'][:40]!r} is not allowed; auto", receipt)
+    ack = headers.get("ack", "auto")
+    if ack not in ("auto", ACKNOWLEDGED):
+        return Refused(f"ack: {ack[:40]!r} is not allowed; auto or {ACKNOWLEDGED}", receipt)
     if destination is None:
         return _no_topic(headers)
-    return Subscribe(name, destination, headers.get("selector", ""), receipt)
+    return Subscribe(name, destination, headers.get("selector", ""), receipt, ack == ACKNOWLEDGED)
+
+
+def _read_ack(headers: Headers, head: bytes, body: bytes) -> Message:
+    receipt = headers.get("receipt", "")
+    if "transaction" in headers:
+        return Refused("transaction: there are no transactions", receipt)
+    return Ack(headers["id"], receipt) if headers.get("id") else Refused("id: is missing", receipt)
 
 
 def _read_unsubscribe(headers: Headers, head: bytes, body: bytes) -> Message:
@@ -229,6 +250,7 @@ _READERS: Final[Mapping[bytes, Callable[[Headers, bytes, bytes], Message]]] = {
     b"MESSAGE": _read_delivery,
     b"SUBSCRIBE": _read_subscribe,
     b"UNSUBSCRIBE": _read_unsubscribe,
+    b"ACK": _read_ack,
     b"DISCONNECT": lambda headers, head, body: Disconnect(headers.get("receipt", "")),
     b"RECEIPT": lambda headers, head, body: Receipt(headers.get("receipt-id", "")),
     b"ERROR": lambda headers, head, body: Failure(headers.get("message", ""), headers.get("receipt-id", "")),

@@ -26,6 +26,11 @@ class Outbox:
         self.sent = 0
         """Messages that were given to the connection."""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the connection takes nothing now."""
+        return self._full
+
     def send(self, message: Message) -> None:
         """Send a message, now or when there is room."""
         if self._full:

@@ -75,22 +75,22 @@ class Server(Machine, Generic[ClientT]):
 
     def closed(self, connection: Connection, reason: Reason, now: float) -> None:
         """Remove a client."""
-        self._remove(connection)
+        self._remove(connection, now)
         self._copy_waiting(now)
 
-    def _remove(self, connection: Connection) -> None:
+    def _remove(self, connection: Connection, now: float) -> None:
         """Remove a client with its subscriptions, if it is there."""
         client = self._clients.pop(connection, None)
         if client is not None:
-            self._removed(connection, client)
+            self._removed(connection, client, now)
 
-    def _end(self, connection: Connection) -> None:
+    def _end(self, connection: Connection, now: float) -> None:
         """Close the connection of a client, and remove it."""
-        self._remove(connection)
+        self._remove(connection, now)
         self.ports.hang_up(connection)
 
     @abstractmethod
-    def _removed(self, connection: Connection, client: ClientT) -> None:
+    def _removed(self, connection: Connection, client: ClientT, now: float) -> None:
         """Remove the subscriptions of a client that is gone."""
 
     @abstractmethod

@@ -51,14 +51,14 @@ class Relay(Server[_Client]):
     def wake(self, now: float) -> None:
         """Do nothing, since there are no timers."""
 
-    def _removed(self, connection: Connection, client: _Client) -> None:
+    def _removed(self, connection: Connection, client: _Client, now: float) -> None:
         for number in list(client.subscriptions):
             self._unsubscribe(connection, client, number)
 
-    def _refuse(self, connection: Connection) -> None:
+    def _refuse(self, connection: Connection, now: float) -> None:
         """End the connection of a client that breaks the rules."""
         self._counts["clients_refused"] += 1
-        self._end(connection)
+        self._end(connection, now)
 
     # Messages
 
@@ -71,19 +71,19 @@ class Relay(Server[_Client]):
         if isinstance(message, Publish):
             client.pending += 1
             if client.pending > self._config.window:
-                self._refuse(connection)
+                self._refuse(connection, now)
                 return
             self._input.append((connection, message.message))
             self._copy_waiting(now)
         elif isinstance(message, Subscribe):
-            self._subscribe(connection, client, message)
+            self._subscribe(connection, client, message, now)
         elif isinstance(message, Unsubscribe):
             self._unsubscribe(connection, client, message.number)
             self._copy_waiting(now)
 
-    def _subscribe(self, connection: Connection, client: _Client, message: Subscribe) -> None:
+    def _subscribe(self, connection: Connection, client: _Client, message: Subscribe, now: float) -> None:
         if message.number in client.subscriptions or len(client.subscriptions) >= MOST_SUBSCRIPTIONS:
-            self._refuse(connection)
+            self._refuse(connection, now)
             return
         client.subscriptions[message.number] = message.destination
         subscribers = self._by_destination.setdefault(message.destination, {})
