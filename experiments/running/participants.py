@@ -331,13 +331,18 @@ class Participants:
         return self._messaging.parties
 
     @property
+    def _has_messages(self) -> bool:
+        """Whether anybody publishes or subscribes."""
+        return bool(self.scenario.publications or self.scenario.subscriptions)
+
+    @property
     def ledger(self) -> Ledger | None:
         """The ledger of messages after `result`; None in a run without messages."""
-        return self._messaging.ledger if self.parties else None
+        return self._messaging.ledger
 
     def ledger_at(self, now: float) -> Ledger | None:
         """Return the ledger as it is at `now`, which may be after `result`; None in a run without messages."""
-        if not self.parties:
+        if not self._has_messages:
             return None
         results = {name: program.result() for name, program in self.programs()}
         return self._messaging.ledger_at(lambda party: self._result_of(party, results), now)
@@ -364,14 +369,14 @@ class Participants:
         submitted = len(sent) == sum(map(len, self._sources.values()))
         begins = [work.at for work in self.scenario.files]
         told: dict[str, Any] = {}
-        if self.parties:
+        if self._has_messages:
             rows += tuple(self._messaging.close(lambda party: self._result_of(party, host_results), world.metrics["duration"]))
             assert self.ledger is not None
             told = {"messages": message_metrics(self.ledger)}
             sent |= self.ledger.expected()
             begins += [at for at in [self.ledger.began_at()] if at is not None]
             senders += [self._result_of(party, host_results) for party in self.parties if party.role == "publisher"]
-            told |= self._servers(host_results)
+        told |= self._servers(host_results)
         metrics = combine(
             rows=rows,
             senders=senders,
@@ -381,7 +386,7 @@ class Participants:
             began_at=min(begins, default=0.0),
             segment=self.scenario.segment,
         )
-        if told and not self.scenario.files:
+        if self._has_messages and not self.scenario.files:
             metrics["goodput_mbit_s"] = told["messages"]["goodput_mbit_s"]
         told |= self._failed(host_results, world)
         return Result(

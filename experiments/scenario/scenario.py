@@ -148,7 +148,8 @@ class Scenario(BaseModel):
                     )
                 self._check_file(n, work)
                 if not spec.needs_no_server:
-                    needed |= {"sender": f"workload.{n}", "receiver": f"workload.{n}"}
+                    needed.setdefault("sender", f"workload.{n}")
+                    needed.setdefault("receiver", f"workload.{n}")
                 continue
             needed["publisher" if isinstance(work, PublishWorkload) else "subscriber"] = f"workload.{n}"
             if isinstance(work, SubscribeWorkload) and work.selector and not guarantees.has_selectors:

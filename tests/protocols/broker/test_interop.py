@@ -100,3 +100,16 @@ def test_a_client_of_others_publishes_subscribes_and_is_told_what_is_wrong(tmp_p
         publisher.connection.send("/queue/t", "x")
         until(lambda: bool(publisher.errors), "an error")
         assert "'/queue/t' is not allowed; /topic/NAME" in publisher.errors[0]
+
+
+@pytest.mark.peer("stomp.py")
+def test_a_publisher_of_others_gets_its_receipt_when_a_subscriber_of_others_has_acknowledged(tmp_path: Path) -> None:
+    with ours(tmp_path) as port:
+        subscriber, publisher = Client(port), Client(port)
+        subscriber.connection.subscribe("/topic/t", id="1", ack="client-individual", receipt="s")
+        subscriber.confirmed("s")
+        publisher.connection.send("/topic/t", "x", receipt="m")
+        until(lambda: bool(subscriber.messages), "a message")
+        assert publisher.receipts == []
+        subscriber.connection.ack(subscriber.messages[0][0]["ack"])
+        publisher.confirmed("m")

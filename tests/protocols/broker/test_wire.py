@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from protocols.broker.content import content_of, publication_of, selector_fields
 from protocols.broker.framing import BODY_LIMIT, HEAD_LIMIT, StompFraming
 from protocols.broker.messages import (
+    Ack,
     Beat,
     Connect,
     Connected,
@@ -57,9 +58,10 @@ MESSAGES = st.one_of(
     st.builds(Beat),
     st.builds(Connect, st.just(("1.1", "1.2")), st.integers(0, 10**6), st.integers(0, 10**6)),
     st.builds(Connected, st.just("mcastlab"), st.integers(0, 10**6), st.integers(0, 10**6)),
-    st.builds(Send, PUBLICATIONS.map(content_of), TEXT),
-    st.builds(Delivery, NAME, NAME, PUBLICATIONS.map(content_of)),
-    st.builds(Subscribe, NAME, TOPIC, TEXT, TEXT),
+    st.builds(Send, PUBLICATIONS.map(content_of), TEXT, st.integers(0, 3_600_000)),
+    st.builds(Delivery, NAME, NAME, PUBLICATIONS.map(content_of), TEXT),
+    st.builds(Subscribe, NAME, TOPIC, TEXT, TEXT, st.booleans()),
+    st.builds(Ack, NAME, TEXT),
     st.builds(Unsubscribe, NAME, TEXT),
     st.builds(Disconnect, TEXT),
     st.builds(Receipt, NAME),
@@ -88,6 +90,13 @@ def test_a_frame_is_written_as_the_specification_has_it() -> None:
     assert CODEC.encode(Subscribe("0", "topic:a", "x = 'y:z'", "r")) == (
         b"SUBSCRIBE\nid:0\ndestination:/topic/a\nselector:x = 'y\\cz'\nreceipt:r\n\n\0"
     )
+    assert CODEC.encode(Subscribe("0", "topic:a", acknowledges=True)) == (
+        b"SUBSCRIBE\nid:0\ndestination:/topic/a\nack:client-individual\n\n\0"
+    )
+    assert CODEC.encode(Delivery("0", "5", Content("topic:a", b"", 1, b"x"), "12")) == (
+        b"MESSAGE\nsubscription:0\nmessage-id:5\ndestination:/topic/a\ncontent-length:1\nack:12\n\nx\0"
+    )
+    assert CODEC.encode(Ack("12")) == b"ACK\nid:12\n\n\0"
     assert CODEC.encode(Beat()) == b"\n"
 
 
@@ -174,7 +183,10 @@ def test_of_headers_with_one_name_the_first_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("ACK\nid:1\n\n^@", "acknowledge"),
+        ("NACK\nid:1\n\n^@", "no message is sent again"),
+        ("ACK\n\n^@", "id: is missing"),
+        ("ACK\nid:1\ntransaction:1\n\n^@", "transactions"),
+        ("SEND\ndestination:/topic/a\nmcastlab-keep:1s\n\n^@", "mcastlab-keep: '1s'"),
         ("BEGIN\ntransaction:1\nreceipt:7\n\n^@", "transactions"),
         ("SEND\ndestination:/queue/a\n\n^@", "/topic/NAME"),
         ("SEND\n\n^@", "destination: ''"),
