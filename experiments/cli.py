@@ -121,7 +121,7 @@ def invoke(arguments: Sequence[str]) -> int:
     except UnsupportedError as error:
         return _fail(str(error), 3)
     except UsageError as error:
-        return _fail(str(error), 2, getattr(error, "place", ""))
+        return _fail(str(error), 2, _place_in(error))
     except McastlabError as error:
         return _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
@@ -148,8 +148,18 @@ def _lacking(error: ModuleNotFoundError) -> str:
     return f"{module} is missing; get it: {extra.command}"
 
 
+def _place_in(error: BaseException | None) -> str:
+    """Return the place that an error, or one that caused it, tells of what a user wrote (`SelectorError`); empty for none."""
+    while error is not None:
+        place: str = getattr(error, "place", "")
+        if place:
+            return place
+        error = error.__cause__
+    return ""
+
+
 def _fail(text: str, code: int, place: str = "") -> int:
-    """Print an error in one line, and below it the place in what a user wrote, if it has one (`SelectorError`)."""
+    """Print an error in one line, and below it the place in what a user wrote, if it has one."""
     if text:
         # The text is empty for a command line without arguments, after the help was shown.
         words = (printable(word) for word in text.split())

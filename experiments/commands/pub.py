@@ -24,6 +24,7 @@ from experiments.commands.messaging_options import (
 from experiments.commands.options import Iface, Json, Metrics, Stats, seconds
 from experiments.commands.pub_messages import MessageOptions, publish_messages
 from experiments.commands.pub_updates import UpdateOptions, publish_updates
+from experiments.running.authentication import readable_keys
 from experiments.running.live_statistics import WantedStatistics
 from protocols.errors import UsageError
 from protocols.jms import check_priority, property_of, topic_of
@@ -148,7 +149,7 @@ def pub(
     check_unused(protocol, own)
     topic, files = _topic_and_files(names or [], octets)
     given = MessageOptions(topic, files, count, pace, octets, body, _head(priority, ttl, properties or []))
-    keys = None if tunnel_key_file is None else str(tunnel_key_file)
+    keys = None if tunnel_key_file is None else readable_keys("--tunnel-key-file", tunnel_key_file)
     opened_bus = bus(
         *(protocol, "publisher", config, group, iface, hops), segment=segment, rate=bandwidth, tunnel_key_file=keys
     )

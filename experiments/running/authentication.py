@@ -18,7 +18,7 @@ from protocols.norm.wire.authentication import TOLERANCE
 from protocols.spec import ProtocolSpec
 from topologies.input_file import open_input
 
-__all__ = ["node_codec", "read_keys", "refusals", "refusals_told", "simulated_codec"]
+__all__ = ["node_codec", "read_keys", "readable_keys", "refusals", "refusals_told", "simulated_codec"]
 
 LARGEST_ID = 15
 SHORTEST, LONGEST = 16, 64
@@ -94,6 +94,15 @@ def read_keys(path: Path) -> dict[int, bytes]:
     if not keys:
         raise ConfigError(f"key file {path}: has no key; a line is {_ALLOWED}")
     return keys
+
+
+def readable_keys(option: str, path: Path) -> str:
+    """Return the path of a key file that can be used. ConfigError names the option, the file and the line, never the key."""
+    try:
+        read_keys(path)
+    except ConfigError as error:
+        raise ConfigError(f"{option}: {error}") from error
+    return str(path)
 
 
 def _parsed(words: list[bytes], where: str) -> tuple[int, bytes]:

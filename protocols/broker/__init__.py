@@ -8,7 +8,7 @@ from protocols.broker.framing import StompFraming
 from protocols.broker.publisher import BrokerPublisher
 from protocols.broker.subscriber import BrokerSubscriber
 from protocols.broker.wire import StompCodec
-from protocols.jms.subscriptions import matches
+from protocols.jms.subscriptions import check_subscription, matches
 from protocols.messaging import Guarantees
 from protocols.roles import Role
 from protocols.spec import ProtocolSpec
@@ -31,5 +31,13 @@ PROTOCOL = ProtocolSpec(
         "receiver": Role(BrokerReceiver, needs=("broker",)),
     },
     check_message=check_message,
-    guarantees=Guarantees(promised=True, once=True, fifo=True, survives_publisher=True, matches=matches, has_selectors=True),
+    guarantees=Guarantees(
+        promised=True,
+        once=True,
+        fifo=True,
+        survives_publisher=True,
+        matches=matches,
+        has_selectors=True,
+        check=check_subscription,
+    ),
 )

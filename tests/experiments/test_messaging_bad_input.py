@@ -1,5 +1,7 @@
 """Mistakes in scenarios of FJM2 and tunnels, as a user types them: one line with file, key, value and what is allowed."""
 
+from pathlib import Path
+
 import pytest
 
 from experiments.cli import invoke
@@ -15,9 +17,6 @@ BAD = [
     (f"workload.0.to='{LONG}'", "workload.0.to: 'topic:xxx", "a name of 1 to 255 bytes of UTF-8"),
     (f"workload.1.to='topic:{'é' * 128}'", "workload.1.to: 'topic:ééé", "a name of 1 to 255 bytes of UTF-8"),
     ("workload.0.to='queue:q'", "workload.0.to: 'queue:q' is not allowed", "there are topics only"),
-    ('workload.2.selector="price >> 1"', "workload.2.selector: '>' is not allowed here; value or '(' is", "(column 8)"),
-    ("workload.2.selector=\"'a' > 1\"", "workload.2.selector: a text can't be compared", "column"),
-    (f"workload.2.selector='{'(' * 5000}'", "the end is not allowed here", "value or '(' or NOT is (column 5001)"),
     ("nodes.g1={role: tunnel}", "nodes.g1.lan: value '' is not allowed", "one of l1, w"),
     ("nodes.g1.ring=0", "nodes.g1.ring: value 0 is not allowed", "a whole number from 1 to 1000000"),
     ("nodes.g1.ring=1.5", "nodes.g1.ring: value 1.5 is not allowed", "a whole number from 1 to 1000000"),
@@ -30,6 +29,13 @@ BAD = [
 ]
 
 
+BAD_SELECTORS = [
+    ("price >> 1", "'>' is not allowed here; value or '(' is (column 8)", "price >> 1\n       ^"),
+    ("'a' > 1", "a text can't be compared", "'a' > 1\n^"),
+    ("(" * 5000, "the end is not allowed here; value or '(' or NOT is (column 5001)", "(" * 60 + "\n" + " " * 60 + "^"),
+]
+
+
 @pytest.mark.parametrize(("change", "problem", "allowed"), BAD)
 def test_a_mistake_is_one_line_with_what_is_allowed(
     change: str, problem: str, allowed: str, capsys: pytest.CaptureFixture[str]
@@ -39,6 +45,37 @@ def test_a_mistake_is_one_line_with_what_is_allowed(
     assert told.startswith("mcastlab: fjm2-wan-single: ")
     assert problem in told
     assert allowed in told
+
+
+@pytest.mark.parametrize(("scenario", "work"), [("fjm2-wan-single", 2), ("broker-fanout", 1)])
+@pytest.mark.parametrize(("selector", "problem", "place"), BAD_SELECTORS)
+def test_a_selector_that_does_not_parse_is_shown_with_a_caret_under_the_place(
+    scenario: str, work: int, selector: str, problem: str, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["run", scenario, "--set", f'workload.{work}.selector="{selector}"', "--set", "compare={}"]) == 2
+    told, _, below = capsys.readouterr().err.partition("\n")
+    assert told.startswith(f"mcastlab: {scenario}: workload.{work}.selector: {problem}")
+    assert below == place + "\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "can't be read (No such file or directory)"),
+        ("", "has no key"),
+        ("0 12", "line 1: is no key; an id from 0 to 15"),
+    ],
+)
+def test_a_key_file_that_can_not_be_used_is_told_with_its_option(
+    content: str | None, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "site.keys"
+    if content is not None:
+        file.write_text(content)
+        file.chmod(0o600)
+    assert invoke(["pub", "t", "--group", "239.7.7.7:6003", "--tunnel-key-file", str(file)]) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith(f"mcastlab: --tunnel-key-file: key file {file}: {problem}")
 
 
 def test_a_message_that_stomp_can_not_carry_is_refused_before_the_run(capsys: pytest.CaptureFixture[str]) -> None:

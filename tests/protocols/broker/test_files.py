@@ -194,7 +194,7 @@ def test_a_receipt_waits_for_the_subscriptions_that_acknowledge_and_for_no_other
     served.send(first, Ack(*acks(served, first)))
     served.send(first, Ack("unknown"))
     assert served.sent(publisher) == []
-    served.send(second, Ack(*acks(served, second), "got it"))
+    served.send(second, Ack(acks(served, second)[0], "got it"))
     assert served.sent(publisher) == [Receipt("r")]
     assert served.sent(second)[-1] == Receipt("got it")
 
