@@ -4,15 +4,15 @@ Back-off, suppression, hold-off and repair are those of the NORM receiver. Its d
 trace: docs/fjm2.md lists them beside the steps of the thesis.
 """
 
-from bisect import insort
 from collections.abc import Iterable, Iterator
 from typing import cast
 
 from protocols.content import LATER
-from protocols.events import Event, ObjectAborted, ObjectReceived, ObjectsAborted
+from protocols.events import Event, ObjectAborted, ObjectReceived, ObjectsAborted, SenderReset
 from protocols.fjm2.allocation import containers
 from protocols.fjm2.config import Fjm2Config
 from protocols.fjm2.content import MessageSink
+from protocols.fjm2.early import EarlyMessages
 from protocols.fjm2.pool import Pool
 from protocols.jms import JmsMessage
 from protocols.jms.subscriptions import JmsSubscriptions
@@ -31,7 +31,7 @@ __all__ = ["Fjm2Subscriber"]
 class Fjm2Subscriber(EventLayer, Subscriber):
     """Delivers the messages of the topics it subscribes to, as they become complete or in the order of publishing."""
 
-    __slots__ = ("_early", "_incoming", "_lost", "_malformed", "_pool", "_received", "_refused", "subscriptions")
+    __slots__ = ("_early", "_incoming", "_lost", "_malformed", "_pool", "_received", "_refused", "_skipped", "subscriptions")
 
     def __init__(self, make_receiver: MakeReceiver, ports: Ports, context: RoleContext) -> None:
         config: Fjm2Config = context.config
@@ -40,8 +40,9 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         self._pool: Pool[MessageSink] = containers(config, MessageSink)
         # The messages that have begun, by publisher and object id.
         self._incoming: SmallDict[MessageSink] = SmallDict()
-        # By publisher, complete messages before which others are incomplete, by object id.
-        self._early: dict[int, list[tuple[int, JmsMessage]]] | None = {} if config.order == "fifo" else None
+        # Complete messages before which others are incomplete.
+        self._early = EarlyMessages(config.window, config.pool) if config.order == "fifo" else None
+        self._skipped = 0
         self._received = self._lost = self._refused = self._malformed = 0
 
     @property
@@ -84,7 +85,9 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         if isinstance(event, ObjectAborted):
             return self._on_aborted(event, now)
         if isinstance(event, ObjectsAborted):
-            return self._on_lost(event.sender, event.count, now)
+            return self._on_range_lost(event, now)
+        if isinstance(event, SenderReset):
+            return self._on_reset(event.sender, now)
         return (event,) if isinstance(event, (Subscribed, MessagesLost)) else ()
 
     def _on_received(self, event: ObjectReceived, now: float) -> Iterable[Event]:
@@ -97,11 +100,10 @@ class Fjm2Subscriber(EventLayer, Subscriber):
             if self._early is None:
                 told = self._delivered(event.sender, event.object_id, message, now)
         self._give_back(sink, event.sender, event.object_id)
-        if self._early is None or message is None:
+        if self._early is None:
             return told
-        early = self._early.setdefault(event.sender, [])
-        first = early[0][0] if early else event.object_id
-        insort(early, (event.object_id, message), key=lambda entry: ahead(entry[0], first))
+        if message is not None and not self._early.is_passed(event.sender, event.object_id):
+            self._early.add(event.sender, event.object_id, message, sink.octets)
         return self._in_order(event.sender, now)
 
     def _on_aborted(self, event: ObjectAborted, now: float) -> Iterator[Event]:
@@ -110,14 +112,33 @@ class Fjm2Subscriber(EventLayer, Subscriber):
             self._give_back(sink, event.sender, event.object_id)
         if sink is not None and event.reason.startswith("sink: no message"):
             self._malformed += 1
+            yield from self._on_lost(event.sender, 0, now)
             return
-        yield from self._on_lost(event.sender, 1, now)
+        passed = self._early is not None and self._early.is_passed(event.sender, event.object_id)
+        yield from self._on_lost(event.sender, 0 if passed else 1, now)
+
+    def _on_range_lost(self, event: ObjectsAborted, now: float) -> Iterator[Event]:
+        """Tell of the messages in a range that have not been told of before."""
+        passed = None if self._early is None else self._early.passed(event.sender)
+        before = 0 if passed is None else max(0, ahead(passed, event.first) + 1)
+        yield from self._on_lost(event.sender, max(0, event.count - before), now)
 
     def _on_lost(self, publisher: int, count: int, now: float) -> Iterator[Event]:
         self._lost += count
-        yield MessagesLost(publisher, count)
+        if count:
+            yield MessagesLost(publisher, count)
         if self._early is not None:
             yield from self._in_order(publisher, now)
+
+    def _on_reset(self, publisher: int, now: float) -> Iterator[Event]:
+        """Deliver what waits of a publisher that restarted; what was incomplete is lost."""
+        early = self._early
+        if early is None:
+            return
+        while (found := early.first(publisher)) is not None:
+            early.remove_first(publisher)
+            yield from self._delivered(publisher, *found, now)
+        early.forget_passed(publisher)
 
     def _taken(self, publisher: int, object_id: int) -> MessageSink | None:
         """Return the sink of a message that has ended, which is not kept any more; None for an object that is no message."""
@@ -134,18 +155,38 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         self._trace("container_returned", publisher, object_id)
 
     def _in_order(self, publisher: int, now: float) -> Iterator[Event]:
-        """Deliver the complete messages of a publisher before which none is incomplete."""
-        if self._early is None:
+        """Deliver the complete messages of a publisher before which none is incomplete, and make room for the others."""
+        early = self._early
+        if early is None:
             return
-        early = self._early.get(publisher)
-        while early:
-            object_id, message = early[0]
-            if self._receiver.is_incomplete_before(publisher, object_id):
+        yield from self._unblocked(early, publisher, now)
+        while early.is_over():
+            largest = early.largest()
+            found = early.first(largest)
+            assert found is not None
+            gone = self._receiver.incomplete_between(largest, early.passed(largest), found[0])
+            self._lost += gone
+            self._skipped += gone
+            early.pass_by(largest, found[0])
+            if gone:
+                yield MessagesLost(largest, gone)
+            yield from self._unblocked(early, largest, now)
+
+    def _unblocked(self, early: EarlyMessages, publisher: int, now: float) -> Iterator[Event]:
+        """Deliver the complete messages of a publisher before which none is incomplete, but for those given up."""
+        receiver = self._receiver
+        while (found := early.first(publisher)) is not None:
+            object_id, message = found
+            passed = early.passed(publisher)
+            if passed is None and receiver.is_incomplete_before(publisher, object_id):
                 return
-            del early[0]
-            if not early:
-                del self._early[publisher]
+            if passed is not None and receiver.incomplete_between(publisher, passed, object_id):
+                return
+            early.remove_first(publisher)
             yield from self._delivered(publisher, object_id, message, now)
+        passed = early.passed(publisher)
+        if passed is not None and not receiver.is_incomplete_before(publisher, (passed + 1) & 0xFFFF):
+            early.forget_passed(publisher)
 
     def _delivered(self, publisher: int, object_id: int, message: JmsMessage, now: float) -> list[Event]:
         self._trace("message_delivered", publisher, object_id)
@@ -171,8 +212,16 @@ class Fjm2Subscriber(EventLayer, Subscriber):
             "messages_refused": self._refused,
             "messages_malformed": self._malformed,
         }
-        return {**self.inner.counts(), **own, **self._pool.counts()}
+        skipped = {} if self._early is None else {"messages_skipped": self._skipped}
+        return {**self.inner.counts(), **own, **skipped, **self._pool.counts()}
 
     def held(self) -> dict[str, tuple[int, int]]:
-        """Return what the receiver keeps, and the bytes of containers in use."""
-        return {**self.inner.held(), "bytes of containers": (self._pool.held, self._pool.limit)}
+        """Return what the receiver keeps, the bytes of containers in use, and what waits for earlier messages."""
+        early = self._early
+        waiting = {}
+        if early is not None:
+            waiting = {
+                "messages that wait for earlier ones": (early.count, early.most),
+                "bytes of messages that wait for earlier ones": (early.octets, early.limit),
+            }
+        return {**self.inner.held(), "bytes of containers": (self._pool.held, self._pool.limit), **waiting}

@@ -83,6 +83,12 @@ class ReceiverControl(Session):
         state = self._known(node)
         return state is not None and any(before(key, object_id) for key in state.objects)
 
+    def incomplete_between(self, node: int, after: int | None, object_id: int) -> int:
+        """Return how many objects of the sender `node` before this one, and behind `after` (None: all), are incomplete."""
+        state = self._known(node)
+        keys = () if state is None else state.objects
+        return sum(before(key, object_id) and (after is None or before(after, key)) for key in keys)
+
     def _check(self, state: StreamSenderState, now: float) -> None:
         """Look for what is to be requested now, which was not before."""
         state.check(state.position.tx_point, now)

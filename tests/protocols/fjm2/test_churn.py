@@ -46,13 +46,19 @@ class Churn(Scene):
         pool, incoming = self.subscriber._pool, self.subscriber._incoming
         assert pool.taken == pool.returned + len(incoming)
         assert pool.held == sum(sink.octets for sink in incoming.values()) <= pool.limit
+        early = self.subscriber._early
+        if early is not None:
+            waiting = [entry for entries in early._waiting.values() for entry in entries]
+            assert (early.count, early.octets) == (len(waiting), sum(octets for *_, octets in waiting))
+            assert early.count <= early.most
+            assert early.octets <= early.limit
 
     def check_end(self) -> None:
         """Assert that after the expiry nothing is left."""
         self.run(60.0)
         self.check()
         assert not self.subscriber._incoming
-        assert not self.subscriber._early
+        assert self.subscriber._early is None or self.subscriber._early.is_empty
         assert self.subscriber.held()["bytes of containers"][0] == self.subscriber.held()["pending objects"][0] == 0
 
 

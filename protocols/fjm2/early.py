@@ -1,0 +1,87 @@
+"""Complete messages that wait for earlier ones of their publisher (`order: fifo`), bounded in number and in bytes.
+
+Who can send to the group can begin a message, never complete it, and send many behind it. Where there is no room for another
+message, the publisher of which most bytes wait is not waited for any more: what is incomplete before its first message is given
+up, and does not count when it completes after all.
+"""
+
+from bisect import insort
+
+from protocols.jms import JmsMessage
+from protocols.serial import ahead
+
+__all__ = ["EarlyMessages"]
+
+
+class EarlyMessages:
+    """Messages by publisher, in the order of their object ids; at most `most` of all, of `limit` bytes.
+
+    One more than that is kept between `add` and what makes room for it.
+    """
+
+    __slots__ = ("_octets", "_passed", "_waiting", "count", "limit", "most", "octets")
+
+    def __init__(self, most: int, limit: int) -> None:
+        self.most = most
+        self.limit = limit
+        self.count = self.octets = 0
+        self._waiting: dict[int, list[tuple[int, JmsMessage, int]]] = {}
+        self._octets: dict[int, int] = {}
+        # Publishers of which something was given up that has not ended, and the last message that was delivered.
+        self._passed: dict[int, int] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits, and all that was given up has ended."""
+        return not self._waiting and not self._passed
+
+    def is_over(self) -> bool:
+        """Return whether more wait than may."""
+        return self.count > self.most or self.octets > self.limit
+
+    def add(self, publisher: int, object_id: int, message: JmsMessage, octets: int) -> None:
+        """Add a message of `octets` bytes."""
+        waiting = self._waiting.setdefault(publisher, [])
+        first = waiting[0][0] if waiting else object_id
+        insort(waiting, (object_id, message, octets), key=lambda entry: ahead(entry[0], first))
+        self._octets[publisher] = self._octets.get(publisher, 0) + octets
+        self.count += 1
+        self.octets += octets
+
+    def first(self, publisher: int) -> tuple[int, JmsMessage] | None:
+        """Return the first message of a publisher with its object id; None if none waits."""
+        waiting = self._waiting.get(publisher)
+        return waiting[0][:2] if waiting else None
+
+    def remove_first(self, publisher: int) -> None:
+        """Remove the first message of a publisher, to deliver it."""
+        waiting = self._waiting[publisher]
+        object_id, _, octets = waiting.pop(0)
+        self._octets[publisher] -= octets
+        self.count -= 1
+        self.octets -= octets
+        if not waiting:
+            del self._waiting[publisher], self._octets[publisher]
+        if publisher in self._passed:
+            self._passed[publisher] = object_id
+
+    def largest(self) -> int:
+        """Return the publisher of which most bytes wait."""
+        return max(self._octets, key=self._octets.__getitem__)
+
+    def pass_by(self, publisher: int, object_id: int) -> None:
+        """Note that no message before this one is waited for."""
+        self._passed[publisher] = (object_id - 1) & 0xFFFF
+
+    def passed(self, publisher: int) -> int | None:
+        """Return the last object id of a publisher that is not waited for; None if nothing was given up."""
+        return self._passed.get(publisher)
+
+    def is_passed(self, publisher: int, object_id: int) -> bool:
+        """Return whether this message was given up."""
+        passed = self._passed.get(publisher)
+        return passed is not None and ahead(object_id, passed) <= 0
+
+    def forget_passed(self, publisher: int) -> None:
+        """Forget what was given up, which has ended."""
+        self._passed.pop(publisher, None)
