@@ -27,6 +27,7 @@ from protocols.machine import Codec
 from topologies.frames.datagrams import Datagram, DatagramReader, Frames
 from topologies.frames.ecn import marked
 from topologies.frames.others import read_other
+from topologies.frames.service_class import dscp_of
 from topologies.line import Arrivals, Line
 from topologies.spec import LinkSpec
 
@@ -82,7 +83,7 @@ class _DirectionState:
     def __init__(self, direction: LinkDirection) -> None:
         self.direction = direction
         self.line = Line(direction.spec, direction.key, direction.member)
-        self.line.missed, self.line.mark = self._on_loss, _mark
+        self.line.missed, self.line.mark, self.line.class_of = self._on_loss, _mark, _class_of
         self.lost: list[int] = []
         """Identities of first transmissions that the line lost or damaged."""
         self.in_transit: set[int] = set()
@@ -108,6 +109,12 @@ def _mark(item: _Item) -> _Item:
     """Return a datagram that a queue has marked; of its fragments all are."""
     frames, first_sent = item
     return marked(frames) if isinstance(frames, bytes) else tuple(map(marked, frames)), first_sent
+
+
+def _class_of(item: _Item) -> int:
+    """Return the DSCP of a datagram; its fragments have the same."""
+    frames, _ = item
+    return dscp_of(frames if isinstance(frames, bytes) else frames[0])
 
 
 _Due: TypeAlias = tuple[float, int, _DirectionState, Frames | None]

@@ -32,6 +32,7 @@ __all__ = [
     "Hop",
     "HostNode",
     "MarkedFlight",
+    "dscp_of",
     "Place",
     "Places",
     "Postponed",
@@ -136,14 +137,33 @@ class ClassedFlight(Flight):
 class MarkedFlight(Flight):
     """A packet that a queue has marked with congestion experienced (ECN); what was on its way elsewhere is not marked."""
 
-    __slots__ = ()
+    __slots__ = ("dscp",)
+
+    def __init__(
+        self,
+        message: Message,
+        identity: int | None,
+        size: int,
+        place: int,
+        source: Address,
+        route: "Route",
+        order: int,
+        dscp: int,
+    ) -> None:
+        super().__init__(message, identity, size, place, source, route, order)
+        self.dscp = dscp
+
+
+def dscp_of(flight: Flight) -> int:
+    """Return the class of service of a packet; 0, the default, for one without."""
+    return flight.dscp if isinstance(flight, (ClassedFlight, MarkedFlight)) else 0
 
 
 def mark(flight: Flight, serial: int) -> Flight:
     """Return a marked copy of a packet; `serial` is the network's next number of a packet, which orders its arrivals."""
     order = (flight.place + 1) << 80 | serial << 24
     fields = flight.message, flight.identity, flight.size, flight.place, flight.source, flight.route
-    return MarkedFlight(*fields, order)
+    return MarkedFlight(*fields, order, dscp_of(flight))
 
 
 class Arrival(Occurrence):

@@ -11,7 +11,7 @@ from protocols.rng import extend
 from sim.endpoint import Endpoint
 from sim.fabric import Fabric
 from sim.flight import Arrivals as ArrivalsByTime
-from sim.flight import Flight, Place, Postponed, mark
+from sim.flight import Flight, Place, Postponed, dscp_of, mark
 from sim.host import SimHost
 from sim.occurrence import ARRIVAL, Occurrence, post
 from topologies.drop_tail import DropTailQueue
@@ -33,6 +33,7 @@ class _Carrier:
         self._armed = inf
         self._wake = (self._on_wake,)
         line.mark = self._mark
+        line.class_of = dscp_of
 
     def offer(self, flight: Flight, now: float) -> list[float]:
         """Offer a packet; returns when its copies arrive, as far as that is known. Earlier packets known now are posted."""

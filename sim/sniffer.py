@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from protocols.errors import UsageError
 from protocols.machine import Codec
 from sim.addresses import name_and_port
-from sim.flight import ClassedFlight, Flight
+from sim.flight import Flight, dscp_of
 from sim.framer import Framer
 from sim.host_ports import HostPorts
 from sim.noise import Noise
@@ -92,8 +92,7 @@ class Encoder:
             return self._framer.tcp_frame(flight.source, flight.route.to, encode(flight.message), number)
         codec = self.ports.codec(flight.place, name_and_port(flight.source)[1], self._codec)
         payload = _payload(codec, flight.message, flight.size)
-        dscp = flight.dscp if isinstance(flight, ClassedFlight) else 0
-        return self._framer.frame(flight.source, flight.route.to, payload, number, dscp)
+        return self._framer.frame(flight.source, flight.route.to, payload, number, dscp_of(flight))
 
 
 def _payload(codec: Codec, message: Any, size: int) -> bytes:

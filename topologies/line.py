@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from protocols.rng import extend, unit
 from topologies.channels import LinkSampler, Scripted
 from topologies.ethernet import MTU, wire_bytes
-from topologies.ports import Departures, DropTailPort, Markable
+from topologies.ports import Departures, DropTailPort, Markable, PriorityPort
 from topologies.repeats import Repeats
 from topologies.script import Script
 from topologies.spec import LinkSpec
@@ -57,6 +57,12 @@ def _octets(size: int, frames: int, spec: LinkSpec) -> int:
     return wire_bytes(size, spec.overhead, MTU if spec.mtu is None else spec.mtu)
 
 
+def _default_class(item: Any) -> int:
+    """Stand for items without a class of service."""
+    del item
+    return 0
+
+
 class OccurrenceCounter:
     """Counts the occurrences of each packet identity."""
 
@@ -81,8 +87,8 @@ class _Transit(Markable):
 
     __slots__ = ("item", "key", "lost", "octets", "place")
 
-    def __init__(self, item: Any, key: int, place: int, octets: int, lost: bool) -> None:
-        super().__init__()
+    def __init__(self, item: Any, key: int, place: int, octets: int, lost: bool, dscp: int) -> None:
+        super().__init__(dscp)
         self.item = item
         self.key = key
         self.place = place
@@ -100,6 +106,7 @@ class Line:
 
     __slots__ = (
         "_channel",
+        "_classed",
         "_controls",
         "_key",
         "_last",
@@ -107,6 +114,7 @@ class Line:
         "_port",
         "_script",
         "_spec",
+        "class_of",
         "corrupt",
         "duplicated",
         "lost",
@@ -132,6 +140,9 @@ class Line:
         self.missed: Callable[[Any], None] | None = None
         self.mark: Callable[[Any], Any] | None = None
         """Returns an item with a mark of congestion (ECN), which arrives in the place of one that the queue marked."""
+        self._classed = isinstance(self._port, PriorityPort)
+        self.class_of: Callable[[Any], int] = _default_class
+        """Returns the DSCP of an item, for a queue of priorities."""
 
     @property
     def deadline(self) -> float:
@@ -172,7 +183,8 @@ class Line:
             # The channel decided on the first fragment; the others are lost independently, at its mean rate.
             lost |= unit(key, _FRAGMENTS) >= (1 - spec.loss.rate) ** (frames - 1)
         octets = _octets(size, frames, spec)
-        return self._arrivals(self._port.offer(_Transit(item, key, place, octets, lost), octets, now))
+        dscp = self.class_of(item) if self._classed else 0
+        return self._arrivals(self._port.offer(_Transit(item, key, place, octets, lost, dscp), octets, now))
 
     def wake(self, now: float) -> Arrivals:
         """Serve the queue when `deadline` is reached."""

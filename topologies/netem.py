@@ -6,7 +6,8 @@ from typing import Any
 
 from topologies.channels import Bernoulli, Channel, GilbertElliott, Perfect, Recorded
 from topologies.delays import DelayModel, NormalDelay, ParetoDelay, UniformDelay
-from topologies.queues import Codel, DropTail, Red, TokenBucket
+from topologies.queues import Codel, DropTail, Priority, Red, TokenBucket
+from topologies.service_classes import DEFAULT_RANK, RANKS, rank_of
 from topologies.spec import LinkSpec
 
 __all__ = ["Netem", "netem_of"]
@@ -117,6 +118,9 @@ def _queue(spec: LinkSpec, device: str, found: Netem) -> None:
         limit = _UNLIMITED * _MTU_ON_THE_LINE if model.packets is None else model.packets * _MTU_ON_THE_LINE
         limit = limit if model.bytes is None else model.bytes
         found.commands.append(f"{begin} tbf rate {round(spec.rate * 8)}bit burst {model.burst} limit {limit}")
+    elif isinstance(model, Priority):
+        found.notes.append("prio here tells the classes of IPv4 packets apart, all others are of the default one")
+        found.commands += _bands(begin, device, _UNLIMITED if model.packets is None else model.packets)
     elif isinstance(model, Red):
         sizes = [count * _MTU_ON_THE_LINE for count in (model.packets, model.least, model.most)]
         burst = (2 * model.least + model.most) // 3 + 1
@@ -127,3 +131,19 @@ def _queue(spec: LinkSpec, device: str, found: Netem) -> None:
             f"{begin} red limit {sizes[0]} min {sizes[1]} max {sizes[2]} avpkt {_MTU_ON_THE_LINE} burst {burst} "
             f"probability {model.p:g}{rate}{ecn}"
         )
+
+
+def _bands(begin: str, device: str, packets: int) -> list[str]:
+    """Return the commands for a band of each rank, the highest first, and for filters that tell the classes apart."""
+    default = RANKS - 1 - DEFAULT_RANK
+    commands = [f"{begin} prio bands {RANKS} priomap {' '.join([str(default)] * 16)}"]
+    for band in range(1, RANKS + 1):
+        commands.append(f"tc qdisc add dev {device} parent 10:{band:x} handle {band + 10}0: pfifo limit {packets}")
+    # Most classes rank by their first three bits, whose filters come behind those of the others.
+    filters = [(1, dscp, 0xFC) for dscp in range(64) if rank_of(dscp) != rank_of(dscp & 56 | 2)]
+    filters += [(2, precedence << 3, 0xE0) for precedence in range(1, 8)]
+    for order, dscp, mask in filters:
+        rank = rank_of(dscp if mask == 0xFC else dscp | 2)
+        match = f"u32 match ip dsfield {dscp << 2:#04x} {mask:#04x}"
+        commands.append(f"tc filter add dev {device} parent 10: protocol ip prio {order} {match} flowid 10:{RANKS - rank:x}")
+    return commands

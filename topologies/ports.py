@@ -13,18 +13,20 @@ from typing import Any, TypeAlias
 
 from protocols.rng import unit
 from topologies.drop_tail import DropTailQueue
+from topologies.service_classes import RANKS, rank_of
 
-__all__ = ["CodelPort", "Departures", "DropTailPort", "Markable", "Port", "RedPort", "TokenPort"]
+__all__ = ["CodelPort", "Departures", "DropTailPort", "Markable", "Port", "PriorityPort", "RedPort", "TokenPort"]
 
 Departures: TypeAlias = Sequence[tuple[Any, float]]
 
 
 class Markable:
-    """A packet in a queue that can be marked."""
+    """A packet in a queue that can be marked (ECN), and its class of service."""
 
-    __slots__ = ("is_marked",)
+    __slots__ = ("dscp", "is_marked")
 
-    def __init__(self) -> None:
+    def __init__(self, dscp: int = 0) -> None:
+        self.dscp = dscp
         self.is_marked = False
 
 
@@ -193,6 +195,58 @@ class RedPort(DropTailPort):
             self._since = 0
             return True
         return False
+
+
+class PriorityPort(Port):
+    """Strict priority by DSCP (`rank_of`): when a packet has been sent, the first of the highest rank that waits is next.
+
+    At most `packets` packets of each rank wait; None is no limit.
+    """
+
+    __slots__ = ("_free_at", "_limit", "_queues", "_rate")
+
+    def __init__(self, rate: float, packets: int | None) -> None:
+        super().__init__()
+        self._rate = rate
+        self._limit = inf if packets is None else packets
+        self._free_at = 0.0
+        # By rank, the highest first: packets with their bytes and times of arrival.
+        self._queues: list[deque[tuple[Any, int, float]]] = [deque() for _ in range(RANKS)]
+
+    def offer(self, entry: Any, octets: int, now: float) -> Departures:
+        """See `Port`."""
+        sent = self.wake(now)
+        rank = rank_of(entry.dscp) if isinstance(entry, Markable) else rank_of(0)
+        queue = self._queues[RANKS - 1 - rank]
+        if self._free_at > now and len(queue) >= self._limit:
+            self.dropped += 1
+            return sent
+        queue.append((entry, octets, now))
+        return [*sent, *self.wake(now)]
+
+    def waiting(self, now: float) -> int:
+        """See `Port`."""
+        del now
+        return sum(map(len, self._queues))
+
+    def wake(self, now: float) -> Departures:
+        """See `Port`."""
+        sent: list[tuple[Any, float]] = []
+        while self._free_at <= now and (queue := self._next()) is not None:
+            entry, octets, came = queue.popleft()
+            # A late call transmits packets at the times at which they should have been.
+            self._free_at = max(self._free_at, came) + octets / self._rate
+            sent.append((entry, self._free_at))
+        self.deadline = self._free_at if any(self._queues) else inf
+        return sent
+
+    def _next(self) -> deque[tuple[Any, int, float]] | None:
+        """Return the queue to serve: the highest with a packet when the transmitter is free, or the first to get one."""
+        filled = [queue for queue in self._queues if queue]
+        if not filled:
+            return None
+        begin = max(self._free_at, min(queue[0][2] for queue in filled))
+        return next(queue for queue in filled if queue[0][2] <= begin)
 
 
 class CodelPort(Port):

@@ -1,4 +1,4 @@
-"""Queue disciplines as data: drop-tail by packets or bytes, token bucket, RED, CoDel. `topologies.ports` runs them."""
+"""Queue disciplines as data: drop-tail, token bucket, RED, CoDel, strict priority. `topologies.ports` runs them."""
 
 from abc import abstractmethod
 from typing import Annotated, Literal, TypeAlias
@@ -6,10 +6,10 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from topologies.choice import PLAIN_OR_MODEL
-from topologies.ports import CodelPort, DropTailPort, Port, RedPort, TokenPort
+from topologies.ports import CodelPort, DropTailPort, Port, PriorityPort, RedPort, TokenPort
 from topologies.units import Duration, Fraction, Size
 
-__all__ = ["AnyQueue", "Codel", "Discipline", "DropTail", "Red", "TokenBucket"]
+__all__ = ["AnyQueue", "Codel", "Discipline", "DropTail", "Priority", "Red", "TokenBucket"]
 
 Packets = Annotated[int, Field(strict=True, ge=0)]
 
@@ -94,7 +94,22 @@ class Codel(_Discipline):
         return CodelPort(rate, self.packets, target=self.target, interval=self.interval, ecn=self.ecn)
 
 
-Discipline: TypeAlias = DropTail | TokenBucket | Red | Codel
+class Priority(_Discipline):
+    """Strict priority by DSCP: packets of the highest class that waits are sent first, others when there are none of it.
+
+    Classes rank as `topologies.service_classes.rank_of` says; protocols mark packets where a setting asks for it (FJM2: `tos`).
+    """
+
+    model: Literal["priority"] = "priority"
+    packets: Packets | None = Field(default=None, description="Packets of each class that may wait; none: no limit.")
+
+    def port(self, rate: float, key: int) -> Port:
+        """See `_Discipline`."""
+        del key
+        return PriorityPort(rate, self.packets)
+
+
+Discipline: TypeAlias = DropTail | TokenBucket | Red | Codel | Priority
 AnyQueue: TypeAlias = Annotated[
     Annotated[Packets | None, Tag("plain")] | Annotated[Annotated[Discipline, Discriminator("model")], Tag("model")],
     PLAIN_OR_MODEL,

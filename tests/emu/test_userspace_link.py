@@ -15,7 +15,7 @@ from tests.emu.manual_link import ARP, KEY, MACS, ManualLink, frame_of, frames_o
 from tests.emu.number_protocol import NumberCodec, NumberMessage
 from topologies.channels import Bernoulli, Scripted
 from topologies.line import Line
-from topologies.queues import Codel
+from topologies.queues import Codel, Priority
 from topologies.spec import LinkAttributes, LinkSpec
 
 ORIGIN, FTI = Origin(1, 1, 100, 4, 4), Fti(5, 640_000, 1000, 64, 16)
@@ -253,6 +253,19 @@ def test_a_queue_discipline_that_drops_at_dequeue_is_woken() -> None:
         assert link.received() == [number_frame(0), number_frame(1)]
         link.advance(0.1)
         assert link.received() == [number_frame(2)]
+
+
+def test_a_queue_of_priorities_sends_what_its_header_marks_first() -> None:
+    def of_class(number: int, dscp: int) -> bytes:
+        frame = bytearray(number_frame(number))
+        frame[15] = dscp << 2
+        return bytes(frame)
+
+    with user_link(spec=LinkSpec(rate=1000.0, overhead=0, discipline=Priority(packets=10))) as link:
+        frames = [of_class(number, dscp) for number, dscp in enumerate((0, 8, 0, 46, 40, 46))]
+        link.send(frames)
+        link.advance(1.0)
+        assert link.received() == [frames[number] for number in (0, 3, 5, 4, 2, 1)]
 
 
 def test_a_datagram_in_fragments_is_lost_or_delivered_as_one() -> None:

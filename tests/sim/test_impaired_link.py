@@ -16,7 +16,7 @@ from tests.sim.runs import Session
 from tests.sim.test_fingerprint import fingerprint
 from tests.sim.test_link import TALK, heard, plain_star, star
 from topologies.generators import AnyTopology
-from topologies.queues import Codel, DropTail
+from topologies.queues import Codel, DropTail, Priority
 from topologies.spec import LinkSpec, Topology
 
 ANY: TypeAdapter[Any] = TypeAdapter(AnyTopology)
@@ -42,6 +42,7 @@ def test_a_counted_group_behaves_as_its_members_would_one_by_one(talk: list[tupl
     for written, model in (
         ({"model": "codel", "target": 1.0, "interval": 3.0, "packets": 4}, Codel(target=1.0, interval=3.0, packets=4)),
         ({"model": "droptail", "bytes": 700}, DropTail(bytes=700)),
+        ({"model": "priority", "packets": 4}, Priority(packets=4)),
     ):
         spec = LinkSpec(rate=100.0, delay=0.25, discipline=model, mtu=200)
         grouped = heard(star(4, rate=800, delay=0.25, queue=written, mtu=200), talk)

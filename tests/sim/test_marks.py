@@ -7,7 +7,9 @@ import pytest
 
 from experiments.running.simulate import simulate
 from experiments.scenario.scenario import parse
+from protocols.cross import Load
 from protocols.machine import Address, Message, Ports
+from sim.flight import ClassedFlight, Flight, dscp_of, mark
 from sim.network import Network
 from tests.sim.test_processor import Source, Worker
 from topologies.generators import Star
@@ -74,3 +76,11 @@ def test_a_marked_packet_waits_for_a_busy_processor_and_stays_marked(engine: str
     network.run()
     assert [done for _, done in worker.times] == pytest.approx([1.1 + 0.5 * place for place in range(8)])
     assert 0 < len(worker.marked) == sum(counts.marked for counts in network.links()) < 8
+
+
+def test_a_marked_packet_keeps_its_class_of_service() -> None:
+    host = Network(Star(kind="star", receivers=1).build(), seed=1).host("sender")
+    fields = Load(0, 0, 10), None, 10, 0, "sender", host.endpoint.route_to("r1"), 0
+    assert dscp_of(Flight(*fields)) == 0
+    assert dscp_of(ClassedFlight(*fields, 46)) == dscp_of(mark(ClassedFlight(*fields, 46), 1)) == 46
+    assert dscp_of(mark(Flight(*fields), 1)) == 0

@@ -1,7 +1,8 @@
-"""Queue disciplines: drop-tail, token bucket, RED and CoDel, against reference queues and by their purpose."""
+"""Queue disciplines: drop-tail, token bucket, RED, CoDel and priority, against reference queues and by their purpose."""
 
 from collections import deque
 from itertools import pairwise
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 from protocols.rng import Rng
 from tests.topologies.offers import STEPS, timed
 from topologies.drop_tail import DropTailQueue
-from topologies.ports import CodelPort, DropTailPort, Port, RedPort, TokenPort
-from topologies.queues import Codel, Red
+from topologies.ports import CodelPort, Departures, DropTailPort, Markable, Port, PriorityPort, RedPort, TokenPort
+from topologies.queues import Codel, Priority, Red
+from topologies.service_classes import rank_of
 
 
 def sent(port: Port, offers: list[tuple[float, int]]) -> dict[int, float]:
@@ -27,13 +29,14 @@ def sent(port: Port, offers: list[tuple[float, int]]) -> dict[int, float]:
 
 
 @given(STEPS, st.sampled_from([None, 0, 2]))
-def test_drop_tail_by_packets_and_codel_that_never_drops_are_the_queue_of_plain_links(
+def test_drop_tail_by_packets_codel_that_never_drops_and_one_priority_are_the_queue_of_plain_links(
     steps: list[tuple[float, int]], limit: int | None
 ) -> None:
     offers = timed(steps)
     queue = DropTailQueue(100.0, limit)
     right = {n: end for n, (now, size) in enumerate(offers) if (end := queue.offer(size, now)) is not None}
     assert sent(DropTailPort(100.0, limit), offers) == right
+    assert sent(PriorityPort(100.0, limit), offers) == right
     assert sent(CodelPort(100.0, limit, target=1e9, interval=1.0, ecn=False), offers) == right if limit is not None else True
 
 
@@ -53,6 +56,64 @@ def test_drop_tail_by_bytes_does_what_an_event_loop_does(steps: list[tuple[float
         elif sum(octets for _, octets in waiting) + size <= limit:
             waiting.append((number, size))
     assert sent(DropTailPort(100.0, None, limit), offers) == right
+
+
+class _Classed(Markable):
+    """A packet of a class of service."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int, dscp: int) -> None:
+        super().__init__(dscp)
+        self.number = number
+
+
+CLASSES = st.lists(st.sampled_from([0, 1, 8, 10, 14, 40, 46]), min_size=40, max_size=40)
+
+
+@given(STEPS, CLASSES, st.sampled_from([None, 0, 2]), st.floats(0.0, 5.0))
+def test_strict_priority_does_what_an_event_loop_does_however_late_it_is_woken(
+    steps: list[tuple[float, int]], classes: list[int], limit: int | None, late: float
+) -> None:
+    offers = timed(steps)
+    waiting: list[tuple[int, int, int]] = []
+    service: tuple[float, int] | None = None
+    right: dict[int, float] = {}
+    for number, (now, size) in enumerate([*offers, (1e6, 0)]):
+        while service is not None and service[0] <= now:
+            end, which = service
+            right[which] = end
+            waiting.sort()
+            service = (end + waiting[0][2] / 100.0, waiting.pop(0)[1]) if waiting else None
+        rank = rank_of(classes[number]) if number < len(offers) else 0
+        if service is None:
+            service = (now + size / 100.0, number)
+        elif limit is None or sum(before == -rank for before, _, _ in waiting) < limit:
+            waiting.append((-rank, number, size))
+    port, found = PriorityPort(100.0, limit), dict[int, float]()
+
+    def note(departures: Departures) -> None:
+        found.update({entry.number: end for entry, end in departures})
+
+    for number, (now, size) in enumerate(offers):
+        if port.deadline + late <= now:
+            note(port.wake(now))
+        note(port.offer(_Classed(number, classes[number]), size, now))
+        assert port.deadline == inf or port.deadline > now
+    note(port.wake(1e6))
+    while port.deadline < inf:
+        note(port.wake(port.deadline))
+    assert found == {number: end for number, end in right.items() if number < len(offers)}
+    assert port.dropped == len(offers) - len(found)
+
+
+def test_a_packet_of_a_higher_class_overtakes_what_waits_and_not_what_is_being_sent() -> None:
+    port = PriorityPort(100.0, 2)
+    for number, dscp in enumerate((0, 0, 0, 0, 46, 8)):
+        port.offer(_Classed(number, dscp), 100, 0.5)
+    assert (port.waiting(0.5), port.dropped, port.deadline) == (4, 1, 1.5)
+    # A late call transmits packets at the times at which they should have been.
+    assert [(entry.number, end) for entry, end in port.wake(50.0)] == [(4, 2.5), (1, 3.5), (2, 4.5), (5, 5.5)]
 
 
 def test_a_token_bucket_lets_a_burst_pass_and_then_its_rate() -> None:
@@ -168,5 +229,6 @@ def test_disciplines_reject_parameters_out_of_range() -> None:
     for wrong in ({"least": 9, "most": 9}, {"most": 70}, {"p": 0}):
         with pytest.raises(ValueError, match="validation error"):
             Red.model_validate(wrong)
-    with pytest.raises(ValueError, match="validation error"):
-        Codel.model_validate({"target": 0})
+    for model, value in ((Codel, {"target": 0}), (Priority, {"packets": -1}), (Priority, {"bands": 3})):
+        with pytest.raises(ValueError, match="validation error"):
+            model.model_validate(value)

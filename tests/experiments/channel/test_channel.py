@@ -206,6 +206,28 @@ def test_every_link_of_a_scenario_is_printed(tmp_path: Path, capsys: pytest.Capt
     ]
 
 
+def test_a_queue_of_priorities_is_printed_with_a_band_for_each_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.yaml"
+    link = "{rate: 8Mbit, queue: {model: priority, packets: 50}}"
+    path.write_text(
+        f"name: a\ntopology: {{kind: lan, receivers: 2, link: {link}}}\nprotocol: {{name: norm}}\nworkload: {{size: 1}}\n"
+    )
+    assert invoke(["channel", "show", str(path), "--json"]) == 0
+    commands = next(row["commands"] for row in json.loads(capsys.readouterr().out) if row["link"] == "s1-r")
+    assert f"parent 1: handle 10: prio bands 10 priomap {' '.join('8' * 16)}" in commands[1]
+    assert sum("pfifo limit 50" in command for command in commands) == 10
+    filters = [command.partition("u32 match ip dsfield ")[2] for command in commands if "tc filter" in command]
+    # EF and VOICE-ADMIT before CS5, LE and CS1 behind the default; all others by their first three bits.
+    assert [each for each in filters if "0xfc" in each] == [
+        "0x04 0xfc flowid 10:a",
+        "0x20 0xfc flowid 10:a",
+        "0xb0 0xfc flowid 10:3",
+        "0xb8 0xfc flowid 10:3",
+    ]
+    assert "0xa0 0xe0 flowid 10:4" in filters
+    assert len(filters) == 11
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -60,6 +60,45 @@ def test_without_tos_all_packets_have_the_class_of_the_host(tmp_path: Path, worl
     assert set.union(*captured(tmp_path, world, "publisher").values()) == {0}
 
 
+def latencies(world: str, queue: Any, tos: bool = True) -> tuple[float, float]:
+    """Send more than a link carries, and urgent messages beside it; return the median latency of both in seconds."""
+    links = [{"ends": ["p", "s1"]}, {"ends": ["q", "s1"]}, {"ends": ["s1", "s2"], "rate": "5Mbit", "queue": queue}]
+    publish = {"kind": "publish", "at": "200ms"}
+    scenario = {
+        "name": "queues",
+        "topology": {
+            "kind": "graph",
+            "nodes": {"p": {}, "q": {}, "s1": {"kind": "switch"}, "s2": {"kind": "switch"}, "r": {"count": 2}},
+            "links": [*links, {"ends": ["s2", "r"]}],
+        },
+        "protocol": {"name": "fjm2", "rate": "6Mbit", "grtt": "10ms", "tos": tos},
+        "workload": [
+            publish | {"hosts": ["p"], "to": "topic:bulk", "size": "1kB", "rate": "700/s", "count": 700},
+            publish | {"hosts": ["q"], "to": "topic:urgent", "size": 100, "rate": "50/s", "count": 40, "priority": 9},
+            {"kind": "subscribe", "hosts": ["r1"], "to": "topic:bulk"},
+            {"kind": "subscribe", "hosts": ["r2"], "to": "topic:urgent"},
+        ],
+        "duration": "20s",
+    }
+    result = run(parse(scenario, "queues"), world)
+    assert result.ok
+    assert result.messages is not None
+    bulk, urgent = (row["latency_p50"] for row in result.messages["subscriptions"])
+    return bulk, urgent
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_queue_of_priorities_lets_urgent_messages_overtake(world: str) -> None:
+    bulk, urgent = latencies(world, {"model": "priority", "packets": 50})
+    assert urgent * 10 < bulk
+
+
+@pytest.mark.parametrize(("queue", "tos"), [(50, True), ({"model": "priority", "packets": 50}, False)])
+def test_nothing_overtakes_in_another_queue_or_without_a_mark(queue: Any, tos: bool) -> None:
+    bulk, urgent = latencies("sim", queue, tos)
+    assert urgent * 10 > bulk
+
+
 @pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
 def test_a_packet_of_a_class_leaves_a_real_socket_with_it_and_the_next_one_without(
     family: socket.AddressFamily, address: str
