@@ -224,7 +224,7 @@ class MessagingParticipants:
         return kind(role, config, slot.id, address, slot.place, options, places, networks)
 
     def server_places(self) -> dict[str, list[tuple[str, int]]]:
-        """Return the places of the machines of each role that serves others."""
+        """Return the places of the machines of each role that serves others, on ports behind those of senders and receivers."""
         found: dict[str, list[tuple[str, int]]] = {}
         for slot in self._slots:
             if slot.work is None:

@@ -141,7 +141,6 @@ class Participants:
         self._senders: list[_Enrolled] = []
         self._foreign_programs: dict[str, ForeignProgram] = {}
         self._foreign = _foreign_hosts(scenario, topology)
-        # The places of servers, which are known after those of senders and receivers.
         self._server_places: dict[str, list[tuple[str, int]]] = {}
         self._attendance: dict[str, Attendance] = {
             host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
