@@ -364,7 +364,7 @@ class Broker(Server[BrokersClient]):
             ),
             "copies a client has not acknowledged": (
                 max((len(client.unacknowledged) for client in clients), default=0),
-                2 * queue,
+                2 * queue + MOST_SUBSCRIPTIONS,
             ),
             "messages that are kept": (len(self._kept), queue),
             "messages of a client": (max((len(client.waiting) for client in clients), default=0), 2 * window + 2),
