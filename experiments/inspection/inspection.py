@@ -80,6 +80,7 @@ class Inspection:
             "start": session.begin,
             "duration": round(reading.end - reading.begin, 6),
             **({"tunnels": [flow.plain() for flow in reading.tunnels]} if reading.tunnels else {}),
+            **({"signals": [told.plain() for told in reading.tunnels.signals]} if reading.tunnels.signals else {}),
             **({"topics": topics} if (topics := self.topics.plain()) else {}),
             **session.plain(),
             "scapy": self.cross_check.plain(),

@@ -76,6 +76,7 @@ def overview(found: Inspection) -> Iterator[str]:
     if beside:
         yield "also: " + ", ".join(beside)
     yield from map(_tunnel, plain.get("tunnels", ()))
+    yield from map(_signals, plain.get("signals", ()))
     counts = plain["others"]
     if counts["messages"]:
         yield (
@@ -100,6 +101,14 @@ def _tunnel(flow: Mapping[str, Any]) -> str:
         f"tunnel {flow['from']} to {flow['to']}: {flow['datagrams']} datagrams{keyed}, {flow['missing']} missing, of site "
         f"{sites} and group {', '.join(flow['groups'])}: {inside}"
     )
+
+
+def _signals(told: Mapping[str, Any]) -> str:
+    """Return a line about what one tunnel tells its site or another tunnel."""
+    counts = ", ".join(f"{kind} {count}" for kind, count in told["messages"].items())
+    sites = ", ".join(map(str, told["sites"]))
+    brakes = f"; at most {told['ring']:.0%} of the ring in use and {told['lost']:.2%} missing" if "ring" in told else ""
+    return f"tunnel {told['from']} of site {sites} tells {told['to']}: {counts}{brakes}"
 
 
 def _moment(time: float) -> str:

@@ -8,7 +8,7 @@ from math import inf
 from experiments.captures.datagrams import Capture, CapturedDatagram, endpoint_text
 from experiments.inspection.node_tally import NodeTally
 from experiments.inspection.offload_batches import messages_in
-from experiments.inspection.tunnel_flows import TunnelFlows, unwrapped
+from experiments.inspection.tunnel_flows import TunnelFlows, is_signal, unwrapped
 from protocols.errors import ConfigError, WireError
 from protocols.norm.messages import NormMessage
 from protocols.norm.wire.authentication import Authenticator
@@ -68,10 +68,12 @@ class NormReader:
         replying: set[tuple[str, int]] = set()
         spans: dict[tuple[str, int], tuple[float, float]] = {}
         for datagram in self._datagrams():
+            if not self._is_wrapped:
+                if self.tunnels.add_signal(datagram):
+                    continue
+                self.tunnels.add(datagram)
             key = datagram.target, datagram.port
             total[key] += 1
-            if not self._is_wrapped:
-                self.tunnels.add(datagram)
             if looks_like_norm(datagram.payload, datagram.size):
                 alike[key] += 1
                 self.nodes.add(datagram.payload, datagram.size)
@@ -112,7 +114,7 @@ class NormReader:
         self.copies = self.cut = self.batches = 0
         self._recent.clear()
         for datagram in self._datagrams():
-            if (datagram.target, datagram.port) not in self._chosen:
+            if (datagram.target, datagram.port) not in self._chosen or is_signal(datagram):
                 continue
             yield from self._messages(codec, datagram)
 

@@ -1,4 +1,4 @@
-"""The datagrams of tunnels in a capture: who sends to whom, what is in them, and which are missing."""
+"""The datagrams of tunnels in a capture: who sends to whom, what is in them, which are missing, and what tunnels tell."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,16 +6,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from experiments.captures.datagrams import CapturedDatagram, endpoint_text
+from protocols.errors import WireError
 from protocols.tunnel.memory import LossMeter
-from protocols.tunnel.messages import Carried, Opaque
-from protocols.tunnel.wire import HEADER, KEYED, MAC_SIZE, PACKET, TunnelCodec
+from protocols.tunnel.messages import Brake, Carried, Opaque, Presence, Report
+from protocols.tunnel.wire import BRAKE, HEADER, KEYED, MAC_SIZE, PACKET, PRESENCE, REPORT, TunnelCodec, read_told
 
-__all__ = ["TunnelFlow", "TunnelFlows", "unwrapped"]
+__all__ = ["TunnelFlow", "TunnelFlows", "TunnelSignals", "is_signal", "unwrapped"]
 
 _KINDS = {1: "info", 2: "data", 3: "cmd", 4: "nack", 5: "ack", 6: "report"}
 _NORM = 1
 _MOST = 256
 """Flows that are told apart; further ones are counted together."""
+_WHOLE = 65535
+"""What a BRAKE has for a share of 1."""
 
 
 @dataclass(slots=True)
@@ -39,18 +42,59 @@ class TunnelFlow:
         return told | counts | {"packets": dict(self.kinds.most_common())}
 
 
+@dataclass(slots=True)
+class TunnelSignals:
+    """What one tunnel tells its site or another tunnel; `ring` and `lost` are the largest shares that a BRAKE of it names."""
+
+    source: str
+    target: str
+    sites: dict[int, None] = field(default_factory=dict)
+    kinds: Counter[str] = field(default_factory=Counter)
+    ring: float = 0.0
+    lost: float = 0.0
+
+    def take(self, told: Presence | Report | Brake) -> None:
+        """Count a message."""
+        self.sites[told.site] = None
+        self.kinds[told.kind] += 1
+        if isinstance(told, Brake):
+            self.ring, self.lost = max(self.ring, told.ring / _WHOLE), max(self.lost, told.lost / _WHOLE)
+
+    def plain(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        told = {"from": self.source, "to": self.target, "sites": list(self.sites), "messages": dict(self.kinds.most_common())}
+        return told | ({"ring": round(self.ring, 4), "lost": round(self.lost, 4)} if self.kinds[Brake.kind] else {})
+
+
 class TunnelFlows:
-    """The flows of a capture, in the order in which they begin."""
+    """The flows of a capture, in the order in which they begin, and the signals of tunnels."""
 
     def __init__(self) -> None:
         self._codec = TunnelCodec()
         self._flows: dict[tuple[str, str], TunnelFlow] = {}
+        self._signals: dict[tuple[str, str], TunnelSignals] = {}
 
     def __iter__(self) -> Iterator[TunnelFlow]:
         return iter(self._flows.values())
 
     def __bool__(self) -> bool:
         return bool(self._flows)
+
+    @property
+    def signals(self) -> list[TunnelSignals]:
+        """What tunnels tell their sites and each other, by its two ends."""
+        return list(self._signals.values())
+
+    def add_signal(self, datagram: CapturedDatagram) -> bool:
+        """Count a PRESENCE, REPORT or BRAKE. Returns whether the datagram is one."""
+        told = _told(datagram)
+        if told is None:
+            return False
+        ends = endpoint_text(datagram.source, datagram.sport), endpoint_text(datagram.target, datagram.port)
+        if ends not in self._signals and len(self._signals) >= _MOST:
+            ends = "others", "others"
+        self._signals.setdefault(ends, TunnelSignals(*ends)).take(told)
+        return True
 
     def add(self, datagram: CapturedDatagram) -> None:
         """Count a datagram, if it is one of a tunnel."""
@@ -78,6 +122,25 @@ def _carried(codec: TunnelCodec, datagram: CapturedDatagram) -> Carried | None:
         return None
     message = codec.decode(data)
     return message if isinstance(message, Carried) else None
+
+
+def _told(datagram: CapturedDatagram) -> Presence | Report | Brake | None:
+    """Return what a tunnel tells in a datagram; None for any other."""
+    data = datagram.payload
+    if not data or data[0] & ~KEYED not in (PRESENCE, REPORT, BRAKE):
+        return None
+    end = -MAC_SIZE if data[0] & KEYED else None
+    try:
+        told = read_told(bytes([data[0] & ~KEYED]) + data[1:end])
+    except WireError:
+        return None
+    assert isinstance(told, Presence | Report | Brake)
+    return told
+
+
+def is_signal(datagram: CapturedDatagram) -> bool:
+    """Return whether a datagram is a PRESENCE, REPORT or BRAKE of a tunnel."""
+    return _told(datagram) is not None
 
 
 def unwrapped(datagrams: Iterator[CapturedDatagram]) -> Iterator[CapturedDatagram]:
