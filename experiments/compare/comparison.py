@@ -129,8 +129,9 @@ def collate(scenario: Scenario, results: Iterable[tuple[str, int, Result]]) -> C
 
 def _value(result: Result, metric: str) -> float | None:
     if metric == "packets":
-        return float(result.metrics["packets"]["total"])
-    value = packets_of(result, "nack", "ack") if metric == "feedback" else result.metrics[metric]
+        value = result.metrics["packets"]["total"]
+    else:
+        value = packets_of(result, "nack", "ack") if metric == "feedback" else result.metrics[metric]
     return None if value is None else float(value)
 
 

@@ -16,12 +16,15 @@ from experiments.output.safe_text import csv_row
 from experiments.output.working import working
 from experiments.running.result import Result, Row
 from experiments.scenario.scenario import Scenario
+from experiments.workload.publish import PublishWorkload
 from protocols.errors import UsageError
 from topologies.units import format_duration, format_rate
 
 __all__ = ["RUN_COLUMNS", "WORLDS", "brief", "compare", "prepare", "show", "summary", "working", "write"]
 
 _UNITS = {"units": "seconds, bytes, bytes per second; this is not a scenario file"}
+_LATE = 0.2
+"""Share of `linger` at the end of a run in which a delivery shows that more were to come."""
 WORLDS = {"sim": "simulator", "emu": "Mininet"}
 _NODE = (
     Column("node", rank=0),
@@ -84,7 +87,7 @@ def summary(result: Result) -> dict[str, str | None]:
         "duplicates": _count(effort.get("duplicates")),
         "quiet after first request [s]": _fixed(effort.get("time_to_quiet"), 3),
         **_messages(m.get("messages")),
-        "packets": str(m["packets"]["total"]),
+        "packets": _count(m["packets"]["total"]),
         **{f"packets: {kind}": str(count) for kind, count in m["packets"].items() if kind != "total"},
         "bytes sent / content": _fixed(m["overhead"], 3),
         "run ended after [s]": _fixed(m["duration"], 3),
@@ -176,7 +179,7 @@ def compare(printer: Printer, results: Sequence[Result], scenario: Scenario, tit
         )
     )
     for title, result in zip(names, results, strict=True):
-        for line in _facts(result):
+        for line in (*_facts(result), *_early_end(result, scenario)):
             printer.line(f"  {line}" if len(results) == 1 else f"  {title}: {line}", indent=2)
 
 
@@ -201,6 +204,19 @@ def _facts(result: Result) -> Iterator[str]:
         yield f"faults: {json.dumps(result.metrics['faults'])}"
     if result.fingerprint:
         yield f"fingerprint {result.fingerprint}"
+
+
+def _early_end(result: Result, scenario: Scenario) -> Iterator[str]:
+    """Yield a line if messages are missing that were still being delivered when the run ended by `linger`."""
+    linger = max((work.linger for work in scenario.workload if isinstance(work, PublishWorkload)), default=0.0)
+    end = result.metrics["duration"]
+    rows = () if result.messages is None else result.messages["subscriptions"]
+    late = [row for row in rows if row["missing"] and row["last_at"] is not None and row["last_at"] > end - _LATE * linger]
+    if late and end < scenario.duration:
+        yield (
+            f"the run ended {format_duration(linger)} after the last publisher was done, while messages were still delivered; "
+            "a longer linger in the workload waits for them"
+        )
 
 
 def _beside(metrics: Mapping[str, Any]) -> Iterator[Table]:

@@ -53,7 +53,7 @@ class LossMap:
         self.others = [name for name in known if name in members and name not in shown]
         self._places = {name: place for place, name in enumerate(self.rows)} | dict.fromkeys(self.others, len(self.rows))
         self._groups = folder.groups
-        total = max(int(folder.result.metrics["packets"]["total"]), 1)
+        total = max(int(folder.result.metrics["packets"]["total"] or 0), 1)
         self.by_time = _Grid(folder.duration, COLUMNS)
         self.by_order = _Grid(float(total), min(total, COLUMNS))
         self.total = [0] * (len(self.rows) + 1)

@@ -32,6 +32,8 @@ Sent: TypeAlias = tuple[int, str | None]
 
 SESSION_SHIFT = 24
 """Bit position of the session number in a node id; the lower bits are the host's id in the topology."""
+_UNCOUNTED: dict[str, Any] = {"packets": {"total": None}, "bytes_sent": None, "overhead": None}
+"""Metrics of a run with a broker of others, whose packets nobody counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,6 +389,8 @@ class Participants:
         )
         if self._has_messages and not self.scenario.files:
             metrics["goodput_mbit_s"] = told["messages"]["goodput_mbit_s"]
+        if any(choice.foreign and choice.taken_role for choice in self.scenario.nodes.values()):
+            metrics |= _UNCOUNTED
         told |= self._failed(host_results, world)
         return Result(
             scenario=self.scenario.name,

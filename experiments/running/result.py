@@ -17,7 +17,7 @@ RECEIVER_HANDLES = ("data_received", "repairs_sent", "acks_sent", "nacks_sent", 
 """Counters whose sums are the packets that a sender or receiver processes, after Towsley, Kurose and Pingali (1997)."""
 
 PROOFS = {True: "sha256", False: "erasure accounting"}
-MESSAGE_PROOFS = {True: "comparison of messages", False: "ledger"}
+MESSAGE_PROOFS = {True: "comparison", False: "ledger"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,9 @@ UNREAD = "datagram"
 
 
 def packets_of(result: Result, *kinds: str) -> int | None:
-    """Return the number of packets of these kinds; None if a foreign program sent packets that were not decoded."""
+    """Return the number of packets of these kinds; None if a foreign program sent packets that nobody decoded or counted."""
     packets: dict[str, int] = result.metrics["packets"]
-    return None if UNREAD in packets else sum(packets.get(kind, 0) for kind in kinds)
+    return None if UNREAD in packets or packets["total"] is None else sum(packets.get(kind, 0) for kind in kinds)
 
 
 _HEAD = ("scenario", "digest", "backend", "seed", "completed", "fingerprint", "metrics")

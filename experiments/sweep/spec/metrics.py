@@ -33,8 +33,8 @@ def _storm(key: str) -> Callable[[Result], Any]:
     return lambda result: result.metrics.get("storm", {}).get(key)
 
 
-def _total_packets(result: Result) -> int:
-    total: int = result.metrics["packets"]["total"]
+def _total_packets(result: Result) -> int | None:
+    total: int | None = result.metrics["packets"]["total"]
     return total
 
 
