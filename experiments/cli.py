@@ -133,7 +133,7 @@ def invoke(arguments: Sequence[str]) -> int:
             raise
         return _fail(f"{error.filename}: {error.strerror}", 2)
     except REFUSED as error:
-        return _fail(error.format_message(), 2)  # type: ignore[attr-defined]
+        return _fail(error.format_message().replace("Value error, ", ""), 2)  # type: ignore[attr-defined]
     return code if isinstance(code, int) else 0
 
 

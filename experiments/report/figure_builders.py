@@ -33,7 +33,8 @@ RANKS = (5, 25, 50, 75, 95)
 def _axis(shown: DisplayedAxis) -> FigureAxis:
     if shown.numeric:
         values = tuple(map(shown.value, shown.values))
-        return FigureAxis(shown.label, shown.log, ticks=values if shown.log and len(values) <= TICKS else ())
+        ticks = values if shown.log and len(values) <= TICKS else ()
+        return FigureAxis(shown.label, shown.log, ticks=ticks, whole=all(isinstance(value, int) for value in values))
     return _words(shown)
 
 

@@ -28,12 +28,16 @@ APART = 4.0
 
 @dataclass(frozen=True, slots=True)
 class FigureAxis:
-    """An axis of a figure; `categories` are the ordered values of a categorical axis, `ticks` those of a logarithmic one."""
+    """An axis of a figure; `categories` are the ordered values of a categorical axis, `ticks` those of a logarithmic one.
+
+    `whole`: its values are whole numbers, so that no tick is a fraction.
+    """
 
     label: str
     log: bool = False
     categories: tuple[str, ...] | None = None
     ticks: tuple[float, ...] = ()
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ FACTORS: Mapping[str, tuple[float, str]] = {
     "B": (1.0, "B"),
     "kB": (1e-3, "kB"),
     "MB": (1e-6, "MB"),
+    "/s": (1.0, "1/s"),
 }
 """Units of the sweep file, with the factor from the stored base unit and the label of the unit."""
 WORLDS = {"sim": "simulator", "emu": "Mininet"}
@@ -185,7 +186,7 @@ def _unit(sweep: Sweep, name: str) -> tuple[float, str]:
     axis = sweep.axes[name]
     written = axis.values if axis.values is not None else (axis.high, axis.low)
     for value in written:
-        match = re.fullmatch(r"\s*[0-9.eE+-]+\s*([A-Za-z%]+)\s*", value) if isinstance(value, str) else None
+        match = re.fullmatch(r"\s*[0-9.eE+-]+\s*([A-Za-z%/]+)\s*", value) if isinstance(value, str) else None
         if match and match[1] in FACTORS:
             return FACTORS[match[1]]
     return base

@@ -123,6 +123,8 @@ def _frame(axes: Any, figure: Figure, left: bool, bottom: bool) -> None:
                 figure.x.ticks, [f"{tick:.6g}" for tick in figure.x.ticks], rotation=45 if len(figure.x.ticks) > 6 else 0
             )
             axes.set_xticks([], minor=True)
+    elif figure.x.whole and figure.kind not in ("heat", "boxes"):
+        axes.locator_params(axis="x", integer=True)
     if figure.y.log and figure.kind != "heat":
         axes.set_yscale("log")
 

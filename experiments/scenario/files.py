@@ -30,7 +30,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: {_where(error)}") from error
     if not isinstance(data, dict):
         kind = _KINDS.get(type(data), "a single value")
-        raise ConfigError(f"{path}: a scenario is a mapping of keys to values, this is {kind}")
+        raise ConfigError(f"{path}: a mapping of keys to values is expected, this is {kind}")
     return data
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from math import inf
 from typing import Any
 
 from experiments.scenario.suggestion import did_you_mean
 from experiments.scenario.validation_errors import shown
 from protocols.errors import ConfigError
 from protocols.settings import Setting, setting_of
-from topologies.units import format_rate, parse_duration, parse_rate, parse_size
+from topologies.units import format_duration, format_rate, parse_duration, parse_rate, parse_size
 
 __all__ = ["EXAMPLES", "read_settings", "read_values"]
 
@@ -50,6 +51,11 @@ def _read(where: str, value: Any, known: Setting) -> Any:
     allowed = known.allowed
     if known.unit == "rate":
         allowed = f"a rate from {format_rate(known.low)} to {format_rate(known.high)}"
+    elif known.unit == "seconds":
+        least = f"a duration of at least {format_duration(known.low)}"
+        allowed = (
+            least if known.high == inf else f"a duration from {format_duration(known.low)} to {format_duration(known.high)}"
+        )
     try:
         number = parse_rate(value, may_be_zero=True) if known.unit == "rate" and not known.low else reader(value)
     except ConfigError as error:

@@ -107,6 +107,8 @@ class MessageBus(MessagingSession[MessageStream]):
         message expires after `ttl` seconds. `head` are further fields: correlation_id, reply_to, type. UsageError for what JMS
         or the protocol does not allow; TransferError, naming the limit, after `max_wait` seconds.
         """
+        if ttl is not None and not ttl > 0:
+            raise UsageError(f"ttl: {ttl} is not allowed; seconds above 0, or None for a message that never expires")
         await self.announce()
         host, now = self._open(), time.time()
         message = jms_message(

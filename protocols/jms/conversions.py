@@ -100,7 +100,7 @@ def _whole(text: str, wanted: str) -> int:
     bits = _BITS[wanted]
     number = int(text) if _WHOLE.fullmatch(text) else 1 << 64
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
-        raise ConversionError(f"{text!r} is no {wanted}")
+        raise ConversionError(f"{text!r} is no {wanted}, a whole number from {-(1 << bits - 1)} to {(1 << bits - 1) - 1}")
     return number
 
 

@@ -35,7 +35,10 @@ def property_of(text: str) -> tuple[str, Typed]:
         raise UsageError(f"property {text!r} is not allowed; name=value or name:type=value, type one of {', '.join(KINDS)}")
     check_name(name)
     if kind:
-        return name, Typed(kind, converted("string", value, kind))
+        try:
+            return name, Typed(kind, converted("string", value, kind))
+        except ConversionError as error:
+            raise UsageError(f"property {text!r} is not allowed; {error}") from error
     for guessed in ("long", "double"):
         try:
             return name, Typed(guessed, converted("string", value, guessed))

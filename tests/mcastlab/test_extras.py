@@ -42,8 +42,21 @@ NEEDS = {
     "run lan-file --series 100ms --out any": "mcastlab[data]",
     "run lan-file --on emu": "mcastlab[emu]",
     "twin twin/lan-1": "mcastlab[emu]",
+    "admin": "mcastlab[web]",
+    "tunnel --group 239.7.7.7:6003 --lan lo --listen 127.0.0.1:7390 --admin http://127.0.0.1:1": "mcastlab[web]",
+    "sub prices --group 239.7.7.7:6003 --iface lo --selector price>1": "mcastlab[messaging]",
+    "run fjm2-wan-single": "mcastlab[messaging]",
 }
-NEEDS_NONE = ("run lan-file", "topo lan-file --svg net.svg", "search lan-file --runs 1", "scenarios", "schema")
+MESSAGING = ("fjm2-both", "fjm2-three-sites", "fjm2-registry", "fjm", "bus-memory", "broker-fanout")
+FEW = "--brief --set compare={} --set workload.0.count=5"
+NEEDS_NONE = (
+    *(f"run {name} {FEW}" for name in MESSAGING),
+    "run lan-file",
+    "topo lan-file --svg net.svg",
+    "search lan-file --runs 1",
+    "scenarios",
+    "schema",
+)
 CALLS = {
     "lab.run('lan-file').to_frame()": "to_frame needs pandas; get it: pip install 'mcastlab[data]'",
     "lab.run('lan-file').plot()": "plot needs matplotlib; get it: pip install 'mcastlab[report]'",

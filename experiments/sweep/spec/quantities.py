@@ -1,5 +1,6 @@
-"""Convert axis values to numbers in base units: 1% to 0.01, 10Mbit to 10000000."""
+"""Convert axis values to numbers in base units: 1% to 0.01, 10Mbit to 10000000, 500/s to 500."""
 
+import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -10,11 +11,15 @@ __all__ = ["Value", "kind_of", "number_of"]
 
 Value: TypeAlias = bool | int | float | str
 
+_PER_SECOND = re.compile(r"([0-9]+)\s*/\s*s")
+
 
 def number_of(value: Value) -> Value:
-    """Convert a quantity to bit/s, seconds, bytes or a fraction; return other values unchanged."""
+    """Convert a quantity to bit/s, seconds, bytes, a number per second or a fraction; return other values unchanged."""
     if not isinstance(value, str) or not value.strip()[:1].isdigit():
         return value
+    if match := _PER_SECOND.fullmatch(value.strip()):
+        return int(match[1])
     for parse, factor in ((parse_fraction, 1), (parse_duration, 1), (parse_size, 1), (parse_rate, 8)):
         try:
             number = parse(value)

@@ -11,6 +11,7 @@ from experiments.report.figure_builders import _front
 from experiments.report.figure_layout import assign_axes, independent_axes, spread
 from experiments.report.labels import UNITS, DisplayedAxis, displayed_axes
 from experiments.sweep.spec.metrics import METRICS
+from experiments.sweep.spec.quantities import number_of
 from experiments.sweep.spec.sweep_file import Sweep, load_sweep
 
 
@@ -103,6 +104,15 @@ def test_axes_written_as_plain_numbers_have_the_unit_in_which_they_are_stored(tm
     axes = displayed_axes(load_sweep(path), list(values), values)
     assert [axis.label for axis in axes.values()] == ["loss [fraction]", "receivers"]
     assert axes["topology.link.loss"].text(0.01) == "0.01"
+
+
+def test_rates_of_messages_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text("name: rates\nscenario: {}\naxes:\n  workload.0.rate: [100/s, 1000/s, 500/s]\n")
+    sweep = load_sweep(path)
+    stored = [number_of(value) for value in sweep.axes["workload.0.rate"].values or ()]
+    axis = displayed_axes(sweep, ["workload.0.rate"], {"workload.0.rate": stored})["workload.0.rate"]
+    assert (axis.values, axis.label, axis.numeric) == ((100, 500, 1000), "rate [1/s]", True)
 
 
 def test_every_metric_has_a_unit() -> None:

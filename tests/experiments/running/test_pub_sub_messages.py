@@ -59,7 +59,10 @@ BAD = [
     (["pub", "t", *HERE, "--ttl", "soon"], "--ttl"),
     (["pub", "t", *HERE, "--property", "a"], "property 'a' is not allowed; name=value or name:type=value"),
     (["pub", "t", *HERE, "--property", "a:decimal=1"], "type one of boolean, byte, short"),
-    (["pub", "t", *HERE, "--property", "a:byte=300"], "'300' is no byte"),
+    (
+        ["pub", "t", *HERE, "--property", "a:byte=300"],
+        "property 'a:byte=300' is not allowed; '300' is no byte, a whole number from -128",
+    ),
     (["pub", "t", *HERE, "--rate", "fast"], "--rate: value 'fast' is not allowed; messages per second"),
     (["pub", "t", *HERE, "--rate", "5/s", "--gap", "1s"], "--gap: is not allowed beside --rate"),
     (["pub", "t", "there-is-none", *HERE], "there-is-none: can't be read"),
@@ -71,6 +74,7 @@ BAD = [
     (["pub", "t", *HERE, "--bandwidth", "fast"], "--bandwidth"),
     (["sub", "t", *HERE, "--selector", "price >> 1"], "       ^"),
     (["sub", "t", *HERE, "--selector", "'a' > 1"], "selector: a text can't be compared"),
+    (["sub", "t", *HERE, "--order", "lifo"], "'--order': 'lifo' is not one of 'none', 'fifo'"),
     (["sub", "x" * 256, *HERE], "with a name of 1 to 255 bytes"),
     (["sub", "t", *HERE, "--config", "there-is-none.yaml"], "there-is-none.yaml: can't be read"),
 ]
@@ -85,6 +89,7 @@ def test_bad_input_is_told_and_ends_with_two(arguments: list[str], words: str, c
 
 
 NODES = [
+    ("", "node.yaml: a mapping of keys to values is expected, this is empty"),
     ("grup: 239.7.7.7:1", "grup: value '239.7.7.7:1' is not allowed; unknown key"),
     ("protocol: {name: fjm2, pool: 0}", "protocol.pool: value 0 is not allowed"),
     ("protocol: {name: fjm2, scheduling: fair}", "one of strict, weighted"),

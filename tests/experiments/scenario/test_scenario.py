@@ -62,7 +62,7 @@ BAD = [
     ("protocol.parity=250", "FILE: protocol.parity: value 250 is not allowed; block + parity is at most 255"),
     ("protocol.fec=7", "FILE: protocol.fec: value 7 is not allowed; one of 0, 2, 5, 129"),
     ("protocol.blok=64", "FILE: protocol.blok: value 64 is not allowed; unknown key, known here: name, rate, segment, "),
-    ("protocol.grtt=5000", "FILE: protocol.grtt: value 5000 is not allowed; a number from 0.001 to 1000"),
+    ("protocol.grtt=5000", "FILE: protocol.grtt: value 5000 is not allowed; a duration from 1ms to 1000s"),
     ("workload=[]", "FILE: workload: value [] is not allowed; it should have at least 1 item"),
     ("workload=5", "FILE: workload: value 5 is not allowed; it should be a mapping of keys to values"),
     ("workload.size=four", "FILE: workload.size: value 'four' is not allowed; it is not a size; like 60kB"),
@@ -268,9 +268,9 @@ def test_items_of_a_list_are_replaced_by_number(tmp_path: Path) -> None:
     [
         ("name: [", "line 2, column 1: did not find expected node content"),
         ("name: a\nname: b\n", "line 2, column 1: key 'name' appears twice"),
-        ("- a\n", "a scenario is a mapping of keys to values, this is a list"),
-        ("", "a scenario is a mapping of keys to values, this is empty"),
-        ("lan-file\n", "a scenario is a mapping of keys to values, this is a single value"),
+        ("- a\n", "a mapping of keys to values is expected, this is a list"),
+        ("", "a mapping of keys to values is expected, this is empty"),
+        ("lan-file\n", "a mapping of keys to values is expected, this is a single value"),
         ("a: !!python/object:os.system x\n", "line 1, column 4: could not determine a constructor"),
     ],
 )

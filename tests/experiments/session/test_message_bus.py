@@ -143,6 +143,8 @@ def test_what_is_not_allowed_is_refused_in_one_line() -> None:
         async with bus(6205, pool="4kB") as ours:
             for arguments, problem in (
                 ({"priority": 10}, "priority: 10 is not allowed"),
+                ({"ttl": 0}, "ttl: 0 is not allowed; seconds above 0"),
+                ({"ttl": float("nan")}, "ttl: nan is not allowed"),
                 ({"is_persistent": True}, "PERSISTENT is not allowed"),
                 ({"properties": {"a": Typed("decimal", 1)}}, "type 'decimal' is not allowed"),
                 ({"body_type": "map"}, "map: 'x' is not allowed"),

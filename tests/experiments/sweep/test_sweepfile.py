@@ -93,6 +93,8 @@ def test_integer_ranges_list_each_value_once(tmp_path: Path) -> None:
         ("10Mbit", 10_000_000),
         ("5ms", 0.005),
         ("60kB", 60_000),
+        ("500/s", 500),
+        ("5/x", "5/x"),
         (3, 3),
         (0.5, 0.5),
         (True, True),
