@@ -1,5 +1,6 @@
 """`mcastlab results`: show the rows of a sweep, selected by SQL."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["results_command"]
 
 SHOWN = 30
-MAIN_COLUMNS = ("m_completed", "m_completion_time", "m_overhead", "m_nacks_sent", "receiver", "name", "t", "value")
+MAIN_METRICS = ("completion_time", "overhead", "nacks_sent")
+"""Metrics that are shown of a sweep that names none."""
+OTHER_COLUMNS = ("receiver", "name", "t", "value")
 
 
 def results_command(
@@ -66,17 +69,25 @@ def results_command(
             if compact:
                 merge_files(spark, folder)
             found = rows(spark, folder, dataset, wanted, where, select)
-            total = _give(found, csv, view, as_json)
+            total = _give(found, csv, view, as_json, _named_metrics(folder) or MAIN_METRICS)
         finally:
             stop(spark)
     return 0 if total else 1
 
 
-def _give(found: "DataFrame", csv: Path | None, view: View, as_json: bool) -> int:
+def _named_metrics(folder: Path) -> tuple[str, ...]:
+    """Return the metrics that the sweep file names."""
+    from experiments.sweep.spec.sweep_file import load_sweep
+
+    path = folder / "sweep.yaml"
+    return load_sweep(path).metrics if path.exists() else ()
+
+
+def _give(found: "DataFrame", csv: Path | None, view: View, as_json: bool, metrics: Sequence[str]) -> int:
     """Write or show the rows; return their number."""
     if csv is None and not as_json:
         total = found.count()
-        _show(view, found, total)
+        _show(view, found, total, metrics)
         return total
     frame: Any = found.toPandas()
     if csv is not None:
@@ -90,23 +101,24 @@ def _give(found: "DataFrame", csv: Path | None, view: View, as_json: bool) -> in
     return len(frame)
 
 
-_RANKS = {"case": 0, "seed": 0, "receiver": 0, "name": 0, "t": 0, "error": 1, "completion_time": 2, "value": 3, "status": 4}
+_RANKS = {"case": 0, "seed": 0, "receiver": 0, "name": 0, "t": 0, "error": 1, "value": 3, "status": 4}
 """Ranks of columns; the parameters of the sweep have 0, and the rest follows in its order."""
 
 
-def _show(view: View, found: "DataFrame", total: int) -> None:
-    """Show the first rows; of runs, the parameters, the error and the main metrics, unless other columns are named."""
+def _show(view: View, found: "DataFrame", total: int, metrics: Sequence[str]) -> None:
+    """Show the first rows; of runs, the parameters, the error and these metrics, unless other columns are named."""
     from experiments.report.labels import HEAD_UNITS
 
     if view.brief:
         Printer(view).verbatim(f"{total} rows")
         return
     names = found.columns
-    every = dict(zip(names, columns_of(names, _RANKS, HEAD_UNITS), strict=True))
+    every = dict(zip(names, columns_of(names, _RANKS | dict.fromkeys(metrics, 2), HEAD_UNITS), strict=True))
     view.check(column.name for column in every.values())
     if "run_id" in names and "params" in names and not view.columns and not view.wide:
         main = [name for name in names if name in ("point", "case", "seed", "status", "error") or name.startswith("p_")]
-        names = [*main, *(name for name in MAIN_COLUMNS if name in names)]
+        known = ("m_completed", *(f"m_{name}" for name in metrics), *OTHER_COLUMNS)
+        names = [*main, *(name for name in known if name in names)]
     rows = [row.asDict() for row in found.select(*(f"`{name}`" for name in names)).limit(SHOWN).collect()]
     note = f"{min(SHOWN, total)} of {total} rows; --select for other columns, --csv FILE for all"
     Printer(view).table(

@@ -189,6 +189,17 @@ def test_the_command_writes_results_as_csv(
     assert len((tmp_path / "r.csv").read_text().splitlines()) == 5
 
 
+def test_the_command_shows_the_metrics_that_the_sweep_names(
+    spark: "SparkSession", commands: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(spark, tmp_path / "run", {"axes": KEYS["axes"], "metrics": ["transmissions", "goodput_mbit_s"]})
+    capsys.readouterr()
+    assert commands("results", tmp_path / "run" / "out") == 0
+    out = capsys.readouterr().out
+    assert "transmissions" in out
+    assert "overhead" not in out
+
+
 def test_one_core_and_another_process_give_the_same_rows(done: Path, tmp_path: Path) -> None:
     path, out = write_sweep(tmp_path, **KEYS), tmp_path / "one"
     output = subprocess.run(
