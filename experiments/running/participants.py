@@ -9,6 +9,7 @@ from emu.foreign_program import ForeignProgram
 from experiments.running.composite import CompositeProgram, PartTimeReceiver, RestartableProgram, Role
 from experiments.running.content import Extent, Generated, digest_of
 from experiments.running.foreign_programs import foreign_receiver, foreign_sender, match_objects, without_object_ids
+from experiments.running.lives import add_counts
 from experiments.running.messaging_participants import NO_SERVERS, MessagingParticipants, Party, Servers
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
 from experiments.running.result import Result, Row, combine, message_metrics, row_of
@@ -32,6 +33,8 @@ Sent: TypeAlias = tuple[int, str | None]
 
 SESSION_SHIFT = 24
 """Bit position of the session number in a node id; the lower bits are the host's id in the topology."""
+_OF_CLIENTS = ("messages_", "pool_")
+"""What the names of counters of messages and of containers begin with."""
 _UNCOUNTED: dict[str, Any] = {"packets": {"total": None}, "bytes_sent": None, "overhead": None}
 """Metrics of a run with a broker of others, whose packets nobody counts."""
 
@@ -377,7 +380,7 @@ class Participants:
             sent |= self.ledger.expected()
             begins += [at for at in [self.ledger.began_at()] if at is not None]
             senders += [self._result_of(party, host_results) for party in self.parties if party.role == "publisher"]
-        told |= self._servers(host_results)
+        told |= self._servers(host_results) | self._clients(host_results)
         metrics = combine(
             rows=rows,
             senders=senders,
@@ -409,6 +412,17 @@ class Participants:
         serving = [party for party in self.parties if party.role not in BY_WORKLOAD]
         found = {party.name: self._result_of(party, host_results).get("counts") for party in serving}
         return {"servers": {name: counts for name, counts in found.items() if counts}} if any(found.values()) else {}
+
+    def _clients(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what publishers and subscribers count of messages and containers, by host and role."""
+        found: dict[str, dict[str, int]] = {}
+        for party in self.parties:
+            counts = self._result_of(party, host_results).get("counts", {})
+            own = {name: count for name, count in counts.items() if name.startswith(_OF_CLIENTS)}
+            if party.role in BY_WORKLOAD and own:
+                name = f"{party.role} {party.host}"
+                found[name] = add_counts(found.get(name, {}), own)
+        return {"clients": found} if found else {}
 
     def _has_failed(self, world: WorldCounters) -> bool:
         """Return whether a host with a sender or a publisher ended with an error."""

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiments.running.run import run
 from experiments.scenario.cases import load_cases
-from experiments.scenario.scenario import parse
+from experiments.scenario.scenario import load, parse
 from experiments.search.search import search
 from protocols import registry
 from protocols.central.outbox import Outbox
@@ -416,3 +417,16 @@ def test_a_subscriber_that_breaks_the_order_is_found(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(NormReceiver, "is_incomplete_before", lambda *about: False)
     broken = result_of(**ORDERED, engine="strict").metrics["invariants"]["violations"]
     assert {violation["rule"] for violation in broken} == {"fifo"}
+
+
+def test_what_selectors_and_pools_did_is_told_of_each_host() -> None:
+    path = Path(__file__).parents[3] / "experiments" / "scenarios" / "fjm2-lan.yaml"
+    result = run(load(path, ("workload.0.count=60",)))
+    assert result.messages is not None
+    clients = result.metrics["clients"]
+    assert list(clients) == ["subscriber r1", "subscriber r2", "subscriber r3", "publisher sender"]
+    for row in result.messages["subscriptions"]:
+        counts = clients[f"subscriber {row['name']}"]
+        assert counts["messages_filtered"] == 60 - row["delivered"]
+        assert counts["pool_taken"] == counts["pool_returned"] == 60
+    assert clients["publisher sender"]["pool_taken"] == 60
