@@ -170,7 +170,10 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         log, load = StatisticsLog(host, node.statistics), ProcessorLoad(loop)
         if node.decision is not None:
             host.trace = _stopping(node.decision, lambda: _send(control, {"decided": True}))
-        signal.signal(CRASH, lambda number, frame: _die(control, lambda: _report(host, program, log.rows), before))
+        signal.signal(
+            CRASH,
+            lambda number, frame: _die(control, lambda: _report(host, program, log.rows) | {"crashed_at": host.now}, before),
+        )
         program.start(host)
         log.begin()
         with limited_memory(node.memory):

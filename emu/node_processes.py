@@ -32,10 +32,11 @@ _TIMEOUT = 30.0
 class NodeReport:
     """Report of one node.
 
-    `result` is that of its program, `earlier` those before crashes, `packets` and `octets` were sent by kind of message,
-    `faults` are those of `UdpHost.faults`, `cpu` is in seconds, `busiest` the largest share of half a second in which it
-    ran or waited for a processor, `worked` the seconds of work its machine stated, `memory` the largest resident set in bytes,
-    `statistics` has rows with time and statistics. Without a result `error` says how the node died.
+    `result` is that of its program, `earlier` those before crashes; one that a crash ended has `crashed_at`, in seconds.
+    `packets` and `octets` were sent by kind of message, `faults` are those of `UdpHost.faults`, `cpu` is in seconds, `busiest`
+    the largest share of half a second in which it ran or waited for a processor, `worked` the seconds of work its machine
+    stated, `memory` the largest resident set in bytes, `statistics` has rows with time and statistics. Without a result `error`
+    says how the node died.
     """
 
     result: dict[str, Any] | None = None
@@ -55,6 +56,8 @@ class NodeReport:
         if self.result is not None:
             self.earlier.append(self.result)
         self.result, self.error = message.get("result"), message.get("error")
+        if self.result is not None and "crashed_at" in message:
+            self.result = {**self.result, "crashed_at": message["crashed_at"]}
         self.cpu += message.get("cpu", 0.0)
         self.busiest = max(self.busiest, message.get("busiest", 0.0))
         self.worked += message.get("worked", 0.0)

@@ -16,7 +16,7 @@ from experiments.running.authentication import node_codec
 from experiments.running.emulated_faults import emulated
 from experiments.running.foreign_programs import check_programs
 from experiments.running.invariants import check_messages
-from experiments.running.lives import join_lives
+from experiments.running.lives import join_lives, until_crash
 from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import OnDisk
 from experiments.running.recording import Recording
@@ -128,7 +128,9 @@ def _emulate(
 def _results(emulation: Emulation) -> dict[str, Mapping[str, Any]]:
     """Return the result of each node over all its lives, or its fault."""
     return {
-        name: join_lives([*node.earlier, node.result]) if node.result is not None else {"fault": node.error}
+        name: join_lives(list(map(until_crash, [*node.earlier, node.result])))
+        if node.result is not None
+        else {"fault": node.error}
         for name, node in emulation.nodes.items()
     }
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-__all__ = ["add_counts", "join_lives"]
+__all__ = ["add_counts", "join_lives", "until_crash"]
 
 Result: TypeAlias = Mapping[str, Any]
 
@@ -15,6 +15,22 @@ def add_counts(*counts: Mapping[str, int]) -> dict[str, int]:
     for each in counts:
         total.update(each)
     return dict(total)
+
+
+def until_crash(result: Result) -> Result:
+    """Return the result of a life whose subscriptions end with it if a crash ended it, as `SubscriberProgram.crash` does."""
+    at = result.get("crashed_at")
+    if at is None:
+        return result
+    if "parts" in result:
+        return {**result, "parts": [until_crash({**part, "crashed_at": at}) for part in result["parts"]]}
+    if result["role"] != "subscriber":
+        return result
+    ended = [
+        {**each, "spans": [[begin, at, "crashed"] if end is None else [begin, end, why] for begin, end, why in each["spans"]]}
+        for each in result["subscriptions"]
+    ]
+    return {**result, "subscriptions": ended}
 
 
 def join_lives(results: Sequence[Result]) -> dict[str, Any]:
@@ -52,7 +68,7 @@ def _subscriber(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def _account(lives: Sequence[Result]) -> dict[str, Any]:
-    """Join the accounts of one subscription; spans that a crash ended are closed by the beginning of the next life."""
+    """Join the accounts of one subscription."""
     delivered = [life["delivered"] for life in lives]
     return {
         **lives[-1],
