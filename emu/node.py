@@ -170,10 +170,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         log, load = StatisticsLog(host, node.statistics), ProcessorLoad(loop)
         if node.decision is not None:
             host.trace = _stopping(node.decision, lambda: _send(control, {"decided": True}))
-        signal.signal(
-            CRASH,
-            lambda number, frame: _die(control, lambda: _report(host, program, log.rows) | {"crashed_at": host.now}, before),
-        )
+        signal.signal(CRASH, lambda number, frame: _die(control, lambda: _last_report(host, program, log.rows), before))
         program.start(host)
         log.begin()
         with limited_memory(node.memory):
@@ -205,6 +202,11 @@ def _report(host: UdpHost, program: Program, statistics: Sequence[Any]) -> dict[
         "worked": host.worked,
         "statistics": statistics,
     }
+
+
+def _last_report(host: UdpHost, program: Program, statistics: Sequence[Any]) -> dict[str, Any]:
+    """Return what a process did until its host crashed, now."""
+    return _report(host, program, statistics) | {"crashed_at": host.now}
 
 
 def _used(before: float) -> dict[str, Any]:

@@ -35,8 +35,6 @@ SESSION_SHIFT = 24
 """Bit position of the session number in a node id; the lower bits are the host's id in the topology."""
 _OF_CLIENTS = ("messages_", "pool_")
 """What the names of counters of messages and of containers begin with."""
-_UNCOUNTED: dict[str, Any] = {"packets": {"total": None}, "bytes_sent": None, "overhead": None}
-"""Metrics of a run with a broker of others, whose packets nobody counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,9 +390,7 @@ class Participants:
         )
         if self._has_messages and not self.scenario.files:
             metrics["goodput_mbit_s"] = told["messages"]["goodput_mbit_s"]
-        if any(choice.foreign and choice.taken_role for choice in self.scenario.nodes.values()):
-            metrics |= _UNCOUNTED
-        told |= self._failed(host_results, world)
+        told |= self._uncounted() | self._failed(host_results, world)
         return Result(
             scenario=self.scenario.name,
             digest=self.scenario.digest(),
@@ -412,6 +408,11 @@ class Participants:
         serving = [party for party in self.parties if party.role not in BY_WORKLOAD]
         found = {party.name: self._result_of(party, host_results).get("counts") for party in serving}
         return {"servers": {name: counts for name, counts in found.items() if counts}} if any(found.values()) else {}
+
+    def _uncounted(self) -> dict[str, Any]:
+        """Return the metrics that nobody can count beside a broker of others."""
+        is_foreign = any(choice.foreign and choice.taken_role for choice in self.scenario.nodes.values())
+        return {"packets": {"total": None}, "bytes_sent": None, "overhead": None} if is_foreign else {}
 
     def _clients(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return what publishers and subscribers count of messages and containers, by host and role."""
