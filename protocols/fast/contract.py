@@ -53,11 +53,8 @@ class FastMessage(Message):
     """The same for a receiver that besides lacks nothing of what was sent."""
     next_state: Any
     """The state of a receiver after the message; None where the message does not determine it."""
-
-    @property
-    def redundant(self) -> bool:
-        """Whether a receiver that lacks nothing counts the message as a duplicate."""
-        return False
+    redundant: bool
+    """Whether a receiver that lacks nothing counts the message as a duplicate."""
 
     def concerned(self, waiting: Iterable[Any]) -> list[Any]:
         """Return those of the things that incomplete receivers wait for (`FastMachine.list_waiting`) that it may be.

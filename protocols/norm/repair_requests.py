@@ -6,8 +6,7 @@ ranges cover: a NACK of 40 bytes can name 65,536 objects of any size.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
-from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from protocols.norm.messages import (
     Fti,
@@ -31,33 +30,37 @@ MOST_REQUESTED: Final = 1 << 14
 of 64 kB holds whose blocks have at most 255 symbols."""
 MOST_MERGED: Final = 4096
 """Items of all NACKs overheard during one back-off that are remembered, counted in the same way."""
-_CACHED: Final = 512
-"""Items of the largest NACK whose sorted requests are kept: comparing larger ones costs as much as sorting them."""
+_KEPT: Final = 16
+"""NACKs whose sorted requests are kept, one of more than `_LARGE` items among them."""
+_LARGE: Final = 512
 _NO_MASKS: Final[Mapping[int, int]] = {}
 
 
-class _ObjectRequests(NamedTuple):
+class _ObjectRequests:
     """Requested blocks and symbols of one object."""
 
-    lowest: int
-    """The lowest block of which anything is requested."""
-    masks: dict[int, int]
-    """Block -> bit mask of encoding symbol ids."""
+    __slots__ = ("lowest", "masks")
+
+    def __init__(self, lowest: int) -> None:
+        self.lowest = lowest
+        """The lowest block of which anything is requested."""
+        self.masks: dict[int, int] = {}
+        """Block -> bit mask of encoding symbol ids."""
 
 
 class _Counts(dict[int, int]):
     """Number of symbols requested by block, counted when a block is looked up first."""
 
-    __slots__ = ("_fti", "_object_id", "_symbols")
+    __slots__ = ("_symbols", "fti", "object_id")
 
     def __init__(self, symbols: dict[tuple[int, int], int], object_id: int, fti: Fti) -> None:
         super().__init__()
         self._symbols = symbols
-        self._object_id = object_id
-        self._fti = fti
+        self.object_id = object_id
+        self.fti = fti
 
     def __missing__(self, block: int) -> int:
-        mask, fti = self._symbols.get((self._object_id, block), 0), self._fti
+        mask, fti = self._symbols.get((self.object_id, block), 0), self.fti
         count = mask.bit_count()
         if mask & (1 << fti.partition.length(block)) - 1:
             count += fti.usable + 1
@@ -93,8 +96,15 @@ class _BlockSpans:
         return index >= 0 and last <= self.lasts[index]
 
 
-_NO_SPANS: Final[dict[int, _BlockSpans]] = {}
-"""Shared by requests that name no blocks; never modified."""
+class _Whole:
+    """What is requested as a whole: object ids, ids of objects whose NORM_INFO is requested, and blocks by object."""
+
+    __slots__ = ("info_ids", "object_ids", "spans")
+
+    def __init__(self) -> None:
+        self.object_ids: RangeSet | None = None
+        self.info_ids: RangeSet | None = None
+        self.spans: dict[int, _BlockSpans] = {}
 
 
 class RequestedRepairs:
@@ -108,12 +118,8 @@ class RequestedRepairs:
     __slots__ = (
         "_by_object",
         "_counts",
-        "_fti",
-        "_info_ids",
         "_merged",
-        "_object_ids",
-        "_owner",
-        "_spans",
+        "_whole",
         "_with",
         "blocks",
         "infos",
@@ -127,8 +133,6 @@ class RequestedRepairs:
         self._with: RequestedRepairs | None = None
         self._merged: RequestedRepairs | None = None
         self._counts: _Counts | None = None
-        self._fti: Fti | None = None
-        self._owner = 0
         self._by_object: dict[int, _ObjectRequests] | None = None
         self.symbols: dict[tuple[int, int], int] = {}
         self.size = 0
@@ -136,13 +140,9 @@ class RequestedRepairs:
         self.objects: tuple[tuple[int, int], ...] = ()
         self.infos: tuple[tuple[int, int], ...] = ()
         self.blocks: tuple[tuple[int, int, int], ...] = ()
-        self._object_ids: RangeSet | None = None
-        self._info_ids: RangeSet | None = None
-        self._spans = _NO_SPANS
-        if requests:
-            self._read(requests, fec_id)
-
-    def _read(self, requests: Iterable[Request], fec_id: int) -> None:
+        self._whole: _Whole | None = None
+        if not requests:
+            return
         objects: list[tuple[int, int]] = []
         infos: list[tuple[int, int]] = []
         blocks: list[tuple[int, int, int]] = []
@@ -156,9 +156,11 @@ class RequestedRepairs:
     ) -> None:
         """Add ranges of objects, of NORM_INFO and of blocks, and index them."""
         self.objects, self.infos, self.blocks = self.objects + objects, self.infos + infos, self.blocks + blocks
-        self._object_ids = _with_ids(self._object_ids, objects)
-        self._info_ids = _with_ids(self._info_ids, infos)
-        self._spans = _with_spans(self._spans, blocks)
+        known, whole = self._whole or _Whole(), _Whole()
+        whole.object_ids = _with_ids(known.object_ids, objects)
+        whole.info_ids = _with_ids(known.info_ids, infos)
+        whole.spans = _with_spans(known.spans, blocks)
+        self._whole = whole
 
     def _add(
         self,
@@ -191,27 +193,34 @@ class RequestedRepairs:
 
     def has_object(self, object_id: int) -> bool:
         """Return whether the whole object is requested."""
-        return self._object_ids is not None and object_id in self._object_ids
+        ids = None if self._whole is None else self._whole.object_ids
+        return ids is not None and object_id in ids
 
     def has_info(self, object_id: int) -> bool:
         """Return whether the object's NORM_INFO is requested, alone or with the whole object."""
-        return self.has_object(object_id) or (self._info_ids is not None and object_id in self._info_ids)
+        if self._whole is None:
+            return False
+        ids = self._whole.info_ids
+        return self.has_object(object_id) or (ids is not None and object_id in ids)
 
     def whole_ids(self, among: Collection[int]) -> list[int]:
         """Return the ids of a collection whose object or NORM_INFO is requested; costs no more than looking at all of them."""
-        ranges = [span for ids in (self._object_ids, self._info_ids) if ids is not None for span in ids]
+        whole = self._whole
+        if whole is None:
+            return []
+        ranges = [span for ids in (whole.object_ids, whole.info_ids) if ids is not None for span in ids]
         if sum([last - first + 1 for first, last in ranges]) >= len(among):
             return [key for key in among if self.has_info(key)] if ranges else []
         return [key for first, last in ranges for key in range(first, last + 1) if key in among]
 
     def has_blocks(self, object_id: int, first: int, last: int) -> bool:
         """Return whether one request names all these blocks as a whole."""
-        spans = self._spans.get(object_id)
+        spans = None if self._whole is None else self._whole.spans.get(object_id)
         return spans is not None and spans.has(first, last)
 
     def block_ranges(self, object_id: int) -> Iterable[tuple[int, int]]:
         """Return the ranges of blocks of an object that are requested as a whole."""
-        spans = self._spans.get(object_id)
+        spans = None if self._whole is None else self._whole.spans.get(object_id)
         return () if spans is None else zip(spans.firsts, spans.lasts, strict=True)
 
     def masks(self, object_id: int) -> Mapping[int, int]:
@@ -224,10 +233,11 @@ class RequestedRepairs:
 
         It is more than there is parity where source symbols are among them.
         """
-        if self._counts is None or self._fti is not fti or self._owner != object_id:
+        counts = self._counts
+        if counts is None or counts.fti is not fti or counts.object_id != object_id:
             # The same for all receivers that overheard the same NACKs.
-            self._owner, self._fti, self._counts = object_id, fti, _Counts(self.symbols, object_id, fti)
-        return self._counts
+            counts = self._counts = _Counts(self.symbols, object_id, fti)
+        return counts
 
     def is_beyond(self, object_id: int, tx_point: Point) -> bool:
         """Return whether all that is requested of this object lies beyond the transmit point."""
@@ -255,7 +265,7 @@ class RequestedRepairs:
         both = RequestedRepairs()
         both.size = self.size + other.size
         both.objects, both.infos, both.blocks = self.objects, self.infos, self.blocks
-        both._object_ids, both._info_ids, both._spans = self._object_ids, self._info_ids, self._spans
+        both._whole = self._whole
         if other.objects or other.infos or other.blocks:
             both._index(other.objects, other.infos, other.blocks)
         both.symbols = dict(self.symbols)
@@ -272,16 +282,22 @@ class RequestedRepairs:
         """Return what is requested of the inside of each object, sorted when it is needed first."""
         rows = self._by_object
         if rows is None:
-            lowest: dict[int, int] = {}
-            masks: dict[int, dict[int, int]] = {}
+            rows = self._by_object = {}
             for (owner, block), mask in self.symbols.items():
-                masks.setdefault(owner, {})[block] = mask
-                lowest[owner] = min(lowest.get(owner, block), block)
+                _row(rows, owner, block).masks[block] = mask
             for owner, block, _ in self.blocks:
-                lowest[owner] = min(lowest.get(owner, block), block)
-            rows = {owner: _ObjectRequests(block, masks.get(owner, {})) for owner, block in lowest.items()}
-            self._by_object = rows
+                _row(rows, owner, block)
         return rows
+
+
+def _row(rows: dict[int, _ObjectRequests], owner: int, block: int) -> _ObjectRequests:
+    """Return what is requested of an object, a block of it among this."""
+    row = rows.get(owner)
+    if row is None:
+        row = rows[owner] = _ObjectRequests(block)
+    elif block < row.lowest:
+        row.lowest = block
+    return row
 
 
 def _with_ids(known: RangeSet | None, ranges: Iterable[tuple[int, int]]) -> RangeSet | None:
@@ -324,28 +340,30 @@ def _with_spans(known: dict[int, _BlockSpans], ranges: Iterable[tuple[int, int, 
     return spans
 
 
-_cached: Final = lru_cache(maxsize=64)(RequestedRepairs)
-
-
-class _Latest:
-    """The requests sorted last: in a simulation thousands of receivers overhear one NACK, and to hash it takes a while."""
+class _Sorted:
+    """The requests of a NACK, sorted."""
 
     __slots__ = ("fec_id", "repairs", "requests")
 
-    def __init__(self) -> None:
-        self.requests: tuple[Request, ...] = ()
-        self.fec_id = 0
-        self.repairs = RequestedRepairs()
+    def __init__(self, requests: tuple[Request, ...], fec_id: int) -> None:
+        self.requests = requests
+        self.fec_id = fec_id
+        self.repairs = RequestedRepairs(requests, fec_id)
 
 
-_LATEST: Final = _Latest()
+_SORTED: Final[dict[int, _Sorted]] = {}
+"""By the identity of their requests, since to hash these takes as long as to sort them: those sorted last.
+
+In a simulation thousands of receivers overhear one NACK.
+"""
 
 
 def requested_repairs(requests: tuple[Request, ...], fec_id: int) -> RequestedRepairs:
     """Return what the requests of a NACK to a sender that uses `fec_id` ask for. Not to be modified: many share it."""
-    latest = _LATEST
-    if latest.requests is not requests or latest.fec_id != fec_id:
-        is_large = len(requests) > _CACHED or sum([len(request.items) for request in requests]) > _CACHED
-        latest.repairs = (RequestedRepairs if is_large else _cached)(requests, fec_id)
-        latest.requests, latest.fec_id = requests, fec_id
-    return latest.repairs
+    known = _SORTED.get(id(requests))
+    if known is None or known.requests is not requests or known.fec_id != fec_id:
+        known = _Sorted(requests, fec_id)
+        if len(_SORTED) >= _KEPT or known.repairs.size > _LARGE:
+            _SORTED.clear()
+        _SORTED[id(requests)] = known
+    return known.repairs

@@ -85,7 +85,8 @@ class Window:
         """Return the objects of the window that are requested, in any order."""
         objects = self.objects
         found = {key: objects[key] for key in requested.owners() if key in objects}
-        found.update((key, objects[key]) for key in requested.whole_ids(objects))
+        for key in requested.whole_ids(objects):
+            found[key] = objects[key]
         return found
 
     def _is_old(self, item: TxObject, now: float) -> bool:

@@ -39,6 +39,8 @@ class InFlight:
         self.fabric = host.endpoint.fabric
         self.kernel = self.fabric.kernel
         self.route = route
+        self.source = host.name
+        """Address of the sender."""
         self._root = tree.branches[0]
         self._segments: list[Segment] = []
         self._starts: list[int] = []
@@ -57,9 +59,9 @@ class InFlight:
     def instant(self) -> tuple[float, int, int]:
         """Return time, priority and order of the present event."""
         kernel = self.kernel
-        when, priority, order, *_ = kernel.key
+        key, now = kernel.key, kernel.env._now
         # It is in the past while a user's code drives SimPy instead of the kernel.
-        return (when, priority, order) if when >= kernel.env._now else (kernel.env._now, 0, 0)
+        return (key[0], key[1], key[2]) if key[0] >= now else (now, 0, 0)
 
     def time_at(self, number: int, point: Point) -> float:
         """Return when a packet gets to a point of the tree, in seconds; it must be known (`known_at`)."""
@@ -81,6 +83,17 @@ class InFlight:
         if number >= last.start:
             return last
         return self._segments[bisect_right(self._starts, number) - 1]
+
+    def sole_segment(self, begin: int, end: int) -> Segment | None:
+        """Return the segment of these packets if it is one and all of them take part everywhere, as is usual; else None."""
+        excluded, segment = self._excluded, self._segments[-1]
+        if excluded and excluded[-1] >= begin:
+            return None
+        if begin < segment.start:
+            segment = self._segments[bisect_right(self._starts, begin) - 1]
+            if end > segment.start + segment.burst.count:
+                return None
+        return segment
 
     def order(self, number: int, rank: int) -> int:
         """Return the order of a packet's arrival at a point with this rank."""
@@ -121,12 +134,9 @@ class InFlight:
         found: list[Span] = []
         if begin >= end:
             return found
-        excluded, absent = self._excluded, self._absent
-        if not excluded or excluded[-1] < begin:
-            segment = self.segment(begin)
-            if end <= segment.start + segment.burst.count:
-                # As below, for what is usual.
-                return [(segment, begin, segment.burst.identity + begin - segment.start, end - begin)]
+        excluded, absent, sole = self._excluded, self._absent, self.sole_segment(begin, end)
+        if sole is not None:
+            return [(sole, begin, sole.burst.identity + begin - sole.start, end - begin)]
         some = excluded[bisect_left(excluded, begin) : bisect_left(excluded, end)]
         gaps = [number for number in some if absent[number] & bit]
         while begin < end:
@@ -208,13 +218,12 @@ class InFlight:
         spans = self.spans(branch.bit, begin, end)
         if not spans:
             return
-        count = 0
-        for _, _, _, length in spans:
-            count += length
-        _, start, _, length = spans[-1]
+        _, start, _, count = spans[-1]
+        last = self.time_at(start + count - 1, branch)
+        if len(spans) > 1:
+            count = sum([span[3] for span in spans])
         if branch.router is not None:
             branch.router.offered += count
-        last = self.time_at(start + length - 1, branch)
         if isinstance(link, LinkGroup):
             link.offered += count * link.head.count
             if link.separate_queues:

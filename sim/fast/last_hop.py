@@ -38,8 +38,9 @@ class LastHop(Point, Pending):
         self._sure_from = self._sure_to = 0
         self._in_flight = in_flight
         self._unfold = unfold
-        # The number of the packet whose arrival is an event, where it is then, and the event.
+        # The number of the packet whose arrival is an event, its segment, where it is then, and the event.
         self._posted: int | None = None
+        self._segment: Segment | None = None
         self._point: Point | None = None
         self._occurrence: Occurrence | None = None
         self._callbacks = (self._on_arrival,)
@@ -68,10 +69,7 @@ class LastHop(Point, Pending):
 
     def losers_of(self, number: int) -> list[int]:
         """Return the members that lose a packet on the link."""
-        return self._losers(number, self._in_flight.segment(number))
-
-    def _losers(self, number: int, segment: Segment) -> list[int]:
-        sampler = self.branch.sampler
+        segment, sampler = self._in_flight.segment(number), self.branch.sampler
         return [] if sampler is None else sampler.first_losers(segment.burst.identity + number - segment.start)
 
     def is_gone(self, number: int) -> bool:
@@ -136,19 +134,24 @@ class LastHop(Point, Pending):
             return
         missed: list[Missed] = []
         lost = 0
+        segment = flying.sole_segment(begin, end)
         if sampler is not None:
-            for segment, first, identity, count in flying.spans(self.branch.bit, begin, end):
-                losses: list[Any] = sampler.predict(identity, count)
+            # The first case is the usual one, without a call.
+            spans = flying.spans(self.branch.bit, begin, end) if segment is None else [(segment, begin, 0, end - begin)]
+            for part, first, _, count in spans:
+                place = first - part.start
+                losses: list[Any] = sampler.predict(part.burst.identity + place, count)
                 if losses:
                     if not isinstance(losses[0][1], list):
-                        losses = [(place, listed(losers)) for place, losers in losses]
+                        losses = [(at, listed(losers)) for at, losers in losses]
                     for _, losers in losses:
                         lost += len(losers)
-                    missed.append((segment.burst, first - segment.start, first, losses))
+                    missed.append((part.burst, place, first, losses))
         if missed:
             sent, base = flying.times(self)
             lockstep.defer(missed, begin, sent, base, self.steps)
-        segment = flying.segment(end - 1)
+        if segment is None:
+            segment = flying.segment(end - 1)
         lockstep.move(segment.burst.position(end - segment.start), flying.time_at(end - 1, self), end)
         flying.fabric.delivered += (end - begin) * self.endpoint.count - lost
 
@@ -177,12 +180,14 @@ class LastHop(Point, Pending):
             return
         point = self if self.source is None else flying.known_at(number, self)
         if number != self._posted or point is not self._point:
-            self._posted, self._point = number, point
+            segment = flying.segment(number)
+            self._posted, self._segment, self._point = number, segment, point
             occurrence = self._occurrence = Occurrence(self._callbacks, number)
             # A packet that is sent at this very time has been offered when the timers of this time are over.
             priority = ARRIVAL if point is self else TIMER
-            when, order = flying.time_at(number, point), flying.order(number, self.rank)
-            post(flying.kernel.env, when, priority, order, occurrence)
+            # As `InFlight.order`.
+            order = segment.order + (number - segment.start << 24) + self.rank
+            post(flying.kernel.env, flying.time_at(number, point), priority, order, occurrence)
 
     def _find_event(self) -> int:
         """Return the next packet whose arrival is an event; the end if there is none."""
@@ -235,27 +240,27 @@ class LastHop(Point, Pending):
             return
         flying, kernel, number = self._in_flight, self._in_flight.kernel, occurrence.content
         kernel.busy = True
-        is_there = self._point is self
+        point, segment = self._point, self._segment
         self.cancel_event()
-        if is_there:
-            self._apply(number)
-            self._deliver(number)
+        if point is self and segment is not None:
+            if self.arrived < number:
+                self._apply(number)
+            self._deliver(number, segment)
         else:
             flying.reached(self.arrived, self, kernel.env._now, TIMER, 0)
         if self not in kernel.pending:
             self._post_next()
         kernel.settle_inputs()
 
-    def _deliver(self, number: int) -> None:
-        """Deliver a packet to the lockstep group."""
-        flying, lockstep = self._in_flight, self.lockstep
+    def _deliver(self, number: int, segment: Segment) -> None:
+        """Deliver a packet of a segment to the lockstep group."""
+        flying, lockstep, sampler = self._in_flight, self.lockstep, self.branch.sampler
         assert lockstep is not None
-        segment = flying.segment(number)
-        lost_by = self._losers(number, segment)
+        nth, burst = number - segment.start, segment.burst
+        lost_by = [] if sampler is None else sampler.first_losers(burst.identity + nth)
         self.arrived = number + 1
         flying.fabric.delivered += self.endpoint.count - len(lost_by)
-        now, source, to = flying.kernel.env._now, flying.host.name, flying.route.to
-        lockstep.pass_on(segment.burst, number - segment.start, number, source, to, now, lost_by)
+        lockstep.pass_on(burst, nth, number, flying.source, flying.route.to, flying.kernel.env._now, lost_by)
 
     # Cancelling
 
@@ -273,7 +278,7 @@ class LastHop(Point, Pending):
 
     def cancel_event(self) -> None:
         """Cancel the event."""
-        self._posted = self._point = self._occurrence = None
+        self._posted = self._segment = self._point = self._occurrence = None
 
     def unfold(self) -> None:
         """Go on without lookahead."""

@@ -26,7 +26,7 @@ from sim.occurrence import TIMER, Occurrence, post
 
 __all__ = ["Lookahead"]
 
-FORGET: Final = 128
+FORGET: Final = 1024
 SHORTEST: Final = 4
 """The shortest burst that is worth being scheduled."""
 MOST_SKIPPED: Final = 32
@@ -250,13 +250,17 @@ class Lookahead(Schedule, Pending, Reservation):
         points: list[Point] = [leaf for leaf in self._leaves if leaf.arrived < self.end]
         points += [branch for branch in self.tree.branches if branch.passed < self.end]
         when = max([self.time_at(number, self.known_at(number, point)) for point in points])
-        occurrence = self._closing = Occurrence(self._on_last, None)
+        occurrence = self._closing = Occurrence(self._on_last, self.end)
         post(self.kernel.env, when, TIMER, self.order(number, 0), occurrence)
 
     def _on_closing(self, occurrence: Occurrence) -> None:
         if self._closing is not occurrence:
             return
         self._closing = None
+        if occurrence.content < self.end and not self._is_over():
+            # More packets followed.
+            self._post_closing()
+            return
         kernel = self.kernel
         kernel.busy = True
         self._catch_up(kernel.env._now, TIMER, 0)
@@ -368,5 +372,5 @@ class Lookahead(Schedule, Pending, Reservation):
         burst, nth, host = segment.burst, number - segment.start, self.host
         # Forwarding increments the order.
         order = self.order(number, rank) - 1
-        flight = Flight(burst.message(nth), burst.identity + nth, burst.size, host.place, host.name, self.route, order)
+        flight = Flight(burst.message(nth), burst.identity + nth, burst.size, host.place, self.source, self.route, order)
         self.fabric.forwarding.forward(flight, (arrival,), self.kernel.env._now)

@@ -5,7 +5,7 @@ from protocols.fast.units import UnitMessage
 
 __all__ = ["FastData", "FastEnd", "Position"]
 
-_CHAIN = ("expects", "expects_if_complete", "fills", "next_state")
+_CHAIN = ("expects", "expects_if_complete", "fills", "next_state", "redundant")
 
 
 class Position:
@@ -27,11 +27,6 @@ class FastData(Data, UnitMessage):
     """DATA between two positions; `fills` is (object id, unit) of a repair."""
 
     __slots__ = _CHAIN
-
-    @property
-    def redundant(self) -> bool:
-        """Whether it is a repair, which is a duplicate to a receiver that has the unit."""
-        return self.repair
 
 
 class FastEnd(End, UnitMessage):

@@ -47,6 +47,7 @@ class FastObjectStore(ObjectStore):
         message.expects = before if (repair or is_middle) and self.is_steady else None
         message.expects_if_complete = None
         message.fills = (object_id, unit) if repair else None
+        message.redundant = repair
         message.next_state = self.position = after
         self._served_from = message.first
         return message
@@ -57,6 +58,7 @@ class FastObjectStore(ObjectStore):
         assert isinstance(message, FastData)
         message.expects, message.next_state = before, after
         message.expects_if_complete = message.fills = None
+        message.redundant = False
         return message
 
     def end(self) -> FastEnd:
@@ -67,6 +69,7 @@ class FastObjectStore(ObjectStore):
         is_known = position.is_end and position.object_id == plain.object_id and self.is_steady
         message.expects = message.next_state = position if is_known else None
         message.expects_if_complete = message.fills = None
+        message.redundant = False
         self._served_from = plain.first
         return message
 

@@ -15,7 +15,7 @@ from protocols.fast.index import PartIndex, QuietQueue
 from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Message
 from protocols.norm.backoff import NEVER
-from protocols.norm.fast.messages import Effect, FastData, FastFlush, is_indexed
+from protocols.norm.fast.messages import Effect, FastData, FastFlush
 from protocols.norm.fast.nack_log import MOST_BLOCKS, FastNackProcess
 from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
@@ -62,12 +62,15 @@ class NormFollower(FastMachine):
         redundant = message.redundant
         if redundant:
             assert isinstance(message, FastData)
-            unchanged, attentive, advanced, rest = _apply_content(groups, message, now, coordinator)
+            answer = _apply_content(groups, message, now, coordinator)
         else:
             assert isinstance(message, (FastData, FastFlush))
-            unchanged, attentive, advanced, rest = _apply_progress(groups, message, now, coordinator)
+            answer = _apply_progress(groups, message, now, coordinator)
+        unchanged, attentive, advanced, rest = answer
+        if not rest:
+            return answer
         others: list[Any] = []
-        for machine in dict.fromkeys(rest) if rest else ():
+        for machine in dict.fromkeys(rest):
             assert isinstance(message, (FastData, FastFlush))
             state: FastSenderState = machine.fast_state
             result = state.advance(message, now)
@@ -109,7 +112,7 @@ class NormFollower(FastMachine):
             else:
                 if item.fti is not fti:
                     fti = item.fti
-                    indexed = is_indexed(fti)
+                    indexed = fti.is_sparse
                 if not indexed:
                     if missing.key != block or objects.key != key:
                         key, block = objects.key, missing.key
@@ -129,13 +132,15 @@ class NormFollower(FastMachine):
     @staticmethod
     def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:
         """Note that the sender rewound; return those whose hold-off may have ended."""
-        rewound = message.effect()[3] if isinstance(message, FastData) else None
+        rewound = message.rewound_to() if isinstance(message, FastData) else None
         noted, is_rewind = None, False
         roused: list[Any] = []
+        if rewound is None:
+            return roused
         for machine in machines:
             state: FastSenderState = machine.fast_state
             process = state.nack_process
-            if rewound is None or process is None or state.coordinator is not coordinator:
+            if process is None or state.coordinator is not coordinator:
                 continue
             if process.noted is not noted:
                 noted = process.noted
@@ -170,7 +175,7 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
     """Apply the first symbol of a block, or a flush: a NACK process may begin. Receivers in an unusual state come last."""
     answer: Applied = [], [], [], []
     by_group, attentive, advanced, rest = answer
-    key, _, reach, _ = message.effect()
+    key, _, reach = message.effect()
     next_state, fti, indexed, suppressed_to, is_covered_to = message.next_state, None, False, None, False
     for group in groups:
         unchanged: list[Any] = []
@@ -187,7 +192,7 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
             if item.fti is not fti:
                 fti = item.fti
                 # Receivers of an indexed object may wait for something else now, or be quiet.
-                indexed = is_indexed(fti)
+                indexed = fti.is_sparse
             if process is not None and now < process.holdoff_end and not indexed:
                 # As `is_idle_before`; many are suppressed up to the same point.
                 if now < process.backoff_end and process.suppressed_to is not suppressed_to:
@@ -212,7 +217,7 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
 def _apply_content(groups: list[list[Any]], message: FastData, now: float, coordinator: Coordinator) -> Applied:
     """Apply a repair or parity of content without bytes. Receivers in an unusual state come last."""
     answer: Applied = [], [], [], []
-    effect, indexed = message.effect(), message.fti is not None and is_indexed(message.fti)
+    effect, indexed = message.effect(), message.fti is not None and message.fti.is_sparse
     for group in groups:
         _fill(group, message, effect, indexed, now, coordinator, answer)
     return answer
@@ -225,7 +230,7 @@ def _fill(
     by_group, attentive, advanced, rest = answer
     unchanged: list[Any] = []
     by_group.append(unchanged)
-    key, block, reach, _ = effect
+    key, block, reach = effect
     next_state, number = message.next_state, message.symbol - message.block_length
     for machine in group:
         state: FastSenderState = machine.fast_state
@@ -303,7 +308,7 @@ def _overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transm
             # As `SenderState.overhear`; nearly all have overheard the same before.
             if item.fti is not fti or merged is None:
                 state.position, fti, merged = position, item.fti, _Merged(requested, key, item.fti)
-                boundary, indexed = state.boundary(), is_indexed(fti)
+                boundary, indexed = state.boundary(), fti.is_sparse
             process.overheard, counts, usable = merged[process.overheard]
             if _is_covered(objects, item, boundary, process.overheard, counts, usable):
                 state.position, state.last_heard = position, last_heard

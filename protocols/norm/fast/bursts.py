@@ -6,7 +6,7 @@ from typing import Protocol
 
 from protocols.fast.lookahead import Burst
 from protocols.machine import Group
-from protocols.norm.fast.messages import FastData, Loss, is_indexed
+from protocols.norm.fast.messages import FastData, Loss
 from protocols.norm.fast.tx_object import FastTxObject
 from protocols.norm.messages import FLAG_REPAIR, Data, Origin
 from protocols.norm.position import Point, TransmitPosition
@@ -104,7 +104,7 @@ class NewSymbols(Symbols):
 
     def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, count: int) -> None:
         super().__init__(sender, item, start, count, item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF)
-        self.is_indexed = is_indexed(item.fti)
+        self.is_indexed = item.fti.is_sparse
         # The item's cursor moves on while the last of them are still in flight.
         self._block, self._length, self._first = item.block, item.length, item.symbol
 
@@ -117,8 +117,11 @@ class NewSymbols(Symbols):
         """Return the position of a receiver after `number` messages: always the same object."""
         known = self._positions.get(number)
         if known is None:
-            key, block, symbol = point = self.point(number)
-            known = self._positions[number] = TransmitPosition(key, block, symbol, self._ordinal + number, point)
+            # As `point`, without a call.
+            blocks, symbol = divmod(self._first + number, self._length)
+            key, block = self.key, self._block + blocks
+            known = TransmitPosition(key, block, symbol, self._ordinal + number, (key, block, symbol))
+            self._positions[number] = known
         return known
 
     def next_visible(self, number: int) -> int:
@@ -164,7 +167,7 @@ class NewSymbols(Symbols):
             self.identity + number,
         )
         message.expects = before if symbol else None
-        message.expects_if_complete, message.next_state = before, next_state
+        message.expects_if_complete, message.next_state, message.redundant = before, next_state, False
         return message
 
     def remove(self, count: int) -> None:
@@ -190,8 +193,7 @@ class Repairs(Symbols):
         """Return the position of a receiver after `number` messages: the same next new symbol, another transmit point."""
         known = self._positions.get(number)
         if known is None:
-            first = self._positions[0]
-            point = self.point(number - 1)
+            first, point = self._positions[0], (self.key, self._block, self._first + number - 1)
             known = TransmitPosition(first.object_id, first.block, first.symbol, self._ordinal + number, point)
             self._positions[number] = known
         return known
@@ -231,7 +233,7 @@ class Repairs(Symbols):
             self.identity + number,
         )
         message.expects = None
-        message.expects_if_complete, message.next_state = before, next_state
+        message.expects_if_complete, message.next_state, message.redundant = before, next_state, True
         return message
 
     def remove(self, count: int) -> None:

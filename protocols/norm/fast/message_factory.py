@@ -61,6 +61,7 @@ class FastMessageFactory(MessageFactory):
         message = super().data(item, block, symbol, repair)
         assert isinstance(message, FastData)
         message.expects = message.expects_if_complete = message.next_state = None
+        message.redundant = bool(repair) or symbol >= message.block_length
         if not item.counted or not self.links:
             self.position = None
             return message
@@ -104,6 +105,7 @@ class FastMessageFactory(MessageFactory):
             identity,
         )
         message.expects = message.expects_if_complete = position
+        message.redundant = False
         message.next_state = self.position = TransmitPosition(key, block, following, ordinal + 1, tx_point)
         return message
 
@@ -161,6 +163,7 @@ class FastMessageFactory(MessageFactory):
         assert isinstance(message, FastMessage)
         linked: FastMessage = message
         linked.expects = linked.expects_if_complete = linked.next_state = None
+        linked.redundant = False
         return linked
 
     def _link_command(self, message: Command) -> None:

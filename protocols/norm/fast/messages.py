@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Final, TypeAlias
 
 from protocols.fast.contract import FastMessage
-from protocols.norm.messages import FLAG_REPAIR, Application, Data, Flush, Fti, Info, Probe, RepairAdv, Squelch
+from protocols.norm.messages import FLAG_REPAIR, Application, Data, Flush, Info, Probe, RepairAdv, Squelch
 from protocols.norm.position import Point, TransmitPosition, is_before
 
 __all__ = [
@@ -17,59 +17,47 @@ __all__ = [
     "FastRepairAdv",
     "FastSquelch",
     "Loss",
-    "is_indexed",
 ]
 
-Effect: TypeAlias = tuple[int, int, Point, Point | None]
-"""Of a message with `expects_if_complete`: object, block it may fill (-1: none), point before which all was sent, and the point
-the sender rewound to."""
+Effect: TypeAlias = tuple[int, int, Point]
+"""Of a message with `expects_if_complete`: object, block it may fill (-1: none), and the point before which all was sent."""
 
 Loss: TypeAlias = tuple[int, ...]
 """Object, block, and bit mask of the source symbols that did not arrive."""
 
-_CHAIN: Final = ("expects", "expects_if_complete", "next_state")
-
-
-FEW = 8
-"""An object is indexed if it has less than one parity symbol for so many source symbols."""
-
-
-def is_indexed(fti: Fti) -> bool:
-    """Return whether receivers are found by the symbols of an object that they miss.
-
-    That pays where repairs are mostly source symbols, each of which few receivers miss. Parity concerns most of those that miss
-    anything, and so does a request for it.
-    """
-    return fti.usable * FEW < fti.partition.large
+_CHAIN: Final = ("expects", "expects_if_complete", "next_state", "redundant")
 
 
 class FastData(Data, FastMessage):
-    """NORM_DATA between two positions."""
+    """NORM_DATA between two positions. It is redundant if it is a repair or parity.
+
+    Receivers are found by the symbols of an object that they miss, the object is indexed, if it has little parity
+    (`Fti.is_sparse`): repairs are mostly source symbols then, each of which few receivers miss. Parity concerns most of those
+    that miss anything, and so does a request for it.
+    """
 
     __slots__ = _CHAIN
 
-    @property
-    def redundant(self) -> bool:
-        """Whether it is a repair or parity, which a receiver that lacks nothing has no use for."""
-        return bool(self.flags & FLAG_REPAIR) or self.symbol >= self.block_length
-
     def effect(self) -> Effect:
-        """Return its effect: a repair or parity fills its block; a repair rewinds, too."""
-        reach = (self.object_id, self.block, 0)
-        if self.flags & FLAG_REPAIR and self.next_state is not None:
-            return self.object_id, self.block, reach, self.next_state.tx_point
-        return self.object_id, self.block if self.redundant else -1, reach, None
+        """Return its effect: a repair or parity fills its block."""
+        key, block = self.object_id, self.block
+        return key, block if self.redundant else -1, (key, block, 0)
+
+    def rewound_to(self) -> Point | None:
+        """Return the point of a repair, to which the sender rewound; None for others."""
+        following: TransmitPosition | None = self.next_state
+        return None if following is None or not self.flags & FLAG_REPAIR else following.tx_point
 
     def concerned(self, waiting: Iterable[Any]) -> list[Any]:
         """Return the blocks (object, block) that it tells to be over; its own, too, if it repairs one without an index."""
         key, end = self.object_id, self.block
-        if self.redundant and (self.fti is None or not is_indexed(self.fti)):
+        if self.redundant and (self.fti is None or not self.fti.is_sparse):
             end += 1
         return [each for each in waiting if each is None or each[0] != key or each[1] < end]
 
     def brings(self) -> tuple[Hashable, int] | None:
         """Return the block and the symbol, as a bit mask, that it repairs; 0 for parity; None if they are not indexed."""
-        if self.fti is None or not is_indexed(self.fti):
+        if self.fti is None or not self.fti.is_sparse:
             return None
         if self.symbol >= self.block_length:
             return (self.object_id, self.block), 0
@@ -96,7 +84,7 @@ class FastFlush(Flush, FastMessage):
 
     def effect(self) -> Effect:
         """Return its effect: everything through the end of its block was sent."""
-        return self.object_id, -1, (self.object_id, self.block + 1, 0), None
+        return self.object_id, -1, (self.object_id, self.block + 1, 0)
 
     def concerned(self, waiting: Iterable[Any]) -> list[Any]:
         """Return the blocks (object, block) that it tells to be over."""

@@ -8,7 +8,6 @@ from protocols.fast.contract import FastMachine
 from protocols.fast.index import PartIndex
 from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Message
-from protocols.norm.fast.messages import is_indexed
 from protocols.norm.fast.nack_log import SYMBOLS, FastNackProcess, NackLog, simple_item
 from protocols.norm.fast.sender_state import FastSenderState
 from protocols.norm.messages import Fti, Nack
@@ -210,7 +209,7 @@ def _indexed(machines: Sequence[FastMachine]) -> list[FastMachine]:
         item: RxObject | None = machine.fast_state.objects.item
         if item is not None and item.fti is not fti:
             fti = item.fti
-            indexed = is_indexed(fti)
+            indexed = fti.is_sparse
         if indexed and item is not None:
             found.append(machine)
     return found
