@@ -101,10 +101,14 @@ class LinkLoss:
         """As of `GroupSampler`, with the link as member 0."""
         return [0] if self._bits(identity, 1) else []
 
-    def first_lost_by_all(self, identity: int, count: int) -> int:
+    def first_lost(self, identity: int, count: int) -> int:
         """As of `GroupLoss`."""
         lost = self._bits(identity, count)
         return (lost & -lost).bit_length() - 1 if lost else count
+
+    def first_lost_by_all(self, identity: int, count: int) -> int:
+        """As of `GroupLoss`: the link is the only one."""
+        return self.first_lost(identity, count)
 
     def count(self, identity: int, count: int) -> Losers:
         """As of `GroupLoss`."""
@@ -389,6 +393,13 @@ class GroupLoss(GroupSampler):
             losses.append((offset - 1 - first, members[begin:behind]))
             begin = behind
         return losses
+
+    def first_lost(self, identity: int, count: int) -> int:
+        """Return the place of the first of `count` packets of one window that any link loses; `count` if there is none."""
+        window, offset = identity >> 8, identity & 255
+        starts, _ = self._tables.get(window) or self._draw(window)
+        begin = starts[offset]
+        return count if begin == starts[offset + count] else bisect_right(starts, begin, offset) - 1 - offset
 
     def first_lost_by_all(self, identity: int, count: int) -> int:
         """Return the place of the first of `count` packets of one window that all links lose; `count` if there is none."""

@@ -63,6 +63,8 @@ STUBBORN: Final = 3
 """Fruitless back-offs after which the requests of others do not suppress a NACK: the sender may ignore those others."""
 LONGEST_NACK: Final = 8000
 """Bytes of the requests of a NACK at the most; whoever is in need of more requests it in the next round."""
+SMALLEST_ITEM: Final = ITEM_HEADER + min(ID_SIZES.values())
+"""Bytes of an item of a NACK at the least."""
 MOST_COMPARED: Final = 1024
 """Incomplete blocks of an object that are compared with what another receiver requested when that is overheard."""
 
@@ -230,7 +232,7 @@ def nack_size(segment: int) -> int:
 
 def most_ranges(segment: int) -> int:
     """Return how many ranges the NACKs of a receiver can name at the most."""
-    return MOST_NACKS * (nack_size(segment) // (ITEM_HEADER + min(ID_SIZES.values())) + 1)
+    return MOST_NACKS * (nack_size(segment) // SMALLEST_ITEM + 1)
 
 
 def missing_before(objects: Objects, point: Point, fec_id: int, most: float = inf) -> list[MissingRange]:

@@ -340,19 +340,8 @@ def _with_spans(known: dict[int, _BlockSpans], ranges: Iterable[tuple[int, int, 
     return spans
 
 
-class _Sorted:
-    """The requests of a NACK, sorted."""
-
-    __slots__ = ("fec_id", "repairs", "requests")
-
-    def __init__(self, requests: tuple[Request, ...], fec_id: int) -> None:
-        self.requests = requests
-        self.fec_id = fec_id
-        self.repairs = RequestedRepairs(requests, fec_id)
-
-
-_SORTED: Final[dict[int, _Sorted]] = {}
-"""By the identity of their requests, since to hash these takes as long as to sort them: those sorted last.
+_SORTED: Final[dict[int, tuple[tuple[Request, ...], int, RequestedRepairs]]] = {}
+"""By the identity of their requests, since to hash these takes as long as to sort them: the NACKs sorted last.
 
 In a simulation thousands of receivers overhear one NACK.
 """
@@ -361,9 +350,10 @@ In a simulation thousands of receivers overhear one NACK.
 def requested_repairs(requests: tuple[Request, ...], fec_id: int) -> RequestedRepairs:
     """Return what the requests of a NACK to a sender that uses `fec_id` ask for. Not to be modified: many share it."""
     known = _SORTED.get(id(requests))
-    if known is None or known.requests is not requests or known.fec_id != fec_id:
-        known = _Sorted(requests, fec_id)
-        if len(_SORTED) >= _KEPT or known.repairs.size > _LARGE:
-            _SORTED.clear()
-        _SORTED[id(requests)] = known
-    return known.repairs
+    if known is not None and known[0] is requests and known[1] == fec_id:
+        return known[2]
+    repairs = RequestedRepairs(requests, fec_id)
+    if len(_SORTED) >= _KEPT or repairs.size > _LARGE:
+        _SORTED.clear()
+    _SORTED[id(requests)] = requests, fec_id, repairs
+    return repairs

@@ -1,7 +1,8 @@
 """Coding and timing of a sender at a receiver: one object, shared by receivers with equal values."""
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from protocols.norm.messages import Origin
 from protocols.norm.quantise import gsize_value, rtt_seconds
@@ -12,7 +13,8 @@ UNKNOWN_SEGMENT: Final = 40
 """Bytes of requests in one NACK while the sender's segment size is unknown, as in NRL NORM."""
 
 
-class SenderProfile(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SenderProfile:
     """Coding and advertised timing of a sender. Thousands of simulated receivers share equal ones."""
 
     fec_id: int

@@ -553,11 +553,12 @@ class SenderState(PendingObjects):
         return True
 
     def _begin_backoff(self, process: NackProcess, now: float) -> None:
-        held_off_to = process.holdoff_end
-        is_waiting = process.begin(now, self.position.tx_point, self._profile, self.session.ports.rng)
-        if held_off_to != NEVER:
-            self.session.trace("holdoff_over", "since", held_off_to)
-        self.session.trace("nack_backoff", "until", process.backoff_end)
+        held_off_to, session = process.holdoff_end, self.session
+        is_waiting = process.begin(now, self.position.tx_point, self._profile, session.ports.rng)
+        if session.ports.trace is not None:
+            if held_off_to != NEVER:
+                session.trace("holdoff_over", "since", held_off_to)
+            session.trace("nack_backoff", "until", process.backoff_end)
         if not is_waiting:
             self._expire(process, now)
 

@@ -342,15 +342,14 @@ class TxObject:
     def want(self, requested: RequestedRepairs) -> bool:
         """Add what is requested of this object and was sent already; return whether any of it was not wanted before."""
         key, news = self.object_id, False
-        whole = requested.has_object(key)
-        if self.info_sent and not self.info_wanted and (whole or requested.has_info(key)):
-            self.info_wanted = news = True
-        if whole:
-            news |= self._want_blocks(0, self.block)
-        if not requested.blocks and not requested.symbols:
-            return news
-        for first, last in requested.block_ranges(key):
-            news |= self._want_blocks(first, min(last, self.block))
+        if requested.objects or requested.infos:
+            if self.info_sent and not self.info_wanted and requested.has_info(key):
+                self.info_wanted = news = True
+            if requested.has_object(key):
+                news |= self._want_blocks(0, self.block)
+        if requested.blocks:
+            for first, last in requested.block_ranges(key):
+                news |= self._want_blocks(first, min(last, self.block))
         for block, mask in requested.masks(key).items():
             if block <= self.block and block < self.partition.blocks:
                 news |= self._want_symbols(block, mask)

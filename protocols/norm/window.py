@@ -84,9 +84,13 @@ class Window:
     def _named(self, requested: RequestedRepairs) -> dict[int, TxObject]:
         """Return the objects of the window that are requested, in any order."""
         objects = self.objects
-        found = {key: objects[key] for key in requested.owners() if key in objects}
-        for key in requested.whole_ids(objects):
-            found[key] = objects[key]
+        found: dict[int, TxObject] = {}
+        for key in requested.owners():
+            if key in objects:
+                found[key] = objects[key]
+        if requested.objects or requested.infos:
+            for key in requested.whole_ids(objects):
+                found[key] = objects[key]
         return found
 
     def _is_old(self, item: TxObject, now: float) -> bool:

@@ -44,9 +44,10 @@ class InFlight:
         self._root = tree.branches[0]
         self._segments: list[Segment] = []
         self._starts: list[int] = []
-        self._base = 0
-        # When each packet from `_base` on is sent.
-        self._sent_at: list[float] = []
+        self.base = 0
+        """The first packet whose time is known still."""
+        self.sent_at: list[float] = []
+        """When each packet from `base` on is sent."""
         # Packets that do not take part everywhere, ascending, and for each the bits of the links that it does not reach, or is
         # offered to on its own.
         self._excluded: list[int] = []
@@ -65,17 +66,10 @@ class InFlight:
 
     def time_at(self, number: int, point: Point) -> float:
         """Return when a packet gets to a point of the tree, in seconds; it must be known (`known_at`)."""
-        when = (self._sent_at if point.source is None else point.source.far)[number - self._base]
+        when = (self.sent_at if point.source is None else point.source.far)[number - self.base]
         for step in point.steps:
             when += step
         return when
-
-    def times(self, point: Point) -> tuple[list[float], int]:
-        """Return when each packet was last known to be somewhere before a point, without waiting from there on.
-
-        The first of them is of the packet with the number that is returned, too; `Point.steps` are the rest of the way.
-        """
-        return self._sent_at if point.source is None else point.source.far, self._base
 
     def segment(self, number: int) -> Segment:
         """Return the segment of a packet."""
@@ -108,7 +102,7 @@ class InFlight:
 
     def reached(self, begin: int, point: Point, when: float, priority: int, order: int) -> int:
         """Return how many packets have got to a point before an instant, given that those before `begin` have."""
-        base, end, column = self._base, self.end, self._sent_at
+        base, end, column = self.base, self.end, self.sent_at
         if begin >= end:
             return begin
         source = point.source
@@ -169,7 +163,7 @@ class InFlight:
         """Return whether it is known that no packet is on a link from `begin` until `end` seconds, or just before or after."""
         if branch.is_contested or branch.source is not None:
             return False
-        column, latency = self._sent_at, branch.latency
+        column, latency = self.sent_at, branch.latency
         number = bisect_left(column, begin - latency - branch.cost - MARGIN)
         return number == len(column) or column[number] + latency > end + MARGIN
 
@@ -177,7 +171,7 @@ class InFlight:
 
     def _departed(self, when: float, priority: int) -> int:
         """How many packets the host has sent."""
-        begin, base, column = self._root.passed, self._base, self._sent_at
+        begin, base, column = self._root.passed, self.base, self.sent_at
         if begin == self.end or column[begin - base] > when:
             return begin
         find = bisect_right if priority == TIMER else bisect_left
@@ -200,7 +194,7 @@ class InFlight:
             for number in range(begin, end):
                 segment = self.segment(number)
                 message = segment.burst.message(number - segment.start)
-                observer.sent(self._sent_at[number - self._base], self.host, message, burst.size)
+                observer.sent(self.sent_at[number - self.base], self.host, message, burst.size)
 
     def _advance(self, branch: Branch, when: float, priority: int, order: int) -> None:
         """Apply what was offered to a link other than the first before this instant."""
@@ -239,7 +233,7 @@ class InFlight:
 
     def _queue(self, branch: Branch, end: int) -> None:
         """Offer the packets before `end` to a contested link, one by one; the queue may drop some."""
-        begin, link, base = branch.passed, branch.link, self._base
+        begin, link, base = branch.passed, branch.link, self.base
         assert isinstance(link, Link)
         octets, queue, delay, far = self.tree.size + link.overhead, link.queue, link.delay, branch.far
         dropped: list[int] = []
@@ -275,7 +269,7 @@ class InFlight:
         """Let packets wait at a link from now on."""
         arrived = branch.cost
         delay = branch.link.delay
-        branch.far = [self.time_at(number, branch) + arrived + delay for number in range(self._base, branch.passed)]
+        branch.far = [self.time_at(number, branch) + arrived + delay for number in range(self.base, branch.passed)]
         branch.is_contested = True
 
     def _count_losses(self, link: Link | LinkGroup, sampler: Sampler, spans: list[Span]) -> None:

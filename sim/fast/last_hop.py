@@ -106,8 +106,10 @@ class LastHop(Point, Pending):
 
     def sync(self) -> None:
         """Advance the lockstep group by the arrivals before the present event; links are updated when they are needed."""
-        when, priority, order = self._in_flight.instant()
-        self.catch_up(when, priority, order)
+        flying = self._in_flight
+        if self.arrived < flying.end:
+            when, priority, order = flying.instant()
+            self._apply(flying.reached(self.arrived, self, when, priority, order))
 
     def catch_up(self, when: float, priority: int, order: int) -> None:
         """Apply the arrivals before this instant."""
@@ -148,12 +150,20 @@ class LastHop(Point, Pending):
                         lost += len(losers)
                     missed.append((part.burst, place, first, losses))
         if missed:
-            sent, base = flying.times(self)
-            lockstep.defer(missed, begin, sent, base, self.steps)
+            sent = flying.sent_at if self.source is None else self.source.far
+            lockstep.defer(missed, begin, sent, flying.base, self.steps)
         if segment is None:
             segment = flying.segment(end - 1)
-        lockstep.move(segment.burst.position(end - segment.start), flying.time_at(end - 1, self), end)
+        lockstep.move(segment.burst.position(end - segment.start), self._time_of(end - 1), end)
         flying.fabric.delivered += (end - begin) * self.endpoint.count - lost
+
+    def _time_of(self, number: int) -> float:
+        """Return when a packet arrives: as `InFlight.time_at`, which is used for points of another class, too."""
+        flying, source = self._in_flight, self.source
+        when = (flying.sent_at if source is None else source.far)[number - flying.base]
+        for step in self.steps:
+            when += step
+        return when
 
     # Arrivals that are events
 
@@ -187,7 +197,8 @@ class LastHop(Point, Pending):
             priority = ARRIVAL if point is self else TIMER
             # As `InFlight.order`.
             order = segment.order + (number - segment.start << 24) + self.rank
-            post(flying.kernel.env, flying.time_at(number, point), priority, order, occurrence)
+            when = self._time_of(number) if point is self else flying.time_at(number, point)
+            post(flying.kernel.env, when, priority, order, occurrence)
 
     def _find_event(self) -> int:
         """Return the next packet whose arrival is an event; the end if there is none."""
@@ -229,9 +240,9 @@ class LastHop(Point, Pending):
         sampler = self.branch.sampler
         if sampler is not None:
             for _, first, identity, count in self._in_flight.spans(self.branch.bit, begin, end):
-                losses = sampler.predict(identity, count)
-                if losses:
-                    return first + losses[0][0]
+                place = sampler.first_lost(identity, count)
+                if place < count:
+                    return first + place
         return end
 
     def _on_arrival(self, occurrence: Occurrence) -> None:

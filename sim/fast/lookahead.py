@@ -97,7 +97,7 @@ class Lookahead(Schedule, Pending, Reservation):
         fabric, begin = self.fabric, self.end
         order = (self.host.place + 1) << 80 | (fabric.serial + 1) << 24
         fabric.serial += len(sent_at)
-        self._sent_at += sent_at
+        self.sent_at += sent_at
         self.end += len(sent_at)
         machine.fast_state.coordinator = self
         for burst in bursts:
@@ -109,7 +109,7 @@ class Lookahead(Schedule, Pending, Reservation):
                 begin += share
                 order += share << 24
                 burst.carrier = self
-                burst.take(share, self._sent_at[begin - self._base - 1] + burst.interval)
+                burst.take(share, self.sent_at[begin - self.base - 1] + burst.interval)
         self._begin()
         for leaf in self._leaves:
             # At once, because this may be work done when the present input is over.
@@ -140,21 +140,21 @@ class Lookahead(Schedule, Pending, Reservation):
 
     def _forget(self) -> None:
         """Forget packets that have arrived: those of a sender that never pauses would fill the memory."""
-        if self.end - self._base < FORGET:
+        if self.end - self.base < FORGET:
             return
         self.catch_up()
         arrived = [leaf.arrived for leaf in self._leaves]
-        done = min(arrived + [branch.passed for branch in self.tree.branches]) - self._base
+        done = min(arrived + [branch.passed for branch in self.tree.branches]) - self.base
         if done >= FORGET:
-            del self._sent_at[:done]
+            del self.sent_at[:done]
             for branch in self.tree.branches:
                 del branch.far[:done]
-            self._base += done
-            for number in self._excluded[: bisect_left(self._excluded, self._base)]:
+            self.base += done
+            for number in self._excluded[: bisect_left(self._excluded, self.base)]:
                 del self._absent[number]
-            del self._excluded[: bisect_left(self._excluded, self._base)]
-            self._offers = {number: offers for number, offers in self._offers.items() if number >= self._base}
-            self._segments = [segment for segment in self._segments if segment.start + segment.burst.count > self._base]
+            del self._excluded[: bisect_left(self._excluded, self.base)]
+            self._offers = {number: offers for number, offers in self._offers.items() if number >= self.base}
+            self._segments = [segment for segment in self._segments if segment.start + segment.burst.count > self.base]
             self._starts = [segment.start for segment in self._segments]
 
     def settle(self) -> None:
@@ -195,13 +195,13 @@ class Lookahead(Schedule, Pending, Reservation):
 
     def _commit(self) -> None:
         """Update the sender's state by the packets sent."""
-        sent, base = self._root.passed, self._base
+        sent, base = self._root.passed, self.base
         if sent == self._committed:
             return
         for segment in self._segments[bisect_right(self._starts, self._committed) - 1 :]:
             count = min(sent - segment.start, segment.burst.count)
             if count > 0:
-                last = self._sent_at[segment.start + count - base - 1]
+                last = self.sent_at[segment.start + count - base - 1]
                 segment.burst.commit(count, last, last + segment.burst.interval)
         self._committed = sent
 
@@ -216,7 +216,7 @@ class Lookahead(Schedule, Pending, Reservation):
         for number in self._excluded[place:]:
             del self._absent[number]
         del self._excluded[place:]
-        del self._sent_at[first - self._base :]
+        del self.sent_at[first - self.base :]
         self.end = first
         for leaf in self._leaves:
             leaf.cancel_from(first)
@@ -230,8 +230,8 @@ class Lookahead(Schedule, Pending, Reservation):
 
     def shorten(self, until: float) -> None:
         """Cancel the packets due at `until` (seconds) or later, because the sender has something else to send then."""
-        begin = self._root.passed - self._base
-        keep = bisect_left(self._sent_at, until, begin) + self._base
+        begin = self._root.passed - self.base
+        keep = bisect_left(self.sent_at, until, begin) + self.base
         if keep == self._root.passed:
             machine = fast_machine(self.host.machine)
             assert machine is not None
@@ -240,7 +240,7 @@ class Lookahead(Schedule, Pending, Reservation):
         if keep < self.end:
             self._cancel_from(keep)
         burst = self._segments[-1].burst
-        burst.take(burst.count, self._sent_at[-1] + burst.interval)
+        burst.take(burst.count, self.sent_at[-1] + burst.interval)
 
     # The end
 
@@ -276,10 +276,10 @@ class Lookahead(Schedule, Pending, Reservation):
         if self not in self._active or (machine is not None and machine.fast_state.coordinator is self):
             # No packet was in flight; or the last has arrived before the sender is woken for the next.
             return
-        self._base = self.end
+        self.base = self.end
         self._segments.clear()
         self._starts.clear()
-        self._sent_at.clear()
+        self.sent_at.clear()
         self._excluded.clear()
         self._absent.clear()
         self._offers.clear()

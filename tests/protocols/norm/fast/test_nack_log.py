@@ -1,5 +1,7 @@
 """NACK processes that overhear by a log do what they do when each hears every NACK."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,7 +38,7 @@ def requests(symbols: list[tuple[int, int]], whole: int | None) -> RequestedRepa
 
 def begun(process: NackProcess) -> NackProcess:
     """Begin a back-off."""
-    sender = unknown_sender()._replace(grtt=0.1, backoff=4, group_size=10.0)
+    sender = replace(unknown_sender(), grtt=0.1, backoff=4, group_size=10.0)
     assert process.begin(0.0, (0, 3, 0), sender, Rng(1))
     return process
 
