@@ -274,6 +274,8 @@ class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, in
     Computed when it is looked up first; 0 symbols may be parity where more than symbols is requested.
     """
 
+    __slots__ = ("_fti", "_object_id", "_requested")
+
     def __init__(self, requested: RequestedRepairs, object_id: int, fti: Fti) -> None:
         super().__init__()
         self._requested, self._object_id, self._fti = requested, object_id, fti
