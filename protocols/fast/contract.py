@@ -46,7 +46,7 @@ def fan_out(machines: Iterable[Machine], message: Message, source: Address, to: 
 class FastMessage(Message):
     """A message that names the state of a receiver for which it is a no-op. States are compared by identity."""
 
-    __slots__ = ()
+    __slots__ = _NO_SLOTS
     expects: Any
     """Receiver state for which this message is a no-op except for advancing to `next_state`; None for none."""
     expects_if_complete: Any
