@@ -273,10 +273,9 @@ class NormSender(ObjectControl):
                 if self._limit is not None:
                     self._limit.charge(source, item.symbols_asked(requested) * self._config.segment, now)
         gone = self._window.refused(requested, self._next_id, now)
-        if self._streams:
-            refused = next((stream for stream in self._streams.values() if stream.is_refused(requested)), None)
-            if refused is not None:
-                self._squelched, gone = refused, gone or set()
+        refused = next((each for each in self._streams.values() if each.is_refused(requested)), None) if self._streams else None
+        if refused is not None:
+            self._squelched, gone = refused, gone or set()
         if gone is not None and (self._limit is None or self._limit.may_squelch(now, self._grtt.advertised)):
             # What can't be repaired any more is squelched (RFC 5740 4.2.3.3).
             self._invalidate()
