@@ -161,3 +161,13 @@ def test_content_loss_loses_the_same_content_as_bernoulli_and_no_control_packet(
         assert list(ours.losers(None)) == []
         assert not single.lost(None)
         assert not ours.lost(None, 0)
+
+
+@pytest.mark.parametrize("links", [1, 2, 30])
+def test_the_first_packet_lost_is_the_first_of_those_predicted(links: int) -> None:
+    sampler = LinkLoss(7, 0.02) if links == 1 else GroupLoss(member_keys(7, links), 0.02)
+    for begin, count in ((0, 256), (3, 40), (700, 60), (255, 1)):
+        losses = sampler.predict(begin, count)
+        assert sampler.first_lost(begin, count) == (losses[0][0] if losses else count)
+        lost_by_all = [place for place, losers in losses if len(losers) == links]
+        assert sampler.first_lost_by_all(begin, count) == (lost_by_all[0] if lost_by_all else count)
