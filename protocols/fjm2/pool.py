@@ -14,8 +14,11 @@ _SMALLEST: Final = 256
 _STEPS: Final = 8
 """Classes between two powers of two."""
 _FIRST_SHIFT: Final = (_SMALLEST // _STEPS).bit_length() - 1
+_STEP_BITS: Final = _STEPS.bit_length()
 # One number for each class, which all containers share.
 _CLASSES: Final = [_SMALLEST, *((_STEPS + step) << shift for shift in range(_FIRST_SHIFT, 60) for step in range(1, _STEPS + 1))]
+_FIRST_CLASS: Final = 1 - _STEPS * (_FIRST_SHIFT + 1)
+"""The place in `_CLASSES` at which the classes of shift 0 would begin."""
 
 
 class Container:
@@ -69,8 +72,9 @@ class Pool(Generic[C]):
         """Return the bytes of the container for a message of `size` bytes."""
         if size <= _SMALLEST:
             return _CLASSES[0]
-        shift = (size - 1).bit_length() - _STEPS.bit_length()
-        return _CLASSES[_STEPS * (shift - _FIRST_SHIFT - 1) + (size - 1 >> shift) + 1]
+        last = size - 1
+        shift = last.bit_length() - _STEP_BITS
+        return _CLASSES[_STEPS * shift + (last >> shift) + _FIRST_CLASS]
 
     def fits(self, size: int) -> bool:
         """Return whether a message of this size has room in the empty pool."""
