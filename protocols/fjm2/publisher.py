@@ -5,7 +5,7 @@ message keeps its container until it has left the cache of NORM.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -46,12 +46,9 @@ class _Entry:
 
     message: JmsMessage
     head: bytes
+    size: int
+    """Bytes of head and body."""
     container: Container | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of head and body."""
-        return len(self.head) + self.message.size
 
 
 class Fjm2Publisher(EventLayer, Publisher):
@@ -133,10 +130,11 @@ class Fjm2Publisher(EventLayer, Publisher):
         jms = message_of(message, self._instance)
         if jms.is_persistent:
             raise UsageError("delivery_mode: PERSISTENT is not allowed; messages are NON_PERSISTENT, nobody stores them")
-        entry = _Entry(jms, write_head(jms))
-        if entry.size > self._config.segment or not self._pool.fits(entry.size):
-            check_size(entry.size, self._config)
-        return entry
+        head = write_head(jms)
+        size = len(head) + jms.size
+        if size > self._config.segment or not self._pool.fits(size):
+            check_size(size, self._config)
+        return _Entry(jms, head, size)
 
     def _is_expired(self, entry: _Entry, now: float) -> bool:
         return entry.message.expires_at <= self.ports.epoch + now
@@ -196,18 +194,17 @@ class Fjm2Publisher(EventLayer, Publisher):
             self._braking.hear(message, bool(self._unsent), self._sender.grtt, now)
             self.retune(self._braking.rate, now)
 
-    def heard(self, event: Event, now: float) -> Iterator[Event]:
+    def heard(self, event: Event, now: float) -> Iterable[Event]:
         """Turn events of objects into those of messages."""
         if isinstance(event, ObjectSent) and event.object_id in self._unsent:
-            yield MessageAccepted(self._unsent.pop(event.object_id).message.number)
-        elif isinstance(event, ObjectAborted) and event.object_id in self._unsent:
-            yield MessageDropped(self._unsent.pop(event.object_id).message.number, event.reason)
+            return (MessageAccepted(self._unsent.pop(event.object_id).message.number),)
+        if isinstance(event, ObjectAborted) and event.object_id in self._unsent:
+            number = self._unsent.pop(event.object_id).message.number
             self._release(event.object_id)
-        elif isinstance(event, FlushCompleted):
-            if self._is_idle:
-                yield PublisherIdle()
-        elif isinstance(event, (MessageExpired, PublisherIdle, PublisherUnblocked)):
-            yield event
+            return (MessageDropped(number, event.reason),)
+        if isinstance(event, FlushCompleted):
+            return (PublisherIdle(),) if self._is_idle else ()
+        return (event,) if isinstance(event, (MessageExpired, PublisherIdle, PublisherUnblocked)) else ()
 
     def priority_of(self, object_id: int) -> int | None:
         """Return the priority of the message that an object is; None for another object."""
