@@ -104,8 +104,11 @@ def live() -> Iterator[Live]:
     # Whoever publishes keeps thousands of objects for repairs, and makes no cycles: looking for some took a fifth of its time.
     thresholds = gc.get_threshold()
     gc.set_threshold(max(thresholds[0], YOUNG_OBJECTS), *thresholds[1:])
+    # A search of all that is loaded by now would take 50 ms somewhere in the session, in which nothing is received or answered.
+    gc.freeze()
     try:
         yield found
     finally:
+        gc.unfreeze()
         gc.set_threshold(*thresholds)
         found.loop.close()
