@@ -93,7 +93,8 @@ async def _lost(bus: MessageBus) -> int:
 
 def _bus(options: argparse.Namespace) -> MessageBus:
     roles = {"publish": options.role == "pub", "subscribe": options.role == "sub"}
-    return connect(options.group, options.iface, **roles, rate=options.rate, grtt="5ms", cache_size="64MB")
+    # What is sent during 10 GRTT is kept for repairs, and at these rates that is more than the pool and the cache usually have.
+    return connect(options.group, options.iface, **roles, rate=options.rate, grtt="5ms", cache_size="64MB", pool="64MB")
 
 
 def main() -> int:
