@@ -97,6 +97,18 @@ def test_an_empty_pool_blocks_until_containers_leave_the_cache() -> None:
     assert scene.publisher.held()["bytes of containers"][0] <= 4096
 
 
+@pytest.mark.parametrize(("queue", "least", "most"), [(1000, 1, 60), (10, 85, 100)])
+def test_what_the_queue_leaves_of_the_pool_is_kept_for_repairs(queue: int, least: int, most: int) -> None:
+    scene = Scene(pool=100 * 1024, queue=queue, grtt=0.005)
+    numbers = iter(range(3000))
+    for _ in range(1000):
+        while not scene.publisher.is_blocked and scene.publisher.counts()["messages_published"] < 2000:
+            scene.publish(message(next(numbers), 1000))
+        scene.run(0.001)
+    assert 500 < scene.publisher.counts()["messages_published"] < 2000
+    assert least <= scene.publisher.held()["objects in the window"][0] <= most
+
+
 def test_an_application_that_does_not_stop_loses_nothing_either() -> None:
     scene = Scene(queue=2)
     scene.publish(*(message(number) for number in range(50)))
