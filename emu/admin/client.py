@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from emu.addresses import SocketAddress, socket_address
-from protocols.admin.enrolment import PATIENCE, Counters, Enrolment, UpdatePeers
+from protocols.admin.enrolment import CONNECT_PATIENCE, Counters, Enrolment, UpdatePeers
 from protocols.admin.messages import Request, Response
 from protocols.admin.node import Advertisement
 from protocols.admin.registration import Registration
@@ -89,7 +89,7 @@ class HttpRegistryClient:
         if secret:
             headers["Authorization"] = f"Bearer {secret}"
         # Proxies of the environment are for other servers.
-        self._http = httpx.AsyncClient(base_url=self._url, headers=headers, timeout=PATIENCE, trust_env=False)
+        self._http = httpx.AsyncClient(base_url=self._url, headers=headers, trust_env=False)
         self._codec = AdminCodec()
         self._wake = asyncio.Event()
         self._transport: asyncio.DatagramTransport | None = None
@@ -144,11 +144,11 @@ class HttpRegistryClient:
     async def _ask(self, request: Request) -> None:
         clock = asyncio.get_running_loop().time
         content_type = {"Content-Type": "application/json"} if request.body else {}
+        begun_at = clock()
         try:
-            async with asyncio.timeout(PATIENCE):
-                response = await self._response(request, content_type)
+            response = await self._response(request, content_type)
         except (httpx.HTTPError, TimeoutError):
-            self.enrolment.failed(clock())
+            self.enrolment.failed(clock(), clock() - begun_at)
             return
         self.enrolment.answered(request, response, clock())
         if self.enrolment.refused and self.enrolment.peers is None:
@@ -156,8 +156,10 @@ class HttpRegistryClient:
 
     async def _response(self, request: Request, headers: dict[str, str]) -> Response:
         """Return the response to a request, with as much of its body as a registry sends."""
-        asked = self._http.stream(request.method, request.target, content=request.body or None, headers=headers)
-        async with asked as answer:
+        content, patience = request.body or None, self.enrolment.patience
+        timeout = httpx.Timeout(patience, connect=CONNECT_PATIENCE)
+        asked = self._http.stream(request.method, request.target, content=content, headers=headers, timeout=timeout)
+        async with asyncio.timeout(CONNECT_PATIENCE + patience), asked as answer:
             body = bytearray()
             async for part in answer.aiter_bytes():
                 body += part

@@ -2,7 +2,7 @@
 
 from math import inf
 
-from protocols.admin.enrolment import PATIENCE, Counters, Enrolment, UpdatePeers
+from protocols.admin.enrolment import CONNECT_PATIENCE, Counters, Enrolment, UpdatePeers
 from protocols.admin.messages import Request, Response
 from protocols.admin.node import Advertisement, place_of
 from protocols.admin.registration import Registration
@@ -21,7 +21,7 @@ class RegistryClient(Machine):
     datagrams to this machine's address. A node says more with `leave`, before its host is stopped.
     """
 
-    __slots__ = ("_asked", "_connection", "_host", "_outbox", "_patience_at", "_registry", "enrolment")
+    __slots__ = ("_asked", "_begun_at", "_connection", "_host", "_outbox", "_patience_at", "_registry", "enrolment")
 
     def __init__(
         self, ports: Ports, registry: Address, registration: Registration, update_peers: UpdatePeers, counters: Counters
@@ -36,6 +36,8 @@ class RegistryClient(Machine):
         """Messages for the connection; None before it is open."""
         self._asked: Request | None = None
         """The request that is not answered."""
+        self._begun_at = 0.0
+        """When the connection or the request was begun, in seconds."""
         self._patience_at = inf
         """When to give up the connection that is being opened, or the request; inf: there is none."""
 
@@ -92,11 +94,11 @@ class RegistryClient(Machine):
         if self._patience_at == inf and self.enrolment.due <= now:
             if self._outbox is None:
                 self._connection = self.ports.connect(self._registry)
-                self._patience_at = now + PATIENCE
+                self._begun_at, self._patience_at = now, now + CONNECT_PATIENCE
             else:
                 request = self.enrolment.next_request(now)
                 if request is not None:
-                    self._asked, self._patience_at = request, now + PATIENCE
+                    self._asked, self._begun_at, self._patience_at = request, now, now + self.enrolment.patience
                     self._send(request, self._outbox)
         self._due(self.enrolment.due if self._patience_at == inf else self._patience_at)
 
@@ -106,7 +108,7 @@ class RegistryClient(Machine):
     def _lost(self, now: float) -> None:
         """Forget the connection; what was to be sent or answered on it has failed."""
         if self._patience_at < inf:
-            self.enrolment.failed(now)
+            self.enrolment.failed(now, now - self._begun_at)
         self._connection, self._outbox, self._asked, self._patience_at = None, None, None, inf
 
     def counts(self) -> dict[str, int]:

