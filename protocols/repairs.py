@@ -1,12 +1,12 @@
 """Requests and repairs as a protocol's messages carry them, so that rules about requests can be checked in its runs."""
 
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from protocols.machine import Message
 
-__all__ = ["Limit", "Repairs", "Unit"]
+__all__ = ["Limit", "Repairs", "Span", "Suppression", "Unit"]
 
 
 class Unit(NamedTuple):
@@ -14,6 +14,28 @@ class Unit(NamedTuple):
 
     stream: Hashable
     number: int
+
+
+class Span(NamedTuple):
+    """Units of a stream, from the number `first` to the number `last`. Not every number between them need have a unit."""
+
+    stream: Hashable
+    first: int
+    last: int
+
+
+class Suppression(NamedTuple):
+    """How requests of other nodes stand for own ones.
+
+    They do for `quiet` seconds: each unit for itself, or with `whole` only when others have requested everything that the node
+    would. `begins` is the decision with which a node begins to wait for them; empty: it does so once it knows that it misses
+    something. With the decision `resumes` it stops relying on them.
+    """
+
+    quiet: float
+    whole: bool = False
+    begins: str = ""
+    resumes: str = ""
 
 
 class Limit(NamedTuple):
@@ -31,22 +53,37 @@ class Limit(NamedTuple):
 class Repairs(Protocol):
     """Reads messages. `config` is that of the protocol."""
 
+    discards: ClassVar[str] = ""
+    """The decision by which a node says that it does not keep what it received; empty: it keeps everything."""
+
     @abstractmethod
     def carried(self, message: Message) -> Unit | None:
         """Return the unit that a message carries."""
 
     @abstractmethod
-    def requested(self, message: Message) -> Sequence[Unit]:
+    def requested(self, message: Message) -> Sequence[Span]:
         """Return the units that a message requests."""
 
     @abstractmethod
-    def refused(self, message: Message) -> Sequence[Unit]:
+    def suppression(self, config: Any) -> Suppression:
+        """Return how the requests of other nodes stand for own first ones."""
+
+    def announced(self, message: Message) -> Unit | None:
+        """Return the last unit that a message says was sent."""
+        del message
+        return None
+
+    def refused(self, message: Message) -> Sequence[Span]:
         """Return the units of which a message states that they will not be sent again."""
+        del message
+        return ()
 
-    @abstractmethod
-    def quiet(self, config: Any) -> float:
-        """Return for how many seconds the request of another node stands for the own first one."""
-
-    @abstractmethod
     def limit(self, config: Any) -> Limit:
         """Return how long a node may request without stopping."""
+        del config
+        return Limit(0.0, 0.0, 0)
+
+    def unchecked(self, config: Any) -> Collection[str]:
+        """Return the names of the rules that do not hold."""
+        del config
+        return ()

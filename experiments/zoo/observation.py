@@ -8,6 +8,7 @@ from experiments.running.result import Result
 from experiments.running.simulate import simulate
 from experiments.scenario.fault_schedule import Fault
 from experiments.scenario.scenario import Scenario
+from experiments.search.plans import targets_of
 from experiments.zoo.repair_rules import REPAIR_RULES, RepairRules
 from protocols.errors import ContractError
 from topologies.spec import Topology
@@ -60,7 +61,8 @@ def observe(scenario: Scenario) -> Observation:
     is_direct = not any(_keeps_packets(fault, topology) or _shifts_clock(fault) for fault in scenario.all_faults)
     watchers = []
     if spec.repairs is not None and is_direct:
-        watchers.append(RepairRules(spec.repairs, scenario.protocol.config, list(_restarts(scenario))))
+        carriers = targets_of(scenario, topology).servers
+        watchers.append(RepairRules(spec.repairs, scenario.protocol.config, list(_restarts(scenario)), carriers))
     try:
         result = simulate(scenario, watchers)
     except RAISED as error:
@@ -70,6 +72,9 @@ def observe(scenario: Scenario) -> Observation:
         found.setdefault(row["rule"], []).append(_told(row["what"], row["host"], row["at"]))
     for watcher in watchers:
         for broken in watcher.violations:
+            if broken.rule == "answered" and broken.host in result.metrics["faults"]:
+                # It failed, and answers nobody.
+                continue
             found.setdefault(broken.rule, []).append(_told(broken.what, broken.host, broken.at))
     order = list(RULES)
     breaks = [RuleBreak(rule, found[rule][0], len(found[rule])) for rule in sorted(found, key=order.index)]

@@ -8,10 +8,12 @@ The rules, which hold in every run of a protocol whose messages can be read (`Pr
 * `merged`: nothing is retransmitted twice without a request for it in between.
 * `answered`: what is requested of a node that sent it is retransmitted, or said to be gone.
 * `stops`: no node requests on and on for longer than its protocol allows.
+
+A protocol may say that some do not hold (`Repairs.unchecked`). Streams that cannot be told apart in messages are not checked.
 """
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -19,7 +21,7 @@ from typing import Any
 
 from experiments.running.invariants import Violation
 from protocols.machine import Message, Packet
-from protocols.repairs import Limit, Repairs, Unit
+from protocols.repairs import Repairs, Span, Unit
 from sim.watch import WatchedNetwork, Watcher
 
 __all__ = ["REPAIR_RULES", "RepairRules"]
@@ -37,34 +39,58 @@ KEPT = 100
 
 
 @dataclass(slots=True)
+class _Request:
+    """What a node requests at one instant, in one or more messages."""
+
+    at: float
+    first: Unit
+    is_repeated: bool = True
+    """Whether all of it is what others have requested, and the node for the first time."""
+
+
+@dataclass(slots=True)
 class _Node:
     """Units that a node received, overheard requests for, and requested; times are in seconds."""
 
     received: set[Unit] = field(default_factory=set)
-    latest: dict[Any, int] = field(default_factory=dict)
-    """The highest number received of each stream."""
+    latest: dict[Hashable, int] = field(default_factory=dict)
+    """The number of each stream before which everything was sent, as far as the node knows."""
     heard_at: dict[Unit, float] = field(default_factory=dict)
-    """When it heard another node request what it knew to be missing; further requests in the time to wait do not count."""
+    """When it heard another node request what it knew to be missing."""
     requested: set[Unit] = field(default_factory=set)
     sent: set[Unit] = field(default_factory=set)
     unanswered: dict[Unit, float] = field(default_factory=dict)
     """What others requested of it and when, until it sends that or says that it is gone."""
     requests: list[float] = field(default_factory=list)
     """Times of requests that followed each other within the window of the limit."""
+    latest_request: _Request | None = None
+    """Its latest request while that is not judged."""
+    relies: bool = True
+    """Whether the requests of others stand for its own."""
+    discards: bool = False
+    """Whether it has not kept something that it received."""
 
 
 class RepairRules(Watcher):
     """Checks one run in the strict engine, in which all that arrives at a host reaches its machine.
 
     `config` is that of the protocol, `restarts` are the times (seconds) at which hosts crash or start again, and know nothing.
+    What `carriers` send is that of others, and is not checked.
     """
 
-    def __init__(self, repairs: Repairs, config: Any, restarts: Sequence[tuple[float, str]] = ()) -> None:
+    def __init__(
+        self, repairs: Repairs, config: Any, restarts: Sequence[tuple[float, str]] = (), carriers: Collection[str] = ()
+    ) -> None:
         self._repairs = repairs
-        self._restarts = restarts
-        self._quiet: float = repairs.quiet(config)
-        self._limit: Limit = repairs.limit(config)
+        self._restarts, self._carriers = restarts, frozenset(carriers)
+        self._suppression = repairs.suppression(config)
+        self._limit = repairs.limit(config)
+        self._unchecked = frozenset(repairs.unchecked(config))
         self._nodes: dict[str, _Node] = {}
+        self._numbers: dict[Hashable, list[int]] = {}
+        """The numbers of the units of each stream that were sent, in order; none of one that is not checked."""
+        self._ambiguous: set[Hashable] = set()
+        """Streams in which different units have the same number."""
         self.violations: list[Violation] = []
 
     def begin(self, network: WatchedNetwork) -> None:
@@ -80,34 +106,70 @@ class RepairRules(Watcher):
     def _forget(self, host: str) -> None:
         self._nodes.pop(host, None)
 
+    def _units(self, spans: Sequence[Span]) -> list[Unit]:
+        """Return the units in spans that were sent."""
+        found = []
+        for stream, first, last in spans:
+            numbers = self._numbers.get(stream, ())
+            found += [Unit(stream, number) for number in numbers[bisect_left(numbers, first) : bisect_right(numbers, last)]]
+        return found
+
     # What is sent
 
     def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
         """Check a packet that a host sends."""
+        if host in self._carriers:
+            return
         message, node = packet.message, self._node(host)
         unit = self._repairs.carried(message)
         if unit is not None:
-            if message.repair and unit not in node.unanswered:
-                self._break(
-                    now, host, "merged", f"{_name(unit)} is retransmitted, and nobody has requested it since the last time"
-                )
-            node.unanswered.pop(unit, None)
-            node.sent.add(unit)
-        for gone in self._repairs.refused(message):
+            self._check_transmission(now, host, node, unit, message.repair)
+        for gone in self._units(self._repairs.refused(message)) if node.unanswered else ():
             node.unanswered.pop(gone, None)
-        wanted = self._repairs.requested(message)
+        wanted = self._units(self._repairs.requested(message))
         for unit in wanted:
             self._check_request(now, host, node, unit)
         if wanted and self._limit.window:
             self._check_limit(now, host, node)
 
+    def _check_transmission(self, now: float, host: str, node: _Node, unit: Unit, repair: bool) -> None:
+        if repair and unit not in node.unanswered and unit.stream not in self._ambiguous:
+            self._break(now, host, "merged", f"{_name(unit)} is retransmitted, and nobody has requested it since the last time")
+        if not repair:
+            self._note_unit(unit)
+        node.unanswered.pop(unit, None)
+        node.sent.add(unit)
+
+    def _note_unit(self, unit: Unit) -> None:
+        """Note a unit that is sent for the first time; if another one had its number, its stream is not checked."""
+        if unit.stream in self._ambiguous:
+            return
+        numbers = self._numbers.setdefault(unit.stream, [])
+        if numbers and unit.number <= numbers[-1] and numbers[bisect_left(numbers, unit.number)] == unit.number:
+            self._ambiguous.add(unit.stream)
+            del self._numbers[unit.stream]
+        else:
+            insort(numbers, unit.number)
+
     def _check_request(self, now: float, host: str, node: _Node, unit: Unit) -> None:
-        if unit in node.received:
+        if unit in node.received and not node.discards:
             self._break(now, host, "needed", f"{_name(unit)} is requested, and was received before")
         heard = node.heard_at.get(unit)
-        if unit not in node.requested and heard is not None and now < heard + self._quiet:
-            self._break(now, host, "suppressed", f"{_name(unit)} is requested, as another node did {now - heard:.3g} s before")
+        latest = node.latest_request
+        if latest is None or latest.at < now or not self._suppression.whole:
+            self._judge(host, node)
+            latest = node.latest_request = _Request(now, unit)
+        is_heard = heard is not None and heard < now < heard + self._suppression.quiet
+        latest.is_repeated &= is_heard and unit not in node.requested and node.relies
         node.requested.add(unit)
+
+    def _judge(self, host: str, node: _Node) -> None:
+        """Check the latest request of a node, of which all messages are known."""
+        latest, node.latest_request = node.latest_request, None
+        if latest is not None and latest.is_repeated:
+            others = latest.at - node.heard_at[latest.first]
+            what = f"{_name(latest.first)} is requested, as another node did {others:.3g} s before"
+            self._break(latest.at, host, "suppressed", what)
 
     def _check_limit(self, now: float, host: str, node: _Node) -> None:
         """Check how long the node has requested without a pause.
@@ -128,34 +190,74 @@ class RepairRules(Watcher):
         else:
             del times[0]
 
-    # What arrives
+    # What arrives, and what is decided
 
     def delivered(self, now: float, host: str, message: Message) -> None:
         """Note a message that reaches a host."""
         node = self._node(host)
+        self._judge(host, node)
         unit = self._repairs.carried(message)
         if unit is not None:
             node.received.add(unit)
             node.latest[unit.stream] = max(unit.number, node.latest.get(unit.stream, unit.number))
-        for wanted in self._repairs.requested(message):
-            if wanted in node.sent:
-                node.unanswered.setdefault(wanted, now)
-                continue
-            is_missing = wanted not in node.received and wanted.number < node.latest.get(wanted.stream, wanted.number)
-            if is_missing and now >= node.heard_at.get(wanted, -inf) + self._quiet:
-                node.heard_at[wanted] = now
+        last = self._repairs.announced(message)
+        if last is not None:
+            node.latest[last.stream] = max(last.number + 1, node.latest.get(last.stream, 0))
+        wanted = self._units(self._repairs.requested(message))
+        if not wanted:
+            return
+        for each in wanted:
+            if each in node.sent:
+                node.unanswered.setdefault(each, now)
+        suppression = self._suppression
+        if suppression.begins:
+            node.heard_at |= dict.fromkeys(wanted, now)
+        elif suppression.whole:
+            self._note_whole(node, wanted, now)
+        else:
+            for each in wanted:
+                if self._is_missing(node, each) and now >= node.heard_at.get(each, -inf) + suppression.quiet:
+                    # Further requests in the time to wait do not count.
+                    node.heard_at[each] = now
+
+    def _is_missing(self, node: _Node, unit: Unit) -> bool:
+        return unit not in node.received and unit.number < node.latest.get(unit.stream, unit.number)
+
+    def _note_whole(self, node: _Node, wanted: Sequence[Unit], now: float) -> None:
+        """Note a request that has all that the node misses of a stream."""
+        stream = wanted[0].stream
+        before = self._units([Span(stream, 0, node.latest.get(stream, 0) - 1)])
+        missing = [unit for unit in before if unit not in node.received]
+        if missing and set(missing) <= set(wanted):
+            node.heard_at |= dict.fromkeys(missing, now)
+
+    def decided(self, now: float, host: str, name: str, detail: object) -> None:
+        """Note when a node begins or ceases to rely on the requests of others, and when it keeps nothing of a packet."""
+        suppression = self._suppression
+        if name not in (suppression.begins, suppression.resumes, self._repairs.discards):
+            return
+        node = self._node(host)
+        if name == suppression.begins:
+            self._judge(host, node)
+            node.heard_at.clear()
+            node.relies = True
+        elif name == suppression.resumes:
+            node.relies = False
+        else:
+            node.discards = True
 
     # The end
 
     def end(self, now: float) -> None:
         """Check that everything was answered that was requested early enough."""
         for host, node in self._nodes.items():
+            self._judge(host, node)
             for unit, at in node.unanswered.items():
-                if at < now - self._quiet:
+                if at < now - self._suppression.quiet and unit.stream in self._numbers:
                     self._break(at, host, "answered", f"{_name(unit)} is requested, and there is no answer")
 
     def _break(self, now: float, host: str, rule: str, what: str) -> None:
-        if len(self.violations) < KEPT:
+        if len(self.violations) < KEPT and rule not in self._unchecked:
             self.violations.append(Violation(now, host, rule, what))
 
 

@@ -7,6 +7,7 @@ from protocols.bus.publisher import BusPublisher
 from protocols.bus.subscriber import BusSubscriber
 from protocols.file_messages import FileSender, file_makers
 from protocols.messaging import Guarantees
+from protocols.nacked.repairs import NackedRepairs
 from protocols.nacked.wire import NackedCodec
 from protocols.roles import Role
 from protocols.spec import ProtocolSpec
@@ -22,4 +23,5 @@ PROTOCOL = ProtocolSpec(
     can_fail=True,
     roles={"publisher": Role(BusPublisher), "subscriber": Role(BusSubscriber)},
     guarantees=Guarantees(once=True, fifo=True, tells="gaps"),
+    repairs=NackedRepairs(),
 )

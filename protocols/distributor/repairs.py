@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from protocols.distributor.config import DistributorConfig
 from protocols.distributor.messages import Nak, Request, Segment, Source
 from protocols.machine import Message
-from protocols.repairs import Limit, Repairs, Unit
+from protocols.repairs import Limit, Repairs, Span, Suppression, Unit
 
 __all__ = ["DistributorRepairs"]
 
@@ -17,20 +17,21 @@ class DistributorRepairs(Repairs):
         """See `Repairs.carried`."""
         return Unit(_stream(message.source), message.seqno) if isinstance(message, Segment) else None
 
-    def requested(self, message: Message) -> Sequence[Unit]:
+    def requested(self, message: Message) -> Sequence[Span]:
         """See `Repairs.requested`."""
         if not isinstance(message, Request):
             return ()
-        stream = (message.target_id, message.target_start)
-        return [Unit(stream, number) for number in range(message.low, message.high + 1)]
+        return (Span((message.target_id, message.target_start), message.low, message.high),)
 
-    def refused(self, message: Message) -> Sequence[Unit]:
+    def refused(self, message: Message) -> Sequence[Span]:
         """See `Repairs.refused`."""
-        return [Unit(_stream(message.source), seqno) for seqno in message.seqnos] if isinstance(message, Nak) else ()
+        if not isinstance(message, Nak):
+            return ()
+        return [Span(_stream(message.source), seqno, seqno) for seqno in message.seqnos]
 
-    def quiet(self, config: DistributorConfig) -> float:
-        """See `Repairs.quiet`."""
-        return config.timeout
+    def suppression(self, config: DistributorConfig) -> Suppression:
+        """See `Repairs.suppression`."""
+        return Suppression(config.timeout)
 
     def limit(self, config: DistributorConfig) -> Limit:
         """See `Repairs.limit`."""

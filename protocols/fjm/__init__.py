@@ -8,6 +8,7 @@ from protocols.fjm.publisher import FjmPublisher
 from protocols.fjm.subscriber import FjmSubscriber
 from protocols.fjm.wire import FjmCodec
 from protocols.messaging import Guarantees
+from protocols.nacked.repairs import NackedRepairs
 from protocols.roles import Role
 from protocols.spec import ProtocolSpec
 
@@ -29,4 +30,5 @@ PROTOCOL = ProtocolSpec(
     },
     # Messages of one topic come in order; of several topics of one publisher nothing is promised.
     guarantees=Guarantees(once=True, tells="gaps"),
+    repairs=NackedRepairs(),
 )

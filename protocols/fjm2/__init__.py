@@ -13,6 +13,7 @@ from protocols.jms.subscriptions import check_subscription, matches
 from protocols.machine import Codec
 from protocols.messaging import Guarantees
 from protocols.norm import NormSender
+from protocols.norm.repairs import NormRepairs
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.snapshot import MEASURES
 from protocols.norm.wire.authentication import AuthenticatedCodec
@@ -45,4 +46,5 @@ PROTOCOL = ProtocolSpec(
     guarantees=Guarantees(
         once=True, fifo_by_priority=True, tells="counts", matches=matches, has_selectors=True, check=check_subscription
     ),
+    repairs=NormRepairs(),
 )

@@ -14,6 +14,8 @@ from experiments.search.search import check_run, search
 from experiments.zoo.zoo import SCENARIOS
 from protocols import registry
 from protocols.errors import ConfigError
+from protocols.fjm.config import FjmConfig
+from protocols.fjm2 import Fjm2Config
 from protocols.rng import Rng
 from tests.experiments.search.message_mutants import MUTANTS
 
@@ -91,6 +93,45 @@ def test_a_defect_that_concerns_messages_is_found_with_a_single_fault(rule: str,
     # What was found is the smallest plan, and breaks the same rule again.
     again = check_run(parse(found.scenario, "found"))
     assert again == found.verdict
+
+
+SHARED: dict[str, Any] = {
+    "kind": "star",
+    "receivers": 4,
+    "trunk": {"rate": "10Mbit", "down": {"loss": "5%"}},
+    "link": {"rate": "10Mbit", "delay": {"model": "uniform", "least": "1ms", "most": "8ms", "order": "fifo"}},
+}
+"""Subscribers miss the same packets, and hear of it at different times."""
+
+
+def on_star(name: str) -> dict[str, Any]:
+    kind = registry.PROTOCOLS[name].config
+    settings = {} if kind is Fjm2Config else {"backoff": "20ms"}
+    workload = [LAN["workload"][0], {**LAN["workload"][1], "hosts": ["r1", "r2", "r3"]}]
+    nodes = {"r4": {"role": "manager"}} if kind is FjmConfig else {}
+    return {**on_lan(name, **settings), "topology": SHARED, "workload": workload, "nodes": nodes}
+
+
+REQUESTS = [
+    *(("suppressed", f"deaf{of}") for of in ("", "-bus", "-fjm")),
+    *(("needed", f"greedy{of}") for of in ("", "-bus", "-fjm")),
+    *(("merged", f"twice{of}") for of in ("", "-bus")),
+    ("answered", "forgetful-bus"),
+]
+
+
+@pytest.mark.parametrize(("rule", "name"), REQUESTS, ids=lambda value: value)
+def test_a_defect_that_concerns_requests_is_found_where_packets_are_lost(rule: str, name: str) -> None:
+    found = search(on_star(name), "hunt", runs=5, seed=1)
+    assert found is not None
+    assert found.verdict.rule == rule
+    # Faults are not needed for it.
+    assert found.scenario["faults"] == []
+
+
+@pytest.mark.parametrize("name", ["fjm2", "bus", "fjm"])
+def test_a_sound_protocol_breaks_no_rule_of_requests_where_packets_are_lost(name: str) -> None:
+    assert search(on_star(name), "hunt", runs=4, seed=1) is None
 
 
 SOUND = [
