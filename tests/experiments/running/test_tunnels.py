@@ -10,6 +10,9 @@ from experiments.running.simulate import simulate
 from experiments.scenario.ready import find_scenario
 from experiments.scenario.scenario import load
 from protocols.errors import ConfigError
+from protocols.machine import Group, Packet
+from protocols.norm.messages import Ack, Command, Data, Nack
+from sim.watch import Watcher
 
 SINGLE, THREE = find_scenario(Path("fjm2-wan-single")), find_scenario(Path("fjm2-three-sites"))
 PLAIN = ("workload.0.properties={}", "workload.0.priority=4", "workload.0.count=300")
@@ -21,6 +24,7 @@ DUAL = (
 TUNNELS = ("ga", "t", "gb", "gc")
 SEVERAL = ("nodes.ga.site=1", "nodes.t.site=99")
 """Two tunnels of one site that take it for two: both serve, so there are loops."""
+SITE_OF = dict.fromkeys(("p", "ra1", "ra2", "ga", "t"), "a") | dict.fromkeys(("q", "rb", "gb"), "b") | {"rc": "c", "gc": "c"}
 
 
 def single(*sets: str) -> Any:
@@ -31,6 +35,29 @@ def single(*sets: str) -> Any:
 def three(*sets: str, until: float = 2.0) -> Any:
     """Run three sites with two publishers in the simulator."""
     return simulate(load(THREE, (f"workload.0.until={until}s", *sets)))
+
+
+class HomeWatcher(Watcher):
+    """Notes the packets of a site that a tunnel multicasts in it: nodes are told by their ids, which their hosts send first."""
+
+    def __init__(self) -> None:
+        self._site_of: dict[int, str] = {}
+        self.home: list[tuple[str, str]] = []
+        self.away = 0
+
+    def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
+        """Compare the site of the node with that of the tunnel."""
+        message = packet.message
+        if not isinstance(packet.to, Group) or not isinstance(message, (Data, Nack, Ack, Command)):
+            return
+        node = message.source_id if isinstance(message, (Nack, Ack)) else message.origin.source_id
+        site = SITE_OF[host.removesuffix(".host")]
+        if host.removesuffix(".host") not in TUNNELS:
+            self._site_of[node] = site
+        elif self._site_of[node] == site:
+            self.home.append((host, message.kind))
+        else:
+            self.away += 1
 
 
 def assert_once(result: Any) -> None:
@@ -45,6 +72,20 @@ def test_messages_cross_a_wan_and_worlds_of_the_simulator_agree() -> None:
     runs = [single(), single("engine=strict"), single("wire=bytes")]
     assert_once(runs[0])
     assert len({each.fingerprint for each in runs}) == 1
+
+
+@pytest.mark.parametrize("sets", [(), DUAL], ids=["single", "dual"])
+def test_every_message_comes_once_through_one_adapter_or_two(sets: tuple[str, ...]) -> None:
+    assert_once(single(*sets, "protocol.rate=30Mbit"))
+
+
+@pytest.mark.parametrize("sets", [(), SEVERAL], ids=["quiet", "several"])
+def test_no_packet_comes_back_to_its_site(sets: tuple[str, ...]) -> None:
+    watcher = HomeWatcher()
+    result = simulate(load(THREE, ("workload.0.until=2s", *sets)), [watcher])
+    assert_once(result)
+    assert watcher.home == []
+    assert watcher.away > result.metrics["packets"]["data"] / 2
 
 
 def test_multicasts_do_not_cross_a_router_by_themselves() -> None:
@@ -168,6 +209,16 @@ def test_bad_values_are_named(sets: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=r"^[^\n]*$") as caught:
         load(SINGLE, sets)
     assert words in str(caught.value)
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize("name", ["twin/fjm2-wan-half", "twin/fjm2-wan-dual"])
+def test_a_wan_between_two_sites_in_mininet(name: str) -> None:
+    """With one adapter that every packet passes twice, and with two and a loss of 2 % on the way."""
+    result = run(load(find_scenario(Path(name)), ("workload.0.count=150",)), "emu")
+    messages = result.metrics["messages"]
+    assert messages["delivered"] == messages["due"] == 300
+    assert (messages["lost"], messages["missing"], messages["repeated"]) == (0, 0, 0)
 
 
 KILLS = "faults=[{at: 1s, crash: ga, for: 1s}, {at: 3s, crash: gb, for: 1s}, {at: 5s, crash: gc, for: 1s}]"
