@@ -8,12 +8,12 @@ from protocols.admin import HttpFraming
 from protocols.fjm2.codec import Fjm2Codec, guarded
 from protocols.fjm2.config import Fjm2Config
 from protocols.fjm2.limits import check_message
+from protocols.fjm2.repairs import Fjm2Repairs
 from protocols.fjm2.roles import makers_on, roles_on
 from protocols.jms.subscriptions import check_subscription, matches
 from protocols.machine import Codec
 from protocols.messaging import Guarantees
 from protocols.norm import NormSender
-from protocols.norm.repairs import NormRepairs
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.snapshot import MEASURES
 from protocols.norm.wire.authentication import AuthenticatedCodec
@@ -46,5 +46,5 @@ PROTOCOL = ProtocolSpec(
     guarantees=Guarantees(
         once=True, fifo_by_priority=True, tells="counts", matches=matches, has_selectors=True, check=check_subscription
     ),
-    repairs=NormRepairs(),
+    repairs=Fjm2Repairs(),
 )

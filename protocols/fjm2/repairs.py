@@ -1,16 +1,16 @@
-"""Requests and repairs in messages of NORM without FEC; a unit is a source symbol."""
+"""Requests and repairs of FJM2 in messages of NORM without FEC; a unit is a source symbol."""
 
 from collections.abc import Collection, Sequence
 from math import inf
 from typing import ClassVar, Final
 
+from protocols.fjm2.config import Fjm2Config
 from protocols.machine import Message
-from protocols.norm.config import NormConfig
 from protocols.norm.messages import FLAG_STREAM, Data, Item, Nack, Request
 from protocols.norm.request_names import FORM_RANGES, LEVEL_BLOCK, LEVEL_OBJECT, LEVEL_SEGMENT
 from protocols.repairs import Repairs, Span, Suppression, Unit
 
-__all__ = ["NormRepairs"]
+__all__ = ["Fjm2Repairs"]
 
 _SYMBOLS: Final = 1 << 16
 """Symbols that a block may have."""
@@ -18,7 +18,7 @@ _BLOCKS: Final = 1 << 32
 """Blocks that an object may have."""
 
 
-class NormRepairs(Repairs):
+class Fjm2Repairs(Repairs):
     """Reads the messages. The symbols of an object have consecutive numbers with gaps between the blocks.
 
     With FEC a receiver requests parity by count and not by name, and the symbols of streams are numbered anew: neither is read.
@@ -40,11 +40,11 @@ class NormRepairs(Repairs):
         stream = message.sender_id, message.instance_id
         return [Span(stream, *ends) for request in message.requests for ends in _spans(request)]
 
-    def suppression(self, config: NormConfig) -> Suppression:
+    def suppression(self, config: Fjm2Config) -> Suppression:
         """See `Repairs.suppression`. Requests are compared in a back-off only (RFC 5740 5.3)."""
         return Suppression(inf, whole=True, begins="nack_backoff", resumes="nack_resumed")
 
-    def unchecked(self, config: NormConfig) -> Collection[str]:
+    def unchecked(self, config: Fjm2Config) -> Collection[str]:
         """See `Repairs.unchecked`. A sender ignores what it is asked for again while it repairs it (RFC 5740 5.4)."""
         return ("answered", "merged") if config.repair == "immediate" else ("answered",)
 
