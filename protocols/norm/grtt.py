@@ -10,6 +10,8 @@ __all__ = ["FIRST_INTERVAL", "GROWTH", "RTT_FLOOR", "GrttEstimator"]
 
 FIRST_INTERVAL: Final = 0.5
 GROWTH: Final = 1.5
+DECREASE: Final = 0.9
+"""Factor by which an estimate falls at a probe, at the most."""
 RTT_FLOOR: Final = 1e-3
 HEADROOM: Final = 44
 """Bytes added to a segment when the packet interval bounds the GRTT from below, as in NRL NORM."""
@@ -51,35 +53,37 @@ class GrttEstimator:
         self._advertise()
 
     def respond(self, sample: float) -> bool:
-        """Add the round-trip time (seconds) of a receiver's answer; return whether the advertised value has grown.
-
-        Then the probe interval is the shortest until the estimate is that of the answers again, so that a delay that passes
-        does not slow the sender for long.
-        """
+        """Add the round-trip time (seconds) of a receiver's answer; return whether the advertised value has grown."""
         sample = min(max(sample, RTT_FLOOR), self._max)
         if sample > self.measured:
             self.measured = 0.25 * self.measured + 0.75 * sample
-            self._interval, self._is_raised = self._shortest, True
+            self._is_raised = True
             return self._advertise()
         self._peak = max(self._peak, sample)
         return False
 
     def probed(self, now: float) -> bool:
-        """Lower the estimate towards the highest answer when a probe is sent; return whether the advertised value changed."""
+        """Lower the estimate towards the highest answer when a probe is sent; return whether the advertised value changed.
+
+        While an estimate that answers had raised stays above them, the probe interval is the shortest, so that a delay that
+        has passed does not slow the sender for long. Jitter of less than a step does not count.
+        """
         if now - self._updated < max(self.advertised, self._shortest):
             return False
         self._updated = now
         peak, self._peak = self._peak, 0.0
         if not 0.0 < peak < self.measured:
             return False
-        self.measured = max(0.9 * self.measured, peak)
+        self.measured = max(DECREASE * self.measured, peak)
         self._is_raised = self._is_raised and self.measured > peak
+        if self._is_raised:
+            self._interval = self._shortest
         return self._advertise()
 
     def next_interval(self) -> float:
-        """Return the seconds to the next probe, which grow from the shortest interval to the longest; see `respond`."""
+        """Return the seconds to the next probe, which grow from the shortest interval to the longest; see `probed`."""
         interval = min(max(self._interval, self._shortest), self._longest)
-        self._interval = interval if self._is_raised else interval * GROWTH
+        self._interval = interval * GROWTH
         return interval
 
     def follow(self, rate: float) -> bool:

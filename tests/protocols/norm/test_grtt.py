@@ -105,21 +105,42 @@ def test_probe_intervals_grow() -> None:
     assert intervals[-2:] == [30.0, 30.0]
 
 
-def test_a_longer_round_trip_is_probed_at_the_shortest_interval_until_it_has_passed() -> None:
+def test_a_longer_round_trip_that_has_passed_is_probed_at_the_shortest_interval() -> None:
     grtt = estimator(probe_min=1.0, probe_max=30.0)
     for _ in range(12):
         grtt.next_interval()
-    grtt.respond(0.05)
-    assert grtt.next_interval() == 30.0
     grtt.respond(5.0)
+    assert grtt.next_interval() == 30.0
     probes = 0
     while grtt.measured > 0.1:
-        assert grtt.next_interval() == 1.0
         grtt.respond(0.1)
         probes += 1
         grtt.probed(10.0 * probes)
+        assert grtt.measured == 0.1 or grtt.next_interval() == 1.0
     assert 30 < probes < 45
-    assert [grtt.next_interval() for _ in range(3)] == [1.0, 1.5, 2.25]
+    assert [grtt.next_interval() for _ in range(3)] == [1.5, 2.25, 3.375]
+
+
+def test_an_estimate_that_no_answer_has_raised_is_lowered_at_growing_intervals() -> None:
+    grtt = estimator(grtt=0.5, probe_min=1.0, probe_max=30.0)
+    intervals = []
+    for number in range(1, 5):
+        grtt.respond(0.04)
+        grtt.probed(100.0 * number)
+        intervals.append(grtt.next_interval())
+    assert intervals == [1.0, 1.5, 2.25, 3.375]
+
+
+@pytest.mark.parametrize("jitter", [0.0001, 0.004])
+def test_answers_that_vary_by_less_than_a_step_leave_the_growth_of_probe_intervals(jitter: float) -> None:
+    grtt = estimator(grtt=0.1, probe_min=1.0, probe_max=30.0)
+    intervals = []
+    for number in range(1, 10):
+        grtt.respond(0.1 + jitter * (number % 3))
+        grtt.respond(0.1)
+        grtt.probed(100.0 * number)
+        intervals.append(grtt.next_interval())
+    assert intervals == [min(1.5**n, 30.0) for n in range(9)]
 
 
 def test_a_change_smaller_than_one_code_is_no_change() -> None:
