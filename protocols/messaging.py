@@ -16,7 +16,7 @@ subscriptions. Rules, for machines and for applications, which call the verbs by
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
@@ -97,6 +97,10 @@ class Publisher(Machine):
     @abstractmethod
     def publish(self, message: Publication, now: float) -> bool:
         """Publish a message. True means "blocked": publish no more before `PublisherUnblocked`."""
+
+    def longest_queues(self) -> Sequence[int]:
+        """Return the most messages that have waited to be sent in each queue, by priority; empty if there are no queues."""
+        return ()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from emu.foreign_program import ForeignProgram
@@ -415,14 +416,17 @@ class Participants:
         return {"packets": {"total": None}, "bytes_sent": None, "overhead": None} if is_foreign else {}
 
     def _clients(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Return what publishers and subscribers count of messages and containers, by host and role."""
-        found: dict[str, dict[str, int]] = {}
+        """Return what publishers and subscribers count of messages and containers, and queues, by host and role."""
+        found: dict[str, dict[str, Any]] = {}
         for party in self.parties:
-            counts = self._result_of(party, host_results).get("counts", {})
-            own = {name: count for name, count in counts.items() if name.startswith(_OF_CLIENTS)}
+            result, name = self._result_of(party, host_results), f"{party.role} {party.host}"
+            own = {name: count for name, count in result.get("counts", {}).items() if name.startswith(_OF_CLIENTS)}
             if party.role in BY_WORKLOAD and own:
-                name = f"{party.role} {party.host}"
-                found[name] = add_counts(found.get(name, {}), own)
+                before = found.get(name, {})
+                longest = before.pop("longest_queues", ())
+                found[name] = add_counts(before, own)
+                if queues := [max(pair) for pair in zip_longest(longest, result.get("queues", ()), fillvalue=0)]:
+                    found[name]["longest_queues"] = queues
         return {"clients": found} if found else {}
 
     def _has_failed(self, world: WorldCounters) -> bool:

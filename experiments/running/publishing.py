@@ -227,6 +227,7 @@ class PublisherProgram:
             "blocked": blocked,
             "ended_at": self.ended_at if self.finished() else None,
             "counts": {} if self.machine is None else self.machine.counts(),
+            "queues": [] if self.machine is None else list(self.machine.longest_queues()),
         }
 
 

@@ -60,6 +60,10 @@ class Fjm2Both(EventLayer, Publisher, Subscriber):
         """See `Fjm2Publisher`."""
         return self._publisher.publish(message, now)
 
+    def longest_queues(self) -> list[int]:
+        """See `Fjm2Publisher`."""
+        return self._publisher.longest_queues()
+
     @property
     def is_blocked(self) -> bool:
         """See `Fjm2Publisher`."""

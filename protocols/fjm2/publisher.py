@@ -236,6 +236,10 @@ class Fjm2Publisher(EventLayer, Publisher):
         own = {"messages_published": self._published, "messages_expired": self._expired}
         return {**self.inner.counts(), **own, **self._pool.counts()}
 
+    def longest_queues(self) -> list[int]:
+        """See `Publisher.longest_queues`."""
+        return self._queues.longest
+
     def held(self) -> dict[str, tuple[int, int]]:
         """Return what the sender keeps, the bytes of containers in use and the longest queue."""
         own = {"bytes of containers": (self._pool.held, self._pool.limit)}

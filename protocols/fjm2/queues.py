@@ -18,7 +18,7 @@ class PriorityQueues(Generic[T]):
     wait (start-time fair queueing): an entry is served in the order of the virtual time at which its queue would begin it.
     """
 
-    __slots__ = ("_finish", "_is_strict", "_limit", "_queues", "_virtual", "waiting")
+    __slots__ = ("_finish", "_is_strict", "_limit", "_queues", "_virtual", "longest", "waiting")
 
     def __init__(self, limit: int, is_strict: bool) -> None:
         self._limit = limit
@@ -28,6 +28,8 @@ class PriorityQueues(Generic[T]):
         self._virtual = 0.0
         self.waiting = 0
         """Entries in all queues."""
+        self.longest = [0] * QUEUES
+        """The most entries that each queue has had."""
 
     def is_full(self, priority: int) -> bool:
         """Return whether the queue of a priority has no room."""
@@ -41,8 +43,10 @@ class PriorityQueues(Generic[T]):
         """Append an entry of `size` bytes to the queue of its priority."""
         start = max(self._virtual, self._finish[priority])
         self._finish[priority] = start + size / (priority + 1)
-        self._queues[priority].append((start, entry))
+        queue = self._queues[priority]
+        queue.append((start, entry))
         self.waiting += 1
+        self.longest[priority] = max(self.longest[priority], len(queue))
 
     def pop(self) -> T | None:
         """Remove and return what is to be sent next; None if nothing waits."""

@@ -430,3 +430,13 @@ def test_what_selectors_and_pools_did_is_told_of_each_host() -> None:
         assert counts["messages_filtered"] == 60 - row["delivered"]
         assert counts["pool_taken"] == counts["pool_returned"] == 60
     assert clients["publisher sender"]["pool_taken"] == 60
+
+
+@pytest.mark.parametrize("engine", ["fast", "strict"])
+def test_the_longest_queue_of_each_priority_is_in_the_result(engine: str) -> None:
+    path = Path(__file__).parents[3] / "experiments" / "scenarios" / "fjm2-lan.yaml"
+    changes = ("workload.0.count=60", "workload.0.rate=saturated", "workload.0.priority={4: 2, 9: 1}", "protocol.queue=7")
+    result = run(load(path, (*changes, f"engine={engine}")))
+    queues = result.metrics["clients"]["publisher sender"]["longest_queues"]
+    assert [number for number, longest in enumerate(queues) if longest] == [4, 9]
+    assert max(queues) == 7
