@@ -27,10 +27,11 @@ nodes: {t1: {role: tunnel}, t2: {role: tunnel}}
 SHELL = """
 t1 {tunnel} h2-eth0 --listen 10.0.0.2:7001 --peer 10.0.0.3:7001 --json > {folder}/t1 2>&1 & echo $! > {folder}/pid
 t2 {tunnel} h3-eth0 --listen 10.0.0.3:7001 --peer 10.0.0.2:7001 --json > {folder}/t2 2>&1 &
-r {mcastlab} sub prices --group 239.7.7.7:6003 --count 400 --timeout 40 --json > {folder}/r 2>&1 & echo $! > {folder}/rpid
-p until [ "$(cat {folder}/t1 {folder}/t2 | grep -c listening)" = 2 ]; do sleep 0.1; done; sleep 3
-p seq 400 | {mcastlab} pub prices --group 239.7.7.7:6003 --rate 100/s --json > {folder}/p 2>&1 &
-t1 sleep 2.5; kill -9 $(cat {folder}/pid)
+r {mcastlab} sub prices --group 239.7.7.7:6003 --count 400 --timeout 60 --json > {folder}/r 2>&1 & echo $! > {folder}/rpid
+p until [ "$(cat {folder}/t1 {folder}/t2 | grep -c listening)" = 2 ]; do sleep 0.1; done
+r until ip maddr show | grep -q 239.7.7.7; do sleep 0.1; done
+p (seq 200; until grep -qs listening {folder}/t1.2; do sleep 0.1; done; seq 201 400) | {publish} > {folder}/p 2>&1 &
+t1 until [ "$(grep -c message {folder}/r)" -gt 50 ]; do sleep 0.1; done; kill -9 $(cat {folder}/pid)
 t1 sleep 1; {tunnel} h2-eth0 --listen 10.0.0.2:7001 --peer 10.0.0.3:7001 --json > {folder}/t1.2 2>&1 &
 r for i in $(seq 300); do kill -0 $(cat {folder}/rpid) 2>/dev/null || break; sleep 0.1; done
 exit
@@ -93,7 +94,10 @@ def test_an_end_by_time_is_a_success_with_a_summary(capsys: pytest.CaptureFixtur
 def test_a_killed_tunnel_that_comes_again_loses_no_message(tmp_path: Path) -> None:
     command = f"{sys.executable} -m mcastlab"
     script = SHELL.format(
-        mcastlab=command, tunnel=f"{command} tunnel --group 239.7.7.7:6003 --timeout 60 --lan", folder=tmp_path
+        mcastlab=command,
+        tunnel=f"{command} tunnel --group 239.7.7.7:6003 --timeout 60 --lan",
+        publish=f"{command} pub prices --group 239.7.7.7:6003 --rate 100/s --json",
+        folder=tmp_path,
     )
     (tmp_path / "sites.yaml").write_text(SITES)
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
