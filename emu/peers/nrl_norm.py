@@ -146,7 +146,9 @@ class _ObjectQueue:
             path.write_bytes(data)
             return lib.NormFileEnqueue(session, str(path).encode(), name, len(name)) or 0
         self._kept.append(data)
-        return lib.NormDataEnqueue(session, data, size, name, 0 if self._options.no_info else len(name)) or 0
+        # Information of no bytes is sent as such; only without a pointer there is none.
+        information = (None, 0) if self._options.no_info else (name, len(name))
+        return lib.NormDataEnqueue(session, data, size, *information) or 0
 
 
 class _StreamQueue:
