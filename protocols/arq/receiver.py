@@ -78,7 +78,7 @@ class ArqReceiver(Machine):
         if sender is None:
             self.ports.notify(SenderHeard(message.sender))
         elif sender.origin.instance == message.instance:
-            sender.origin.address = source
+            sender.note_address(source)
             return sender
         else:
             sender.discard()

@@ -70,6 +70,10 @@ class SenderState:
         """Object and unit that follow the last unit known to be sent."""
         return self._object, self._unit
 
+    def note_address(self, address: Address) -> None:
+        """Note the address that the sender's packets come from; requests go there."""
+        self.origin.address = address
+
     def snapshot(self, now: float) -> Snapshot:
         """Return the statistics of the sender, and of the objects of it that are not complete, at `now` seconds."""
         parts = [self._object_snapshot(number, item) for number, item in self._objects.items()]

@@ -66,6 +66,14 @@ class FastSenderState(SenderState, UnitState):
         self.duplicates = self.overheard = 0
         self.is_complete = True
 
+    def note_address(self, address: Address) -> None:
+        """See `SenderState`; the object with the former address is that of other receivers, too."""
+        origin = self.origin
+        if address != origin.address:
+            self.origin = _origin_of(origin.node, origin.instance, address)
+            for missing in self._missing.values():
+                missing.origin = self.origin
+
     def sync(self) -> None:
         """Bring the rest of the state up to the position."""
         position, synced = self.position, self._synced

@@ -26,10 +26,10 @@ TIMES: dict[str, dict[str, Any]] = {
 }
 
 
-def receiver(kind: ProtocolSpec, **more: Any) -> tuple[Machine, Recorder]:
+def receiver(kind: ProtocolSpec, *, fast: bool = False, **more: Any) -> tuple[Machine, Recorder]:
     """Return a started receiver, node 2, and its ports."""
     ports = Recorder()
-    machine = kind.make_receiver(ports, kind.config(segment=SEGMENT, **(TIMES[kind.name] | more)), 2, GROUP)
+    machine = kind.makers(fast).make_receiver(ports, kind.config(segment=SEGMENT, **(TIMES[kind.name] | more)), 2, GROUP)
     machine.start(0.0)
     return machine, ports
 
@@ -91,6 +91,17 @@ def test_n1_sends_a_nack_for_each_missing_packet_at_once_and_again_after_the_tim
     hear(machine, 1.6, unit(2, repair=True))
     assert machine.deadline > 1e6
     assert isinstance(ports.events[-1], ObjectReceived)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_requests_go_to_where_the_sender_is_now_those_of_other_receivers_to_where_they_heard_it(fast: bool) -> None:
+    (one, ports), (other, others) = receiver(N1, fast=fast), receiver(N1, fast=fast)
+    hear(one, 0.0, unit(0), unit(2))
+    one.receive(unit(3), "elsewhere", GROUP, 0.1)
+    run(one, 1.5)
+    assert [packet.to for packet in ports.packets] == ["home", "elsewhere"]
+    hear(other, 0.0, unit(1))
+    assert [packet.to for packet in others.packets] == ["home"]
 
 
 def test_n1_ignores_the_nack_of_another_receiver() -> None:
