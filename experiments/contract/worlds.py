@@ -1,11 +1,12 @@
 """The worlds the contract suite runs a protocol in, with one interface: fake hosts, the simulator, UDP on loopback."""
 
+import secrets
 import socket
 from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import Final, Protocol
 
 from emu.disk import disk_opener
 from emu.host import UdpHost
@@ -33,6 +34,9 @@ __all__ = [
     "ContractWorld",
     "free_port",
 ]
+
+_PORTS: Final = range(10_000, 32_768)
+"""Below those that Linux gives to sockets without a port, which could take one before it is used."""
 
 
 class Coded(Protocol):
@@ -191,10 +195,16 @@ class UdpWorld:
 
 
 def free_port() -> int:
-    """Return an unused UDP port of 127.0.0.1."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of 127.0.0.1 that neither TCP nor UDP uses."""
+    while True:
+        place = "127.0.0.1", secrets.choice(_PORTS)
+        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+            try:
+                tcp.bind(place)
+                udp.bind(place)
+            except OSError:
+                continue
+            return place[1]
 
 
 WORLDS: dict[str, Callable[[Coded, int, float], ContractWorld]] = {

@@ -14,7 +14,7 @@ from emu.loop import Loop, new_loop
 from emu.udp import open_receiver
 from emu.udp_options import UdpOptions
 from experiments.contract.content import Bytes, CheckedSink, pattern
-from experiments.contract.worlds import LossyCodec
+from experiments.contract.worlds import LossyCodec, free_port
 from protocols.events import Event, ObjectReceived
 from protocols.machine import Codec, Content, Group, Offer, Sink
 from protocols.norm.config import NormConfig
@@ -37,7 +37,6 @@ from protocols.norm.sender import NormSender
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec
 from protocols.rng import Rng
-from tests.support.ports import free_port
 
 SIZE, SEGMENT, BLOCK = 200_000, 500, 16
 CONFIG: dict[str, Any] = {

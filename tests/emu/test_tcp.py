@@ -18,6 +18,7 @@ from emu.host import UdpHost
 from emu.loop import Loop, new_loop
 from emu.namespaces import run_isolated
 from emu.udp_options import UdpOptions
+from experiments.contract.worlds import free_port
 from protocols.connection import Connection
 from protocols.errors import ContractError, UnsupportedError, UsageError
 from protocols.framing import LengthPrefixed
@@ -26,7 +27,6 @@ from protocols.tcp.options import TcpOptions
 from tests.emu.lab import run_commands
 from tests.emu.number_protocol import NumberCodec, NumberMessage
 from tests.emu.talker import Talker
-from tests.support.ports import free_port
 
 
 class Net:

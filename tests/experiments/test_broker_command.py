@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from experiments.cli import invoke
+from experiments.contract.worlds import free_port
 from tests.protocols.broker.served import ADDRESS
-from tests.support.ports import free_port
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support.ports import free_port
+from experiments.contract.worlds import free_port
 
 __all__ = ["COMMAND", "QUICK", "Processes", "contents", "events", "members", "new_group", "until"]
 

@@ -14,12 +14,12 @@ from urllib.request import urlopen
 import pytest
 
 from experiments.cli import invoke
+from experiments.contract.worlds import free_port
 from experiments.running.live import live as open_live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.session.membership import Membership
 from experiments.session.session import Session
 from protocols.registry import protocol
-from tests.support.ports import free_port
 from tests.support.transfers import COMMAND, QUICK, Processes, events, new_group, until
 
 pytestmark = pytest.mark.emu

@@ -7,6 +7,7 @@ import httpx
 
 from emu.host import UdpHost
 from emu.loop import new_loop
+from experiments.contract.worlds import free_port
 from experiments.running.role_node import RoleNode
 from experiments.running.web_registry import WebRegistryProgram
 from protocols.admin.config import AdminOptions
@@ -15,7 +16,6 @@ from protocols.admin.wire import AdminCodec
 from protocols.machine import Group
 from protocols.rng import Rng
 from protocols.roles import Role
-from tests.support.ports import free_port
 
 
 def test_it_serves_on_after_its_garbage_is_collected() -> None:

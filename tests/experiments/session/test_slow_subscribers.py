@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.support.ports import free_port
+from experiments.contract.worlds import free_port
 from tests.tidy.tree import ROOT
 
 SIZE, COUNT, POOL, CACHE = 48_000, 1500, 8_000_000, 8_000_000

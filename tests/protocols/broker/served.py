@@ -11,7 +11,7 @@ from typing import Any
 
 from emu.peers.brokers import BROKERS
 from emu.peers.child import Child
-from tests.support.ports import free_port
+from experiments.contract.worlds import free_port
 
 __all__ = ["Client", "activemq", "ours", "until"]
 
