@@ -9,6 +9,8 @@ from emu.tc import TcProcess
 
 __all__ = ["Filter", "FaultTargets"]
 
+_FIRST = 100
+"""Preference of the first filter of a fault: behind that of a router with a machine (`emu.network`), which is of IPv4 alone."""
 _LOSS_OFFSET = 10_000
 """Added to the preference of filters that replace a link's loss, so that they run after those of faults.
 
@@ -43,8 +45,8 @@ class FaultTargets:
             self._prepared[device, pid] = None
             if "clsact" not in run(f"tc qdisc show dev {device}", pid=pid):
                 tc.run(f"qdisc add dev {device} clsact")
+        made = Filter(tc, device, _FIRST + self._used + (_LOSS_OFFSET if replaces_loss else 0), code)
         self._used += 1
-        made = Filter(tc, device, self._used + (_LOSS_OFFSET if replaces_loss else 0), code)
         # A refusal by the kernel must come before the run.
         made.install()
         made.remove()

@@ -225,8 +225,12 @@ KILLS = "faults=[{at: 1s, crash: ga, for: 1s}, {at: 3s, crash: gb, for: 1s}, {at
 """The tunnel of each site in turn: its process is killed, and another one begins after a second."""
 
 
+CUT = "faults=[{at: 1s, partition: [[ga], rest], for: 500ms}, {at: 2s, flap: [w, gb], for: 100ms, times: 2}]"
+"""Faults at routers with tunnels: the first site is cut off, and the link of the second fails twice."""
+
+
 @pytest.mark.emu
-@pytest.mark.parametrize(("until", "sets"), [(3, ()), (7, (KILLS,)), (3, SEVERAL)])
+@pytest.mark.parametrize(("until", "sets"), [(3, ()), (7, (KILLS,)), (3, (CUT,)), (3, SEVERAL)])
 def test_three_sites_in_mininet(until: float, sets: tuple[str, ...]) -> None:
     result = run(load(THREE, (f"workload.0.until={until}s", *sets)), "emu")
     messages = result.metrics["messages"]
