@@ -40,7 +40,7 @@ def is_on_time(result: Result) -> bool:
 
 
 @pytest.mark.emu
-@pytest.mark.timed
+@pytest.mark.serial
 def test_partitions_and_failed_links_drop_what_is_sent_meanwhile() -> None:
     faults: list[dict[str, Any]] = [
         {"at": "300ms", "partition": [["r1", "r2"], "rest"], "for": "200ms"},
