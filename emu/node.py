@@ -56,7 +56,7 @@ class Program(Protocol):
         """Make the machine on the host's ports and run it."""
 
     def finished(self) -> bool:
-        """Whether all workloads of this node have finished; the node continues to send repairs until the run ends."""
+        """True when all workloads of this node have finished; the node continues to send repairs until the run ends."""
 
     def result(self) -> dict[str, Any]:
         """Return the result, JSON-able; called once, at the end."""
@@ -85,7 +85,7 @@ class NodeConfig:
     open_disk: OpenDisk | None = None
     """Opens its stable storage, which outlives its processes."""
     ecn: bool = False
-    """Whether ECN is used (RFC 3168): packets are sent with ECT(0), and CE marks of received packets are read."""
+    """True for ECN (RFC 3168): packets are sent with ECT(0), and CE marks of received packets are read."""
     disk: Path | None = None
     """The folder of its stable storage."""
     decision: tuple[str, int] | None = None

@@ -134,29 +134,15 @@ class ClassedFlight(Flight):
         self.dscp = dscp
 
 
-class MarkedFlight(Flight):
+class MarkedFlight(ClassedFlight):
     """A packet that a queue has marked with congestion experienced (ECN); what was on its way elsewhere is not marked."""
 
-    __slots__ = ("dscp",)
-
-    def __init__(
-        self,
-        message: Message,
-        identity: int | None,
-        size: int,
-        place: int,
-        source: Address,
-        route: "Route",
-        order: int,
-        dscp: int,
-    ) -> None:
-        super().__init__(message, identity, size, place, source, route, order)
-        self.dscp = dscp
+    __slots__ = ()
 
 
 def dscp_of(flight: Flight) -> int:
     """Return the class of service of a packet; 0, the default, for one without."""
-    return flight.dscp if isinstance(flight, (ClassedFlight, MarkedFlight)) else 0
+    return flight.dscp if isinstance(flight, ClassedFlight) else 0
 
 
 def mark(flight: Flight, serial: int) -> Flight:

@@ -59,9 +59,9 @@ class MessageCase:
     wrong: dict[str, MakeMachine] = field(default_factory=dict)
     loss: float = 0.0
     tunnels: bool = False
-    """Whether publishers and subscribers are in different sites, connected by two tunnels."""
+    """True: publishers and subscribers are in different sites, which two tunnels connect."""
     both: bool = False
-    """Whether publishers have the role `both`: one machine that publishes and subscribes."""
+    """True: publishers have the role `both`, in which one machine publishes and subscribes."""
     topics: tuple[str, str, str] = ("topic:a", "topic:b", "topic:c")
 
     def __str__(self) -> str:

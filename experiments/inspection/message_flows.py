@@ -25,7 +25,7 @@ class _Message:
     done: int = 0
     """Blocks that are complete."""
     is_known: bool = False
-    """Whether the capture has symbol 0, which contains the head of the message."""
+    """True if the capture has symbol 0, which contains the head of the message."""
     latency: float | None = None
 
 

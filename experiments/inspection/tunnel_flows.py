@@ -8,7 +8,7 @@ from typing import Any
 from experiments.captures.datagrams import CapturedDatagram, endpoint_text
 from protocols.errors import WireError
 from protocols.tunnel.memory import LossMeter
-from protocols.tunnel.messages import Brake, Carried, Opaque, Presence, Report
+from protocols.tunnel.messages import FULL_SHARE, Brake, Carried, Opaque, Presence, Report
 from protocols.tunnel.wire import BRAKE, HEADER, KEYED, MAC_SIZE, PACKET, PRESENCE, REPORT, TunnelCodec, read_told
 
 __all__ = ["TunnelFlow", "TunnelFlows", "TunnelSignals", "is_signal", "unwrapped"]
@@ -17,8 +17,6 @@ _KINDS = {1: "info", 2: "data", 3: "cmd", 4: "nack", 5: "ack", 6: "report"}
 _NORM = 1
 _MOST = 256
 """Flows that are told apart; further ones are counted together."""
-_WHOLE = 65535
-"""What a BRAKE has for a share of 1."""
 
 
 @dataclass(slots=True)
@@ -44,7 +42,10 @@ class TunnelFlow:
 
 @dataclass(slots=True)
 class TunnelSignals:
-    """What one tunnel tells its site or another tunnel; `ring` and `lost` are the largest shares that a BRAKE of it names."""
+    """PRESENCE, REPORT and BRAKE messages from one address to another.
+
+    `ring` and `lost` are the largest shares, from 0 to 1, of the ring in use and of lost packets in a BRAKE.
+    """
 
     source: str
     target: str
@@ -58,7 +59,7 @@ class TunnelSignals:
         self.sites[told.site] = None
         self.kinds[told.kind] += 1
         if isinstance(told, Brake):
-            self.ring, self.lost = max(self.ring, told.ring / _WHOLE), max(self.lost, told.lost / _WHOLE)
+            self.ring, self.lost = max(self.ring, told.ring / FULL_SHARE), max(self.lost, told.lost / FULL_SHARE)
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -82,7 +83,7 @@ class TunnelFlows:
 
     @property
     def signals(self) -> list[TunnelSignals]:
-        """What tunnels tell their sites and each other, by its two ends."""
+        """The PRESENCE, REPORT and BRAKE messages, by source and destination address."""
         return list(self._signals.values())
 
     def add_signal(self, datagram: CapturedDatagram) -> bool:

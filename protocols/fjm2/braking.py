@@ -6,11 +6,10 @@ The thesis has no flow control, and names the overshoot of the router that follo
 from math import inf
 from typing import Final
 
-from protocols.tunnel.messages import Brake
+from protocols.tunnel.messages import FULL_SHARE, Brake
 
 __all__ = ["Braking"]
 
-UNIT: Final = 65_535
 LEAST: Final = 64
 """The share of the configured rate that is the lowest is 1 / LEAST."""
 FIRST: Final = 2
@@ -55,7 +54,7 @@ class Braking:
         if self._heard_at == -inf:
             self.rate, self._is_searching = self._top / FIRST, True
         self._heard_at = now
-        lost, ring = brake.lost / UNIT, brake.ring / UNIT
+        lost, ring = brake.lost / FULL_SHARE, brake.ring / FULL_SHARE
         if lost > LOSS or ring > RING:
             if now >= self._cut_at + DELAY + grtt + ring * DRAIN:
                 self._cut_at, self._worst = now, 0.0

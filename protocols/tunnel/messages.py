@@ -5,12 +5,15 @@ Those made for every packet are not frozen dataclasses, which take three times a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from protocols.machine import Message
 from protocols.norm.wire.preview import KINDS, kind_in
 
-__all__ = ["Brake", "Carried", "Opaque", "Presence", "Report", "opaque"]
+__all__ = ["FULL_SHARE", "Brake", "Carried", "Opaque", "Presence", "Report", "opaque"]
+
+FULL_SHARE: Final = 65_535
+"""The number in a BRAKE that stands for a share of 1."""
 
 
 @dataclass(slots=True)
@@ -95,7 +98,7 @@ class Report(Message):
 
 @dataclass(frozen=True, slots=True)
 class Brake(Message):
-    """BRAKE to the publishers of a site: shares of the ring in use and of lost packets, in 1/65535."""
+    """BRAKE to the publishers of a site: shares of the ring in use and of lost packets, in 1/`FULL_SHARE`."""
 
     kind: ClassVar[str] = "brake"
     is_feedback: ClassVar[bool] = True

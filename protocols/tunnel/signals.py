@@ -4,14 +4,13 @@ from math import inf
 from typing import Final
 
 from protocols.tunnel.memory import LossMeter
-from protocols.tunnel.messages import Brake, Report
+from protocols.tunnel.messages import FULL_SHARE, Brake, Report
 from protocols.tunnel.peers import Peer, Peers
 
 __all__ = ["INTERVAL", "Signals"]
 
 INTERVAL: Final = 0.1
 """Seconds between two reports, and between two brakes."""
-UNIT: Final = 65_535
 QUEUE: Final = 0.2
 """Seconds for which datagrams to a peer may wait on the way; twice as much counts as a full ring."""
 _MASK: Final = 0xFFFFFFFF
@@ -79,7 +78,7 @@ class Signals:
             behind = max(behind, *(peer.backlog.excess for peer in self._peers))
         ring = max(self._ring_most / self._ring, waits / (2 * QUEUE))
         lost = 1 - (1 - _share(*self._heard.since())) * (1 - behind)
-        brake = Brake(site, round(UNIT * min(1.0, ring)), round(UNIT * lost))
+        brake = Brake(site, round(FULL_SHARE * min(1.0, ring)), round(FULL_SHARE * lost))
         self._ring_most = 0
         for peer in self._peers:
             peer.lost = 0.0
