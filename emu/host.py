@@ -28,7 +28,7 @@ from protocols.batches import Assisted, RunReceiver, Selective
 from protocols.connection import Connection
 from protocols.errors import FailureError, LivelockError, UsageError, WireError
 from protocols.framing import Framing, LengthPrefixed
-from protocols.layer import handed_through
+from protocols.layer import handed_through, outermost
 from protocols.machine import Address, ClassedPacket, Codec, Event, Machine, Offer, Packet, Sink
 from protocols.overview import bytes_of_content, ring_of
 from protocols.rng import Rng
@@ -172,7 +172,7 @@ class UdpHost:
 
     def counters(self) -> dict[str, int]:
         """Return counters for progress reports: packets and bytes sent so far, bytes of content, the machine's, its ring."""
-        machine = self._machine
+        machine = self._outermost
         counts = (
             {} if machine is None else {**bytes_of_content(machine.snapshot(self.now)), **machine.counts(), **ring_of(machine)}
         )
@@ -180,8 +180,14 @@ class UdpHost:
 
     def snapshot(self) -> Snapshot:
         """Return the statistics of the machine now, and of what the host sent and dropped."""
-        parts = () if self._machine is None else (self._machine.snapshot(self.now),)
+        machine = self._outermost
+        parts = () if machine is None else (machine.snapshot(self.now),)
         return Snapshot("host", self.address, {**self.traffic.totals(), **self.faults}, {}, parts)
+
+    @property
+    def _outermost(self) -> Machine | None:
+        """The layers above the machine that runs, or the machine itself."""
+        return None if self._machine is None else outermost(self._machine, self._on_event)
 
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None

@@ -93,7 +93,6 @@ class ComponentHost(InnerPorts):
     def __init__(self, composite: "CompositeMachine", name: str, port: int) -> None:
         super().__init__(composite, name, _AtPort(composite.host, port), port=port)
         self._composite = composite
-        self.on_event: Callable[[Event], None] | None = None
 
     @property
     def now(self) -> float:

@@ -15,10 +15,10 @@ from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sink
 from protocols.rng import Rng
-from protocols.snapshot import Snapshot
+from protocols.snapshot import Snapshot, buffers
 from protocols.storage import Change, Record
 
-__all__ = ["Accept", "EventLayer", "InnerPorts", "Layer", "OnEvent", "handed_through", "innermost"]
+__all__ = ["Accept", "EventLayer", "InnerPorts", "Layer", "OnEvent", "handed_through", "innermost", "outermost"]
 
 T = TypeVar("T")
 Accept: TypeAlias = Callable[[Offer], Sink | None]
@@ -44,6 +44,8 @@ class InnerPorts:
         self.machine: Machine | None = None
         self.groups: dict[Group, None] = {}
         self.is_listening = False
+        self.on_event: OnEvent | None = None
+        """Where the events of the machine go."""
         self.accepting: Accept | None = None
 
     @property
@@ -166,7 +168,6 @@ class Layer(Machine):
 
     __slots__ = (
         "_events",
-        "_heard",
         "_inner",
         "_is_hearing",
         "_now",
@@ -182,7 +183,6 @@ class Layer(Machine):
         self.hears_itself = hears_itself
         """Whether inner machines receive the multicasts of each other, which a host does not bring back."""
         self._inner: list[InnerPorts] = []
-        self._heard: dict[InnerPorts, OnEvent] = {}
         self._now = 0.0
         self._events: deque[tuple[InnerPorts, Event]] = deque()
         self._is_hearing = False
@@ -211,8 +211,7 @@ class Layer(Machine):
         def hear(event: Event) -> None:
             heard(event, self._now)
 
-        ports.machine, on_event, ports.accepting = handed_through(machine, hear, accept, lambda: self._now)
-        self._heard[ports] = on_event
+        ports.machine, ports.on_event, ports.accepting = handed_through(machine, hear, accept, lambda: self._now)
         return machine
 
     # Inputs
@@ -301,8 +300,8 @@ class Layer(Machine):
         return total
 
     def snapshot(self, now: float) -> Snapshot:
-        """Return the statistics of the inner machines, each as a part with its number as its name."""
-        inner = [machine.snapshot(now) for machine in self.machines()]
+        """Return the statistics of the inner machines and their layers, each as a part with its number as its name."""
+        inner = [outermost(made.machine, made.on_event).snapshot(now) for made in self._inner if made.machine is not None]
         return Snapshot("session", parts=[replace(each, name=each.name or str(place)) for place, each in enumerate(inner)])
 
     # What subclasses use
@@ -377,7 +376,8 @@ class Layer(Machine):
             while self._events:
                 inner, event = self._events.popleft()
                 if type(event) is not _OwnMulticast:
-                    self._heard[inner](event)
+                    assert inner.on_event is not None
+                    inner.on_event(event)
                 elif inner.machine is not None:
                     inner.machine.receive(event.message, None, event.to, now)
         finally:
@@ -416,6 +416,12 @@ class EventLayer(Machine):
         assert self._clock is not None
         self.tell(event, self._told, self._clock())
 
+    @property
+    def above(self) -> OnEvent:
+        """Where the events go that this layer tells."""
+        assert self._told is not None
+        return self._told
+
     def tell(self, event: Event, on_event: OnEvent, now: float) -> None:
         """Tell what becomes of an event of the inner machine, at `now` seconds."""
         for told in self.heard(event, now):
@@ -453,15 +459,24 @@ class EventLayer(Machine):
         return self.inner.held()
 
     def snapshot(self, now: float) -> Snapshot:
-        """Return the statistics of the inner machine, with the counters of this one."""
-        snapshot = self.inner.snapshot(now)
-        return replace(snapshot, values={**snapshot.values, **self.counts()})
+        """Return the statistics of the inner machine, with the counters and the buffers that only this one has."""
+        inner, counts, held = self.inner.snapshot(now), self.inner.counts(), self.inner.held()
+        values = {name: count for name, count in self.counts().items() if counts.get(name) != count}
+        own = {name: kept for name, kept in self.held().items() if name not in held}
+        return replace(inner, values={**inner.values, **values}, parts=(*inner.parts, *buffers(own)))
 
 
 def innermost(machine: Machine) -> Machine:
     """Return the machine that a host runs in the place of `machine`."""
     while isinstance(machine, EventLayer):
         machine = machine.inner
+    return machine
+
+
+def outermost(machine: Machine, on_event: OnEvent | None) -> Machine:
+    """Return the layer in whose place a host runs `machine`, by where its events go; without one the machine itself."""
+    while isinstance(on_event, EventLayer):
+        machine, on_event = on_event, on_event.above
     return machine
 
 

@@ -69,10 +69,11 @@ def overviews(snapshot: Snapshot) -> Iterator[Overview]:
                 values[name] = values.get(name, 0) + value
         parts = [part for each in inner for part in each.parts]
         roles = dict.fromkeys(role for each in inner if (role := each.states.get("role", "")))
+        role = session.states.get("role", "")
         waiting = sum(part.values.get("held", 0) for part in parts if part.part == "queue")
         yield Overview(
             session.name or next((each.name for each in inner if each.name), ""),
-            " and ".join(roles),
+            role or " and ".join(roles),
             counters_of(values) | counters_of(values, REQUESTS),
             int(values.get("subscriptions", 0)),
             int(waiting + values.get("segments_queued", 0)),

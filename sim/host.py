@@ -10,7 +10,7 @@ from mypy_extensions import mypyc_attr
 from protocols.connection import Connection
 from protocols.errors import ContractError, UsageError
 from protocols.events import Event
-from protocols.layer import handed_through
+from protocols.layer import handed_through, outermost
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng, extend
 from protocols.snapshot import Snapshot
@@ -116,7 +116,7 @@ class SimHost(KernelHost):
 
     def snapshot(self) -> Snapshot:
         """Return the statistics of the machine now; nothing changes."""
-        return Snapshot("host", self.name, parts=(self.machine.snapshot(self.now),))
+        return Snapshot("host", self.name, parts=(outermost(self.machine, self.on_event).snapshot(self.now),))
 
     def stop(self) -> None:
         """End the machine: it leaves its groups, and receives and sends nothing any more."""

@@ -10,12 +10,13 @@ from protocols.fjm2.config import Fjm2Config
 from protocols.fjm2.limits import check_message
 from protocols.fjm2.repairs import Fjm2Repairs
 from protocols.fjm2.roles import makers_on, roles_on
+from protocols.fjm2.snapshot import MEASURES
 from protocols.jms.subscriptions import check_subscription, matches
 from protocols.machine import Codec
 from protocols.messaging import Guarantees
 from protocols.norm import NormSender
 from protocols.norm.run_reception import NormBatchReceiver
-from protocols.norm.snapshot import MEASURES
+from protocols.norm.snapshot import MEASURES as NORM_MEASURES
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.spec import ProtocolSpec
 from protocols.tunnel import MEASURES as TUNNEL_MEASURES
@@ -37,7 +38,7 @@ PROTOCOL = ProtocolSpec(
     authenticated=_authenticated,
     guarded=guarded,
     framing=HttpFraming,
-    measures=(*MEASURES, *TUNNEL_MEASURES, *ADMIN_MEASURES),
+    measures=(*NORM_MEASURES, *MEASURES, *TUNNEL_MEASURES, *ADMIN_MEASURES),
     periodic=(*PERIODIC, *ADMIN_PERIODIC),
     roles=roles_on(NormSender, NormBatchReceiver),
     orders=lambda config: bool(config.order == "fifo"),

@@ -1,6 +1,7 @@
 """A publisher and a subscriber as one machine, with one session of NORM: each receives the other's messages."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectSent
 from protocols.fjm2.publisher import Fjm2Publisher
@@ -20,6 +21,7 @@ from protocols.messaging import (
 )
 from protocols.node import NodeMachine
 from protocols.roles import RoleContext
+from protocols.snapshot import Snapshot
 from protocols.spec import MakeReceiver, MakeSender
 
 __all__ = ["Fjm2Both"]
@@ -99,6 +101,13 @@ class Fjm2Both(EventLayer, Publisher, Subscriber):
     def counts(self) -> dict[str, int]:
         """Return the sums of the counters of both."""
         return _sums(self._publisher.counts(), self._subscriber.counts())
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of both, those of NORM's sender and receiver as parts."""
+        told = super().snapshot(now)
+        values = {**told.values, "subscriptions": len(self._subscriber.subscriptions)}
+        states, parts = {"role": "publisher and subscriber"}, (*told.parts, *self._publisher.queues())
+        return replace(told, values=values, states=states, parts=parts)
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return what both keep, and the sums of their limits."""

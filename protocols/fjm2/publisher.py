@@ -6,7 +6,7 @@ message keeps its container until it has left the cache of NORM.
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from protocols.errors import UsageError
@@ -34,6 +34,7 @@ from protocols.messaging import (
 )
 from protocols.norm.sender import NormSender
 from protocols.roles import RoleContext
+from protocols.snapshot import Snapshot
 from protocols.spec import MakeSender
 from protocols.tunnel.messages import Brake
 
@@ -239,6 +240,18 @@ class Fjm2Publisher(EventLayer, Publisher):
     def longest_queues(self) -> list[int]:
         """See `Publisher.longest_queues`."""
         return self._queues.longest
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the sender, with the pool and the queues."""
+        told = super().snapshot(now)
+        return replace(told, states={**told.states, "role": "publisher"}, parts=(*told.parts, *self.queues()))
+
+    def queues(self) -> list[Snapshot]:
+        """Return the statistics of each queue that was used."""
+        used = [each for each in enumerate(self._queues.depths()) if self._queues.longest[each[0]]]
+        return [
+            Snapshot("queue", f"priority {priority}", {"held": depth, "limit": self._config.queue}) for priority, depth in used
+        ]
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return what the sender keeps, the bytes of containers in use and the longest queue."""

@@ -5,6 +5,7 @@ trace: docs/fjm2.md lists them beside the steps of the thesis.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import cast
 
 from protocols.content import LATER
@@ -23,6 +24,7 @@ from protocols.norm.maps import SmallDict
 from protocols.norm.receiver import NormReceiver
 from protocols.roles import RoleContext
 from protocols.serial import ahead
+from protocols.snapshot import Snapshot
 from protocols.spec import MakeReceiver
 
 __all__ = ["Fjm2Subscriber"]
@@ -214,6 +216,12 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         }
         skipped = {} if self._early is None else {"messages_skipped": self._skipped}
         return {**self.inner.counts(), **own, **skipped, **self._pool.counts()}
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the receiver, with the pool and the subscriptions."""
+        told = super().snapshot(now)
+        values = {**told.values, "subscriptions": len(self.subscriptions)}
+        return replace(told, values=values, states={**told.states, "role": "subscriber"})
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return what the receiver keeps, the bytes of containers in use, and what waits for earlier messages."""

@@ -102,6 +102,47 @@ def test_both_engines_tell_the_same_of_several_senders_and_faults(name: str, num
     assert run(parse(written, "seen")).fingerprint == fast.fingerprint
 
 
+@pytest.mark.parametrize("engine", ["strict", "fast"])
+def test_messages_are_told_with_pool_and_queues_beside_the_protocol_that_carries_them(engine: str) -> None:
+    written = {
+        "name": "seen",
+        "engine": engine,
+        "topology": {"kind": "star", "receivers": 2, "link": {"rate": "10Mbit", "down": {"loss": "2%"}}},
+        "protocol": {"name": "fjm2", "rate": "2Mbit"},
+        "workload": [
+            {
+                "kind": "publish",
+                "hosts": ["sender"],
+                "to": "topic:t",
+                "size": "4kB",
+                "count": 60,
+                "rate": "200/s",
+                "priority": 7,
+            },
+            {"kind": "publish", "hosts": ["r2"], "to": "topic:t", "size": "4kB", "count": 2, "rate": "10/s"},
+            {"kind": "subscribe", "hosts": ["r1", "r2"], "to": "topic:t"},
+        ],
+        "duration": "20s",
+        "statistics": "200ms",
+    }
+    result = run(parse(written, "seen"))
+    told: dict[str, list[Values]] = {"sender": [], "r1": [], "r2": []}
+    for row in result.statistics or []:
+        told[row["host"]] += row["statistics"]["parts"]
+    publisher, subscriber, both = told["sender"][-1], told["r1"][-1], told["r2"][-1]
+    assert (publisher["states"]["role"], publisher["values"]["messages_published"]) == ("publisher", 60)
+    # 200 messages of 4 kB in a second are more than 2 Mbit/s.
+    waiting = [part["values"] for each in told["sender"] for part in each["parts"] if part["name"] == "priority 7"]
+    assert max(values["held"] for values in waiting) > 10
+    assert waiting[-1] == {"held": 0, "limit": 1000}
+    assert (subscriber["states"]["role"], subscriber["values"]["messages_received"]) == ("subscriber", 62)
+    assert subscriber["values"]["subscriptions"] == 1
+    assert "bytes of containers" in {part["name"] for part in subscriber["parts"]}
+    own, other = both["parts"]
+    assert (own["states"]["role"], own["values"]["messages_received"]) == ("subscriber", 62)
+    assert (other["states"]["role"], other["values"]["messages_published"]) == ("publisher", 2)
+
+
 def test_what_is_told_adds_up() -> None:
     made = session(
         "fast", "norm", {"grtt": 0.02}, {"receivers": 6, "link": {"rate": "10Mbit", "down": {"loss": "5%"}}}, [300_000], 9

@@ -44,7 +44,13 @@ def test_messages_of_all_types_reach_iterators_and_callbacks_of_other_programs_a
             assert [each.content for each in heard] == contents[2:]
             assert heard[0].message_id == found[2].message_id
             assert ours.statistics()["messages_published"] == 4
-            assert [snapshot.part for snapshot in ours.snapshots()] == ["host"]
+            (host,) = ours.snapshots()
+            (node,) = host.only("session")
+            assert (node.states["role"], node.values["messages_received"]) == ("publisher and subscriber", 4)
+            assert [part.name for part in node.only("queue")] == ["priority 9"]
+            # What NORM counts is told once, by the sender and the receiver of which this node consists.
+            assert "data_sent" not in node.values
+            assert [part.states["role"] for part in node.only("session")] == ["sender", "receiver"]
 
     asyncio.run(main())
 
