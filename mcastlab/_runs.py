@@ -41,19 +41,20 @@ def run(scenario: ScenarioSource, on: str | None = None, *, seed: int | None = N
 
 def compare(
     scenario: ScenarioSource,
-    protocols: Sequence[str] = ("norm", "a", "n1", "n2", "srm"),
+    protocols: Sequence[str] | None = None,
     runs: int = 5,
     on: str = "sim",
     settings: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Comparison:
     """Run a scenario under several protocols with the same seeds and losses; return paired differences to the first one.
 
-    `protocols` are names or files of external protocols; `settings` are parameters by the name of the protocol. `runs` is
-    the number of runs of each, with consecutive seeds from the scenario's.
+    `protocols` are names or files of external protocols; by default the scenario's own, if it is another one, norm, a, n1, n2
+    and srm. `settings` are parameters by the name of the protocol. `runs` is the number of runs of each, with consecutive seeds
+    from the scenario's. Cases listed under `compare` are not run: see `cases`.
     """
     wanted = _loaded(scenario)
-    chosen = comparison.variants(wanted, protocols, settings or {})
-    return comparison.collate(wanted, comparison.compare(wanted, chosen, runs, on))
+    chosen = comparison.variants(wanted, protocols or comparison.usual_protocols(wanted), settings or {})
+    return comparison.collate(wanted.name, comparison.compare(chosen, runs, on))
 
 
 def twin(

@@ -1,4 +1,4 @@
-"""Run one scenario under several protocols with equal seeds, so that losses are equal and differences are paired."""
+"""Run variants of a scenario with equal seeds, so that losses are equal and differences are paired."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -14,7 +14,9 @@ from experiments.scenario.scenario import Scenario
 from experiments.scenario.suggestion import did_you_mean, one_of
 from protocols.errors import UsageError
 
-__all__ = ["METRICS", "Comparison", "collate", "compare", "variants"]
+__all__ = ["METRICS", "Comparison", "collate", "compare", "usual_protocols", "variants"]
+
+USUAL = ("norm", "a", "n1", "n2", "srm")
 
 METRICS: dict[str, str] = {
     "completion_time": "completion time [s]",
@@ -30,7 +32,10 @@ METRICS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Values by protocol and metric, one per run (None where a run has no value), and differences to the first protocol."""
+    """Values by variant and metric, one per run (None where a run has no value), and differences to the first variant.
+
+    `protocols` are the names of the variants: those of protocols, or of the cases of a scenario.
+    """
 
     scenario: str
     seeds: tuple[int, ...]
@@ -48,10 +53,14 @@ class Comparison:
         return plain
 
 
-def variants(
-    scenario: Scenario, protocols: Sequence[str], special: Mapping[str, Mapping[str, object]]
-) -> dict[str, ProtocolChoice]:
-    """Configure each protocol: parameters of the scenario that it shares, and those `special` to it.
+def usual_protocols(scenario: Scenario) -> list[str]:
+    """Return the protocols that a scenario is compared under by default: its own first, unless it is one of the usual five."""
+    own = scenario.protocol.name
+    return [*(() if own in USUAL else (own,)), *USUAL]
+
+
+def variants(scenario: Scenario, protocols: Sequence[str], special: Mapping[str, Mapping[str, object]]) -> dict[str, Scenario]:
+    """Return a scenario under each protocol: with the parameters of the scenario that it shares, and those `special` to it.
 
     `protocols` are names, or files of protocols from outside. `special` maps a protocol's name to settings of its own. Raises
     UsageError for unknown or repeated protocols.
@@ -62,7 +71,10 @@ def variants(
     for name in special:
         if name not in wanted:
             raise UsageError(f"--with: value {name!r} is not allowed; {one_of(name, wanted)}")
-    return {name: _variant(scenario.protocol, name, module, special.get(name, {})) for name, module in wanted.items()}
+    return {
+        name: scenario.under(_variant(scenario.protocol, name, module, special.get(name, {})))
+        for name, module in wanted.items()
+    }
 
 
 def _named(wanted: str) -> tuple[str, str]:
@@ -88,27 +100,27 @@ def _variant(base: ProtocolChoice, name: str, module: str, special: Mapping[str,
 
 
 def compare(
-    scenario: Scenario,
-    protocols: Mapping[str, ProtocolChoice],
+    scenarios: Mapping[str, Scenario],
     runs: int,
     backend: str = "sim",
     begin: Callable[[RunProgress], None] | None = None,
 ) -> Iterator[tuple[str, int, Result]]:
-    """Run every protocol with consecutive seeds from the scenario's; yield (protocol, seed, result).
+    """Run every variant with consecutive seeds from the scenario's; yield (name, seed, result).
 
     `begin` is given the progress of each run before it begins.
     """
-    for seed in range(scenario.seed, scenario.seed + runs):
-        for name, choice in protocols.items():
-            wanted = scenario.under(choice).model_copy(update={"seed": seed})
+    for number in range(runs):
+        for name, scenario in scenarios.items():
+            seed = scenario.seed + number
+            wanted = scenario.model_copy(update={"seed": seed})
             progress = RunProgress(wanted, f"{scenario.name} under {name}, seed {seed}")
             if begin is not None:
                 begin(progress)
             yield name, seed, run(wanted, backend, progress=progress if backend == "sim" else None)
 
 
-def collate(scenario: Scenario, results: Iterable[tuple[str, int, Result]]) -> Comparison:
-    """Collect the results of `compare` into values and paired differences."""
+def collate(scenario: str, results: Iterable[tuple[str, int, Result]]) -> Comparison:
+    """Collect the results of `compare` into values and paired differences; `scenario` is the name of what was compared."""
     values: dict[str, dict[str, list[float | None]]] = {}
     completed: dict[str, int] = {}
     seeds: dict[int, None] = {}
@@ -124,7 +136,7 @@ def collate(scenario: Scenario, results: Iterable[tuple[str, int, Result]]) -> C
         for name, row in values.items()
         if name != first
     }
-    return Comparison(scenario.name, tuple(seeds), tuple(values), completed, values, differences)
+    return Comparison(scenario, tuple(seeds), tuple(values), completed, values, differences)
 
 
 def _value(result: Result, metric: str) -> float | None:

@@ -61,13 +61,17 @@ def _delay(link: LinkSpec) -> float:
     return link.delay if link.jitter is None else link.jitter.sample(0.5, 0)
 
 
-def notes_on_waits(scenario: Scenario, protocols: Mapping[str, ProtocolChoice]) -> list[str]:
-    """Return sentences for below a comparison: the wait of each protocol, and NORM's where it does not suit the network."""
+def notes_on_waits(scenarios: Mapping[str, Scenario]) -> list[str]:
+    """Return sentences for below a comparison: the wait of each protocol, and NORM's where it does not suit the network.
+
+    Round-trip times are those of the first scenario.
+    """
+    protocols = {name: scenario.protocol for name, scenario in scenarios.items()}
     known = {name: wait for name, choice in protocols.items() if (wait := longest_wait(choice)) is not None}
     if not known:
         return []
     waits = ", ".join(f"{name} {_duration(wait)} ({WAITS[protocols[name].name][1]})" for name, wait in known.items())
-    trip = round_trip_time(scenario)
+    trip = round_trip_time(next(iter(scenarios.values())))
     found = [f"longest wait before a repair is requested: {waits}; round-trip time of this network: {_duration(trip)}"]
     for name, choice in protocols.items():
         if choice.name == "norm":

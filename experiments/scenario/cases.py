@@ -12,7 +12,7 @@ from experiments.scenario.ready import find_scenario
 from experiments.scenario.scenario import Scenario, parse, read
 from protocols.errors import ConfigError
 
-__all__ = ["load_cases"]
+__all__ = ["cases_of", "load_cases"]
 
 
 def load_cases(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> dict[str, Scenario]:
@@ -20,7 +20,11 @@ def load_cases(path: Path | str, sets: Iterable[str] = (), seed: int | None = No
 
     All cases are validated. ConfigError names the case and the key that is wrong.
     """
-    data = read(path, sets, seed)
+    return cases_of(read(path, sets, seed), path)
+
+
+def cases_of(data: dict[str, Any], path: Path | str) -> dict[str, Scenario]:
+    """Return the cases of what a scenario file at `path` says; see `load_cases`."""
     whole = parse(data, str(path))
     return {name: _case(data, name, path) for name in whole.compare} or {"": whole}
 

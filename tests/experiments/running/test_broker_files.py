@@ -53,7 +53,7 @@ def test_files_arrive_in_mininet() -> None:
 def test_the_broker_is_compared_with_protocols_that_need_none() -> None:
     scenario = parse(plain(), "test")
     chosen = variants(scenario, ["broker", "norm", "fjm2", "bus"], {})
-    found = collate(scenario, compare(scenario, chosen, 2))
+    found = collate(scenario.name, compare(chosen, 2))
     assert found.completed == {"broker": 2, "norm": 2, "fjm2": 2, "bus": 2}
     octets = {name: sum(filter(None, values["bytes_sent"])) for name, values in found.values.items()}
     assert octets["broker"] > 2 * octets["norm"]
