@@ -30,7 +30,7 @@ from protocols.errors import FailureError, LivelockError, UsageError, WireError
 from protocols.framing import Framing, LengthPrefixed
 from protocols.layer import handed_through, outermost
 from protocols.machine import Address, ClassedPacket, Codec, Event, Machine, Offer, Packet, Sink
-from protocols.overview import bytes_of_content, ring_of
+from protocols.overview import progress_of
 from protocols.rng import Rng
 from protocols.run import Run
 from protocols.snapshot import Snapshot
@@ -172,22 +172,13 @@ class UdpHost:
 
     def counters(self) -> dict[str, int]:
         """Return counters for progress reports: packets and bytes sent so far, bytes of content, the machine's, its ring."""
-        machine = self._outermost
-        counts = (
-            {} if machine is None else {**bytes_of_content(machine.snapshot(self.now)), **machine.counts(), **ring_of(machine)}
-        )
+        counts = {} if self._machine is None else progress_of(outermost(self._machine, self._on_event), self.now)
         return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
 
     def snapshot(self) -> Snapshot:
         """Return the statistics of the machine now, and of what the host sent and dropped."""
-        machine = self._outermost
-        parts = () if machine is None else (machine.snapshot(self.now),)
+        parts = () if self._machine is None else (outermost(self._machine, self._on_event).snapshot(self.now),)
         return Snapshot("host", self.address, {**self.traffic.totals(), **self.faults}, {}, parts)
-
-    @property
-    def _outermost(self) -> Machine | None:
-        """The layers above the machine that runs, or the machine itself."""
-        return None if self._machine is None else outermost(self._machine, self._on_event)
 
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None

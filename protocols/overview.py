@@ -11,7 +11,7 @@ from typing import Final
 from protocols.machine import Machine
 from protocols.snapshot import Snapshot
 
-__all__ = ["FLOWS", "REQUESTS", "Overview", "bytes_of_content", "ring_of", "counters_of", "overviews"]
+__all__ = ["FLOWS", "REQUESTS", "Overview", "bytes_of_content", "counters_of", "overviews", "progress_of"]
 
 FLOWS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "bytes_sent": (("bytes_sent",),),
@@ -97,7 +97,8 @@ def _innermost(session: Snapshot) -> list[Snapshot]:
     return [session, *inner] if session.values and inner else inner or [session]
 
 
-def ring_of(machine: Machine) -> dict[str, int]:
-    """Return `ring_used` and `ring_size` of a machine that keeps packets in a ring, as a tunnel does; nothing for others."""
+def progress_of(machine: Machine, now: float) -> dict[str, int]:
+    """Return bytes of content and counters of a machine; `ring_used` and `ring_size` of one that keeps packets in a ring."""
     used, size = machine.held().get("packets in the ring", (0, 0))
-    return {"ring_used": used, "ring_size": size} if size else {}
+    ring = {"ring_used": used, "ring_size": size} if size else {}
+    return {**bytes_of_content(machine.snapshot(now)), **machine.counts(), **ring}
