@@ -5,7 +5,6 @@ number (8), time sent (8, IEEE 754), all in bytes, and the bytes of the message 
 """
 
 import struct
-from math import isnan
 
 from protocols.datagram.messages import Part, part_of
 from protocols.errors import UsageError, WireError
@@ -18,6 +17,8 @@ MAGIC = 0xDA
 _HEAD = struct.Struct("!BIIIQQd")
 OVERHEAD = _HEAD.size
 """Bytes of a datagram beside those of the message."""
+LATEST = 1e12
+"""Seconds since 1970 that a time of sending may be; what is computed from it stays finite."""
 
 
 class DatagramCodec:
@@ -40,7 +41,7 @@ class DatagramCodec:
         if len(data) <= OVERHEAD or data[0] != MAGIC:
             raise WireError(f"{len(data)} bytes are no datagram")
         _, part, parts, publisher, number, sequence, sent_at = _HEAD.unpack_from(data)
-        if part >= parts or isnan(sent_at):
+        if part >= parts or not 0 <= sent_at <= LATEST:
             raise WireError(f"part {part} of {parts}, sent at {sent_at}")
         content = data[OVERHEAD:]
         return part_of(publisher, sequence, sent_at, number, part, parts, len(content), content)

@@ -1,6 +1,7 @@
 """Messages over plain UDP: pacing, parts, loss and jitter."""
 
 from itertools import pairwise
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from protocols.datagram.messages import part_of
 from protocols.datagram.publisher import DatagramPublisher
 from protocols.datagram.subscriber import DatagramSubscriber
 from protocols.datagram.wire import DatagramCodec
+from protocols.errors import WireError
 from protocols.events import Event
 from protocols.machine import Group
 from protocols.messaging import (
@@ -142,6 +144,13 @@ def test_bytes_that_are_no_message_are_dropped() -> None:
     machine, ports = subscriber()
     machine.receive(part_of(1, 0, 0.0, 0, 0, 1, 3, b"abc"), "p", GROUP, 0.1)
     assert not [event for event in ports.events if isinstance(event, MessageReceived)]
+
+
+@pytest.mark.parametrize("sent_at", [inf, -inf, nan, 1e300, -1.0])
+def test_a_time_of_sending_that_is_none_is_malformed(sent_at: float) -> None:
+    codec = DatagramCodec()
+    with pytest.raises(WireError, match="sent at"):
+        codec.decode(codec.encode(part_of(1, 0, sent_at, 0, 0, 1, 1, b"x")))
 
 
 def test_the_group_is_left_with_the_last_subscription() -> None:
