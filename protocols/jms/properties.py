@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from protocols.errors import UsageError
@@ -14,6 +15,7 @@ MOST_NAME: Final = 255
 """Bytes of UTF-8 of the name of a property."""
 _RESERVED: Final = frozenset(("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"))
 _NAME: Final = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def check_name(name: str) -> None:
@@ -27,7 +29,7 @@ def check_name(name: str) -> None:
 def property_of(text: str) -> tuple[str, Typed]:
     """Return name and value of a property written as name=value or name:type=value. UsageError for another text.
 
-    Without a type true and false are boolean, whole numbers long, other numbers double, and the rest is a string.
+    Without a type true and false are boolean, whole numbers long, other decimal numbers double, and the rest is a string.
     """
     left, equals, value = text.partition("=")
     name, colon, kind = left.partition(":")
@@ -39,13 +41,12 @@ def property_of(text: str) -> tuple[str, Typed]:
             return name, Typed(kind, converted("string", value, kind))
         except ConversionError as error:
             raise UsageError(f"property {text!r} is not allowed; {error}") from error
-    for guessed in ("long", "double"):
-        try:
+    if value in ("true", "false"):
+        return name, Typed("boolean", value == "true")
+    for guessed in ("long", "double") if _NUMBER.fullmatch(value) else ():
+        with suppress(ConversionError):
             return name, Typed(guessed, converted("string", value, guessed))
-        except ConversionError:
-            continue
-    is_boolean = value in ("true", "false")
-    return name, Typed("boolean", value == "true") if is_boolean else Typed("string", value)
+    return name, Typed("string", value)
 
 
 class Properties(dict[str, Any]):

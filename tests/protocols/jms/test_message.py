@@ -5,7 +5,7 @@ from math import inf, nan
 import pytest
 
 from protocols.errors import UsageError
-from protocols.jms import ConversionError, Properties, Typed, fields_of, jms_message, message_of
+from protocols.jms import ConversionError, Properties, Typed, fields_of, jms_message, message_of, property_of
 from protocols.jms.conversions import converted
 from protocols.jms.values import Scalar
 from protocols.messaging import Publication
@@ -137,3 +137,28 @@ def test_what_is_put_in_comes_out() -> None:
     assert jms_message(1, 2, "topic:t", [1, "x"], body_type="stream").content == [1, "x"]
     assert jms_message(1, 2, "topic:t", [1, {"a": None}]).content == [1, {"a": None}]
     assert jms_message(1, 2, "topic:t", [1]).body_type == "object"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("-7", "long", -7),
+        ("12.5", "double", 12.5),
+        ("1e3", "double", 1000.0),
+        ("9" * 30, "double", 1e30),
+        ("true", "boolean", True),
+        ("", "string", ""),
+        ("True", "string", "True"),
+        ("12D", "string", "12D"),
+        (" 7", "string", " 7"),
+        ("NaN", "string", "NaN"),
+        ("1_000", "string", "1_000"),
+    ],
+)
+def test_the_type_of_a_property_follows_from_its_text(text: str, kind: str, value: Scalar) -> None:
+    assert property_of(f"a={text}") == ("a", Typed(kind, value))
+
+
+def test_a_property_may_name_its_type() -> None:
+    assert property_of("a:string=7") == ("a", Typed("string", "7"))
+    assert property_of("a:double=12D") == ("a", Typed("double", 12.0))
