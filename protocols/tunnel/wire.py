@@ -7,6 +7,8 @@ BRAKE (4) a byte of 0, site (4), ring (2) and lost (2). What begins otherwise is
 """
 
 import struct
+from collections.abc import Mapping
+from dataclasses import astuple
 from hashlib import blake2b
 from ipaddress import IPv4Address
 from typing import Final
@@ -44,9 +46,13 @@ PACKET, PRESENCE, REPORT, BRAKE = 0xE1, 0xE2, 0xE3, 0xE4
 KEYED: Final = 8
 _REPORTED: Final = 0x80
 _PACKET = struct.Struct("!BBII6s")
-_PRESENCE = struct.Struct("!BBIIQ")
-_REPORT = struct.Struct("!BBIII")
-_BRAKE = struct.Struct("!BBIHH")
+_TOLD: Final[Mapping[type[Message], tuple[int, struct.Struct]]] = {
+    Presence: (PRESENCE, struct.Struct("!BBIIQ")),
+    Report: (REPORT, struct.Struct("!BBIII")),
+    Brake: (BRAKE, struct.Struct("!BBIHH")),
+}
+"""First byte and layout of what tunnels tell each other and publishers; the fields of the message follow a byte of 0."""
+_READ: Final = {first: (kind, form) for kind, (first, form) in _TOLD.items()}
 
 
 def group_bytes(name: str) -> bytes:
@@ -60,44 +66,30 @@ def group_bytes(name: str) -> bytes:
 
 def size_of(message: Message) -> int:
     """Return the encoded bytes of a message of a tunnel but a `Carried`, without a MAC."""
-    if isinstance(message, Presence):
-        return _PRESENCE.size
-    return _REPORT.size if isinstance(message, Report) else _BRAKE.size
+    return _TOLD[type(message)][1].size
 
 
 def write_told(message: Message) -> bytes:
     """Return the bytes of what tunnels tell each other and publishers. UsageError for another message."""
+    if not isinstance(message, (Presence, Report, Brake)):
+        raise UsageError(f"{message} is no message of a tunnel")
+    first, form = _TOLD[type(message)]
     try:
-        if isinstance(message, Presence):
-            return _PRESENCE.pack(PRESENCE, 0, message.site, message.node, message.since)
-        if isinstance(message, Report):
-            return _REPORT.pack(REPORT, 0, message.site, message.received, message.lost)
-        if isinstance(message, Brake):
-            return _BRAKE.pack(BRAKE, 0, message.site, message.ring, message.lost)
+        return form.pack(first, 0, *astuple(message))
     except struct.error as error:
         raise UsageError(f"{message} has a value out of its field's range: {error}") from error
-    raise UsageError(f"{message} is no message of a tunnel")
 
 
 def read_told(data: bytes) -> Message:
     """Return what `write_told` wrote. Raises WireError for anything else."""
-    try:
-        if data[0] == PRESENCE:
-            _, zero, site, node, since = _PRESENCE.unpack(data)
-            told: Message = Presence(site, node, since)
-        elif data[0] == REPORT:
-            _, zero, site, received, lost = _REPORT.unpack(data)
-            told = Report(site, received, lost)
-        elif data[0] == BRAKE:
-            _, zero, site, ring, lost = _BRAKE.unpack(data)
-            told = Brake(site, ring, lost)
-        else:
-            raise WireError(f"type {data[0]}; {PRESENCE}, {REPORT} and {BRAKE} are known")
-    except (struct.error, IndexError) as error:
-        raise WireError(f"{len(data)} bytes are no message of a tunnel: {error}") from error
+    known = _READ.get(data[0]) if data else None
+    if known is None or len(data) != known[1].size:
+        raise WireError(f"{len(data)} bytes that begin with {data[:1].hex() or 'none'} are no message of a tunnel")
+    kind, form = known
+    _, zero, *values = form.unpack(data)
     if zero:
         raise WireError(f"a reserved byte of {zero}; it is 0")
-    return told
+    return kind(*values)
 
 
 class TunnelCodec:
