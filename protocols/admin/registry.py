@@ -7,13 +7,14 @@ function, since a change may first have to be durable.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from protocols.admin.config import MOST_NODES, AdminOptions
 from protocols.admin.events import NodeChanged, NodeLeft, NodeRegistered, RegistryOpened, Why
 from protocols.admin.messages import Request, Response
-from protocols.admin.node import Advertisement, Node, place_of
+from protocols.admin.node import Advertisement, place_of
 from protocols.admin.registration import (
     LARGEST_ID,
     LARGEST_PORT,
@@ -237,17 +238,19 @@ class Registry(Machine):
         try:
             for record in records:
                 self._load(record, now)
-        except (WireError, ValueError) as error:
+        except (WireError, ValueError, RecursionError) as error:
             raise StorageError(f"the state of the registry can't be read: {error}") from error
         self._open(now)
 
     def _load(self, record: Record, now: float) -> None:
         plain = json.loads(record.value)
+        if not isinstance(plain, dict):
+            raise WireError("is not allowed; an object")
         if record.key == _HEAD:
             self.number = read_number(plain, "registry", LARGEST_STAMP)
             self.table.stamp = read_number(plain, "stamp", LARGEST_STAMP)
             self.table.continue_at(read_number(plain, "next", LARGEST_ID + 1))
-        elif record.key.startswith(_NODE) and isinstance(plain, dict):
+        elif record.key.startswith(_NODE):
             udp = read_number(plain, "udp", LARGEST_PORT)
             (node,) = nodes_of([{key: value for key, value in plain.items() if key != "udp"}], 1)
             self.table.put(Entry(node, udp, now, now))
@@ -368,8 +371,7 @@ def _of_entry(entry: Entry, now: float) -> Snapshot:
 
 def _endpoint(entry: Entry) -> Address:
     """Return where a node takes advertisements."""
-    node = entry.node
-    return Node(node.id, node.name, node.site, node.address, entry.udp, node.group).endpoint
+    return replace(entry.node, port=entry.udp).endpoint
 
 
 def _unknown(number: int) -> Answer:
