@@ -91,8 +91,8 @@ def text_of(where: SocketAddress) -> str:
 
 
 @lru_cache(maxsize=256)
-def socket_address_of(name: str) -> SocketAddress:
-    """Parse "239.1.2.3:6003" or "[ff05::7]:6003" as sockets take it. Raises UsageError for anything else."""
+def socket_address_of(name: str, key: str = "group") -> SocketAddress:
+    """Parse "239.1.2.3:6003" or "[ff05::7]:6003" as sockets take it. UsageError, beginning with the key, for anything else."""
     host, _, port = name.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     address = host[1:-1] if bracketed else host
@@ -100,13 +100,13 @@ def socket_address_of(name: str) -> SocketAddress:
         if bracketed != (ip_of(address).version == 6):
             raise ValueError
     except ValueError:
-        raise UsageError(f"group: {name!r} is not an address and a port, like 239.1.2.3:6003 or [ff05::1:2:3]:6003") from None
+        raise UsageError(f"{key}: {name!r} is not an address and a port, like 239.1.2.3:6003 or [ff05::1:2:3]:6003") from None
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise UsageError(f"group: the port of {name!r} is not a number from 1 to 65535")
+        raise UsageError(f"{key}: the port of {name!r} is not a number from 1 to 65535")
     try:
         return socket_address(address, int(port))
     except OSError:
-        raise UsageError(f"group: {name!r} names no device of this machine; devices here: {_devices()}") from None
+        raise UsageError(f"{key}: {name!r} names no device of this machine; devices here: {_devices()}") from None
 
 
 def address_of(interface: str | None, towards: str | None = None) -> str:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import secrets
 import socket
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from emu.disk import OpenDisk, disk_opener
 from emu.host import UdpHost
 from emu.udp_options import UdpOptions
 from emu.web.listening import hosts_of, listen_at, open_server, url_of
-from experiments.commands.options import Json
+from experiments.commands.options import Json, option_errors
 from experiments.commands.serving import print_summary
 from experiments.output.extras import need
 from experiments.output.prometheus import exposition
@@ -25,7 +24,7 @@ from protocols.admin.config import AdminOptions
 from protocols.admin.events import NodeChanged, NodeLeft, NodeRegistered
 from protocols.admin.registry import MEASURES
 from protocols.admin.wire import AdminCodec
-from protocols.errors import ConfigError, StorageError, UnsupportedError, UsageError
+from protocols.errors import StorageError, UnsupportedError, UsageError
 from protocols.events import Event
 from protocols.rng import Rng
 from protocols.snapshot import measures_by_name
@@ -79,10 +78,8 @@ def admin(
 
 
 def _options(period: str, lease: str, state: Path | None) -> AdminOptions:
-    try:
-        found: AdminOptions = read_settings(AdminOptions, {"period": period, "lease": lease}, "-", ())
-    except ConfigError as error:
-        raise ConfigError(f"--{str(error).removeprefix('-.')}") from error
+    with option_errors("admin"):
+        found: AdminOptions = read_settings(AdminOptions, {"period": period, "lease": lease}, "admin", ())
     return AdminOptions(found.period, found.lease, int(state is not None))
 
 
@@ -120,7 +117,6 @@ def _run(runner: Live, host: UdpHost, server: socket.socket, options: AdminOptio
 
 def _tell_beginning(url: str, as_json: bool) -> None:
     typer.echo(json.dumps({"event": "listening", "url": url}) if as_json else f"{url} (Ctrl-C ends)")
-    sys.stdout.flush()
 
 
 def _tell(event: Event, as_json: bool) -> None:
@@ -138,6 +134,5 @@ def _tell(event: Event, as_json: bool) -> None:
     if as_json:
         told = {"id": node.id, "name": node.name, "site": node.site, "address": node.address, "port": node.port}
         typer.echo(json.dumps({"event": word, **told}))
-        sys.stdout.flush()
     else:
         typer.echo(printable(f"{node.name} ({node.address}:{node.port}): {word}"), err=True)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import secrets
-import sys
 from typing import Annotated
 
 import typer
@@ -11,14 +10,14 @@ import typer
 from emu.addresses import SocketAddress, socket_address_of, text_of
 from emu.host import UdpHost
 from experiments.commands.help import Command, Group
-from experiments.commands.options import Json, Metrics, Stats, seconds
+from experiments.commands.options import Json, Metrics, Stats, option_errors, seconds
 from experiments.commands.serving import print_summary
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.scenario.protocol_choice import ProtocolChoice
 from protocols.broker import PROTOCOL
 from protocols.broker.broker import Broker
-from protocols.errors import ConfigError, UnsupportedError, UsageError
+from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Group as MulticastGroup
 from protocols.rng import Rng
 from protocols.roles import RoleContext
@@ -66,11 +65,9 @@ def serve(
     """
     longest = seconds("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
-    where = _where(listen)
-    try:
+    where = socket_address_of(listen, "--listen")
+    with option_errors("protocol"):
         config = ProtocolChoice.of("broker", {"queue": queue, "window": window, "clients": clients}).config
-    except ConfigError as error:
-        raise ConfigError(f"--{str(error).removeprefix('protocol.')}") from error
     with live() as runner:
         host = _host(runner, where)
         try:
@@ -85,13 +82,6 @@ def serve(
             host.close()
     print_summary(machine, COUNTERS, ending.seconds, as_json)
     return 130 if ending.interrupted else 0
-
-
-def _where(listen: str) -> SocketAddress:
-    try:
-        return socket_address_of(listen)
-    except UsageError as error:
-        raise UsageError(f"--listen: {str(error).removeprefix('group: ')}") from error
 
 
 def _host(runner: Live, where: SocketAddress) -> UdpHost:
@@ -112,6 +102,5 @@ async def _serve(runner: Live, host: UdpHost, wanted: WantedStatistics, as_json:
 def _tell_beginning(where: SocketAddress, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"event": "listening", "at": text_of(where)}))
-        sys.stdout.flush()
     else:
         typer.echo(f"listening at {text_of(where)}", err=True)

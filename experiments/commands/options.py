@@ -1,5 +1,7 @@
 """Options that several commands share, and the conversion of their values."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -34,6 +36,7 @@ __all__ = [
     "Yes",
     "membership",
     "norm_config",
+    "option_errors",
     "seconds",
 ]
 
@@ -119,16 +122,26 @@ def seconds(option: str, value: float | None) -> float:
     return value
 
 
+@contextmanager
+def option_errors(where: str, **names: str) -> Iterator[None]:
+    """Name the option in a ConfigError about a setting under the key `where`; `names` are options not called as their settings.
+
+    >>> with option_errors("protocol", rate="bandwidth"): ...  # "protocol.rate: ..." becomes "--bandwidth: ..."
+    """
+    try:
+        yield
+    except ConfigError as error:
+        key, _, why = str(error).removeprefix(f"{where}.").partition(": ")
+        raise ConfigError(f"--{names.get(key, key).replace('_', '-')}: {why}") from error
+
+
 def norm_config(**given: Any) -> Any:
     """Make a NORM config from options as the user wrote them, None where one was left out. ConfigError names the option."""
     # Commands on sweeps share this module and need no protocol, which takes long to import.
     from experiments.scenario.protocol_choice import ProtocolChoice
 
-    try:
+    with option_errors("protocol"):
         return ProtocolChoice.of("norm", {key: value for key, value in given.items() if value is not None}).config
-    except ConfigError as error:
-        key, _, why = str(error).removeprefix("protocol.").partition(": ")
-        raise ConfigError(f"--{key.replace('_', '-')}: {why}") from error
 
 
 def membership(config: Any, group: str, iface: str | None, node: int | None, *, receives: bool, **more: Any) -> "Membership":

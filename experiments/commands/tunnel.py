@@ -19,7 +19,7 @@ from emu.host import UdpHost
 from emu.udp_options import UdpOptions
 from emu.web.listening import read_token
 from experiments.commands.options import Group as GroupOption
-from experiments.commands.options import Json, Metrics, Stats, seconds
+from experiments.commands.options import Json, Metrics, Stats, option_errors, seconds
 from experiments.output.extras import need
 from experiments.output.safe_text import printable
 from experiments.running.authentication import read_keys
@@ -28,7 +28,7 @@ from experiments.running.live_statistics import WantedStatistics
 from experiments.scenario.user_settings import read_settings
 from protocols.admin.node import Node
 from protocols.admin.registration import Registration
-from protocols.errors import ConfigError, UnsupportedError, UsageError
+from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Group
 from protocols.norm.messages import Fti
 from protocols.norm.wire.sizes import header_size
@@ -140,11 +140,8 @@ def tunnel(
 
 def _options(given: dict[str, Any]) -> TunnelOptions:
     """Return the options of the tunnel. ConfigError names the option of the command."""
-    try:
+    with option_errors("tunnel"):
         found: TunnelOptions = read_settings(TunnelOptions, given, "tunnel", ())
-    except ConfigError as error:
-        key, _, why = str(error).removeprefix("tunnel.").partition(": ")
-        raise ConfigError(f"--{key.replace('_', '-')}: {why}") from error
     return found
 
 
@@ -159,10 +156,10 @@ def _check_segment(segment: int, options: TunnelOptions) -> None:
 
 def _place(group: str, lan: str, listen: str) -> _Place:
     """Return where the tunnel is. UsageError names the option."""
-    where = _address("--group", group)
+    where = socket_address_of(group, "--group")
     if not is_multicast(where[0]):
         raise UsageError(f"--group: value {group!r} is not allowed; a multicast address and a port, like 239.7.7.7:6003")
-    own = _address("--listen", listen)
+    own = socket_address_of(listen, "--listen")
     devices = [device for _, device in socket.if_nameindex()]
     if lan not in devices:
         raise UsageError(f"--lan: value {lan!r} is not allowed; a device of this machine: {', '.join(devices)}")
@@ -170,19 +167,9 @@ def _place(group: str, lan: str, listen: str) -> _Place:
     return _Place(Group(text_of(where), lan), own, number)
 
 
-def _address(option: str, text: str) -> SocketAddress:
-    try:
-        found = socket_address_of(text)
-    except UsageError as error:
-        raise UsageError(f"{option}: {str(error).removeprefix('group: ')}") from error
-    if not found[1]:
-        raise UsageError(f"{option}: value {text!r} is not allowed; a port from 1 to 65535")
-    return found
-
-
 def _peer(number: int, text: str, place: _Place) -> Node:
     """Return a tunnel that is named by its address. UsageError for this one."""
-    where = _address("--peer", text)
+    where = socket_address_of(text, "--peer")
     if where == place.listen:
         raise UsageError(f"--peer: value {text!r} is not allowed; that is this tunnel itself")
     return Node(number, text, 0, where[0], where[1], place.group.name)

@@ -29,12 +29,9 @@ def watcher_of(management: str, ifaces: Sequence[str] | None) -> Watcher:
     """Return what watches a management group on interfaces, and all sessions. UsageError names the option."""
     if management == "off":
         return Watcher()
-    try:
-        address = socket_address_of(management)[0]
-        if ip_of(address).version != 4 or not is_multicast(address):
-            raise UsageError(f"value {management!r} is not allowed; an IPv4 multicast address and a port, or off")
-    except UsageError as error:
-        raise UsageError(f"--management: {str(error).removeprefix('group: ')}") from error
+    address = socket_address_of(management, "--management")[0]
+    if ip_of(address).version != 4 or not is_multicast(address):
+        raise UsageError(f"--management: value {management!r} is not allowed; an IPv4 multicast address and a port, or off")
     for iface in ifaces or ():
         try:
             address_of(iface)

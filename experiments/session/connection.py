@@ -51,7 +51,7 @@ def _take_id(address: str) -> socket.socket:
 
 def _check_group(key: str, group: str) -> None:
     """Raise UsageError for what is no IPv4 multicast group: the datagrams of a Distributor hold IPv4 addresses."""
-    address = socket_address_of(group)[0]
+    address = socket_address_of(group, key)[0]
     if ip_of(address).version != 4 or not is_multicast(address):
         allowed = "a multicast address (224.0.0.0 to 239.255.255.255) and a port"
         raise UsageError(f"{key}: value {group!r} is not allowed; {allowed}")
