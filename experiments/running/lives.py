@@ -2,11 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from itertools import zip_longest
+from typing import Any, Final, TypeAlias
 
-__all__ = ["add_counts", "join_lives", "until_crash"]
+from protocols.machine import Machine
+
+__all__ = ["NO_COUNTS", "add_counts", "join_lives", "longest_of", "total_counts", "until_crash"]
 
 Result: TypeAlias = Mapping[str, Any]
+NO_COUNTS: Final[Mapping[str, int]] = {}
+"""The counters of a program before its first machine has ended; one object for all, since a run may have many programs."""
 
 
 def add_counts(*counts: Mapping[str, int]) -> dict[str, int]:
@@ -15,6 +20,16 @@ def add_counts(*counts: Mapping[str, int]) -> dict[str, int]:
     for each in counts:
         total.update(each)
     return dict(total)
+
+
+def total_counts(earlier: Mapping[str, int], machine: Machine | None) -> Mapping[str, int]:
+    """Return the sums of the counters of earlier machines and of the present one, if there is one."""
+    return earlier if machine is None else add_counts(earlier, machine.counts())
+
+
+def longest_of(*queues: Sequence[int]) -> list[int]:
+    """Return the maximum at each place of lists that may differ in length."""
+    return [max(lengths) for lengths in zip_longest(*queues, fillvalue=0)]
 
 
 def until_crash(result: Result) -> Result:
@@ -54,6 +69,7 @@ def _publisher(results: Sequence[Result]) -> dict[str, Any]:
     return {
         "lives": [life for result in results for life in result["lives"]],
         "blocked": sum(result["blocked"] for result in results),
+        "queues": longest_of(*(result.get("queues", ()) for result in results)),
     }
 
 

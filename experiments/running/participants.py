@@ -3,14 +3,13 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from emu.foreign_program import ForeignProgram
 from experiments.running.composite import CompositeProgram, PartTimeReceiver, RestartableProgram, Role
 from experiments.running.content import Extent, Generated, digest_of
 from experiments.running.foreign_programs import foreign_receiver, foreign_sender, match_objects, without_object_ids
-from experiments.running.lives import add_counts
+from experiments.running.lives import add_counts, longest_of
 from experiments.running.messaging_participants import NO_SERVERS, MessagingParticipants, Party, Servers
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
 from experiments.running.result import Result, Row, combine, message_metrics, row_of
@@ -425,7 +424,7 @@ class Participants:
                 before = found.get(name, {})
                 longest = before.pop("longest_queues", ())
                 found[name] = add_counts(before, own)
-                if queues := [max(pair) for pair in zip_longest(longest, result.get("queues", ()), fillvalue=0)]:
+                if queues := longest_of(longest, result.get("queues", ())):
                     found[name]["longest_queues"] = queues
         return {"clients": found} if found else {}
 

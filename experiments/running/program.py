@@ -13,7 +13,7 @@ from experiments.running.content import Accounted, MemorySink
 from experiments.running.files import ScratchSink
 from experiments.running.hashing import Hasher
 from experiments.running.invariants import Invariants
-from experiments.running.lives import add_counts
+from experiments.running.lives import NO_COUNTS, total_counts
 from protocols.events import (
     FlushCompleted,
     ObjectAborted,
@@ -96,7 +96,7 @@ class SenderProgram:
         self._restarts = -1
         self._down = False
         self._ended = 0
-        self._earlier: dict[str, int] = {}
+        self._earlier = NO_COUNTS
         """Counters of the machines before crashes."""
         # Objects that were sent and can still fail, in a repair.
         self._repairable: set[int] = set()
@@ -137,7 +137,7 @@ class SenderProgram:
     def crash(self) -> None:
         """Handle a crash of the host: scheduled jobs are cancelled."""
         if self.machine is not None and not self._down:
-            self._earlier = add_counts(self._earlier, self.machine.counts())
+            self._earlier = total_counts(self._earlier, self.machine)
         self._down = True
         self.ended_at = None
 
@@ -183,7 +183,7 @@ class SenderProgram:
             "ended_at": self.ended_at,
             "sent": sorted([object_id, number] for object_id, number in self.sent.items()),
             "failures": self.failures,
-            "counts": self._earlier if self.machine is None or self._down else add_counts(self._earlier, self.machine.counts()),
+            "counts": total_counts(self._earlier, None if self._down else self.machine),
         }
 
 
@@ -222,8 +222,8 @@ class ReceiverProgram:
         one_run: bool = False,
     ) -> None:
         self._one_run = one_run
-        self._earlier: dict[str, int] | None = None
-        """Counters of the machines before crashes; None before the first crash, to save memory."""
+        self._earlier = NO_COUNTS
+        """Counters of the machines before crashes."""
         self._name = ""
         self._invariants: Invariants | None = None
         self._node = node
@@ -259,7 +259,7 @@ class ReceiverProgram:
     def crash(self) -> None:
         """Handle a crash of the host: received objects are forgotten."""
         if self.machine is not None:
-            self._earlier = add_counts(self._earlier or {}, self.machine.counts())
+            self._earlier = total_counts(self._earlier, self.machine)
             self.machine = None
         if self._invariants is not None:
             self._invariants.forget(self._name)
@@ -349,7 +349,7 @@ class ReceiverProgram:
             "received": [[*key, size, _digest(sink)] for key, (size, sink) in came],
             "duplicates": self.duplicates,
             "aborted": self.aborted,
-            "counts": add_counts(self._earlier or {}, {} if self.machine is None else self.machine.counts()),
+            "counts": total_counts(self._earlier, self.machine),
         }
 
 

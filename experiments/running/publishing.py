@@ -5,6 +5,7 @@ from functools import partial
 from math import inf
 from typing import Any, cast
 
+from experiments.running.lives import NO_COUNTS, longest_of, total_counts
 from experiments.running.role_node import RoleNode
 from experiments.workload.bodies import body_of
 from experiments.workload.publish import LIFE_SHIFT, MessagePlan
@@ -59,6 +60,10 @@ class PublisherProgram:
         self._bodies = bodies
         self._host: PortsHost | None = None
         self.machine: Publisher | None = None
+        self._earlier = NO_COUNTS
+        """Counters of the machines before crashes and absences."""
+        self._queues: list[int] = []
+        """The longest queues of these machines, by priority."""
         self._lives: list[_Life] = []
         self._restarts = -1
         self._published = 0
@@ -102,14 +107,23 @@ class PublisherProgram:
 
     def crash(self) -> None:
         """Handle a crash of the host: nothing is published until it restarts."""
+        self._end_machine()
         self._is_down, self._is_away = True, False
         self.ended_at = None
+
+    def _end_machine(self) -> None:
+        """Keep the counters of a machine that gets no further input."""
+        if self.machine is not None:
+            self._earlier = total_counts(self._earlier, self.machine)
+            self._queues = longest_of(self._queues, self.machine.longest_queues())
+            self.machine = None
 
     def leave(self) -> None:
         """Stop the publisher, with what it has not sent, until `come`."""
         if self._host is None or self.machine is None or self._is_down:
             return
         self._host.stop()
+        self._end_machine()
         self._is_down = self._is_away = True
         self.ended_at = None
 
@@ -226,8 +240,8 @@ class PublisherProgram:
             "lives": [life.plain() for life in self._lives],
             "blocked": blocked,
             "ended_at": self.ended_at if self.finished() else None,
-            "counts": {} if self.machine is None else self.machine.counts(),
-            "queues": [] if self.machine is None else list(self.machine.longest_queues()),
+            "counts": total_counts(self._earlier, self.machine),
+            "queues": longest_of(self._queues, () if self.machine is None else self.machine.longest_queues()),
         }
 
 

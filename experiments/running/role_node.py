@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from experiments.running.lives import NO_COUNTS, total_counts
 from protocols.hosting import PortsHost
 from protocols.machine import Group, Machine
 from protocols.roles import Role, RoleContext
@@ -45,6 +46,8 @@ class RoleProgram:
         self.node = node
         self.restarts = -1
         self.machine: Machine | None = None
+        self._earlier = NO_COUNTS
+        """Counters of the machines before crashes."""
 
     def start(self, host: PortsHost) -> None:
         """Run the machine on the host; a call after a crash starts without any state."""
@@ -57,15 +60,16 @@ class RoleProgram:
         self.restarts = times - 1
 
     def crash(self) -> None:
-        """Do nothing: the next `start` makes another machine."""
+        """Keep the counters of the machine; the next `start` makes another one."""
+        self._earlier, self.machine = total_counts(self._earlier, self.machine), None
 
     def finished(self) -> bool:
         """Return False: it serves as long as the run goes on."""
         return False
 
     def result(self) -> dict[str, Any]:
-        """Return the counters of the machine."""
-        return {"role": "server", "counts": {} if self.machine is None else self.machine.counts()}
+        """Return the counters of the machine, over all starts of the host."""
+        return {"role": "server", "counts": total_counts(self._earlier, self.machine)}
 
 
 def _ignore(event: object) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
+from experiments.running.lives import NO_COUNTS, total_counts
 from experiments.running.role_node import RoleNode
 from experiments.workload.bodies import body_of
 from experiments.workload.publish import MessagePlan
@@ -76,6 +77,8 @@ class SubscriberProgram:
         self._bodies = bodies
         self._host: PortsHost | None = None
         self.machine: Subscriber | None = None
+        self._earlier = NO_COUNTS
+        """Counters of the machines before crashes and absences."""
         self._restarts = -1
         self._is_down = self._is_away = self._is_subscribed = False
         self._expired: list[list[int]] = []
@@ -98,6 +101,7 @@ class SubscriberProgram:
         """Run a subscriber, which takes part from now on."""
         host = self._host
         assert host is not None
+        self._earlier = total_counts(self._earlier, self.machine)
         machine = self.machine = cast(Subscriber, self._node.make(host, self._restarts))
         host.run(machine, self._on_event)
         self._is_subscribed = True
@@ -146,6 +150,7 @@ class SubscriberProgram:
 
     def crash(self) -> None:
         """Handle a crash of the host: its subscriptions end."""
+        self._earlier, self.machine = total_counts(self._earlier, self.machine), None
         self._is_down, self._is_away, self._is_subscribed = True, False, False
         for account in self._accounts if self._host is not None else ():
             account.end(self._host.now, "crashed")  # type: ignore[union-attr]
@@ -190,5 +195,5 @@ class SubscriberProgram:
             "expired": self._expired,
             "lost": self._lost,
             "damaged": self._damaged,
-            "counts": {} if self.machine is None else self.machine.counts(),
+            "counts": total_counts(self._earlier, self.machine),
         }

@@ -1,4 +1,4 @@
-"""A subscription ends with the crash of its host, in both worlds: what is published then was not promised."""
+"""Crashes of publishers, subscribers and servers in both worlds: subscriptions end, and counters are those of all lives."""
 
 from typing import Any
 
@@ -39,3 +39,29 @@ def test_only_open_spans_of_subscribers_that_crashed_end() -> None:
     found = until_crash({"role": "composite", "parts": [sender, subscriber], "crashed_at": 3.0})
     ended = [part.get("subscriptions") for part in found["parts"]]
     assert ended == [None, [{"spans": [[0.0, 1.0, "unsubscribed"], [2.0, 3.0, "crashed"]]}]]
+
+
+@pytest.mark.parametrize("backend", ["sim", pytest.param("emu", marks=pytest.mark.emu)])
+def test_counters_of_clients_are_those_of_all_lives(backend: str) -> None:
+    faults = [{"at": "1s", "crash": "sender", "for": "300ms"}, {"at": "1.5s", "crash": "r2", "for": "200ms"}]
+    result = run(parse({**BASE, "faults": faults}, "test"), backend)
+    assert result.messages is not None
+    clients, rows = result.metrics["clients"], result.messages["subscriptions"]
+    # A process is killed anywhere, perhaps between the count of a message and its entry in the account.
+    off = 0 if backend == "sim" else 1
+    published = result.metrics["messages"]["published"]
+    assert clients["publisher sender"]["messages_published"] == pytest.approx(published, abs=off)
+    assert clients["publisher sender"]["longest_queues"][4] >= 1
+    assert published < 75
+    for row, host in zip(rows, ("r1", "r2"), strict=True):
+        received = clients[f"subscriber {host}"]["messages_received"]
+        assert received == pytest.approx(row["delivered"] + row["repeated"], abs=off)
+
+
+def test_counters_of_a_publisher_that_leaves_and_of_a_server_are_those_of_all_lives() -> None:
+    churned = run(parse({**BASE, "faults": [{"at": "1s", "churn": "sender", "for": "300ms"}]}, "test"))
+    published = churned.metrics["messages"]["published"]
+    assert churned.metrics["clients"]["publisher sender"]["messages_published"] == published
+    relay = {"protocol": {"name": "relay"}, "nodes": {"r2": {"role": "relay"}}, "duration": "5s"}
+    crashed = run(parse({**BASE, **relay, "faults": [{"at": "1s", "crash": "r2", "for": "300ms"}]}, "test"))
+    assert crashed.metrics["servers"]["relay r2"]["copies_sent"] >= crashed.metrics["messages"]["delivered"] > 25
