@@ -29,7 +29,7 @@ from experiments.workload.subscribe import SubscribeWorkload
 from experiments.workload.workloads import Workloads
 from protocols.errors import ConfigError, UsageError
 from protocols.file_messages import largest_file
-from protocols.messaging import Subscription
+from protocols.messaging import Publication, Subscription
 from protocols.object_messaging import guarantees_of, roles_of
 from protocols.roles import BOTH
 from topologies.files import read_topology
@@ -163,10 +163,7 @@ class Scenario(BaseModel):
                 except UsageError as error:
                     raise ConfigError(f"workload.{n}.{error}") from error
             if isinstance(work, PublishWorkload):
-                try:
-                    spec.check_message(self.protocol.config, work.largest)
-                except UsageError as error:
-                    raise ConfigError(f"workload.{n}: {error}") from error
+                self._check_message(n, work.largest)
         if self.publications and not self.subscriptions:
             raise ConfigError("workload: nobody subscribes to what is published; add one of kind subscribe")
         if spec.separates_roles(self.protocol.config):
@@ -178,16 +175,22 @@ class Scenario(BaseModel):
         """ConfigError for a file that the protocol carries as a message, if that is too large, or the server is another's."""
         spec = self.protocol.spec
         if spec.guarantees is not None:
-            try:
-                spec.check_message(self.protocol.config, largest_file(work.size))
-            except UsageError as error:
-                raise ConfigError(f"workload.{number}: {error}") from error
+            self._check_message(number, largest_file(work.size))
         for name, choice in self.nodes.items():
             if choice.foreign and choice.taken_role is not None:
                 raise ConfigError(
                     f"nodes.{name}.run: value {choice.run!r} is not allowed with a workload of kind file; it "
                     f"confirms what it has, and not what receivers have; {{role: {choice.taken_role}}} does"
                 )
+
+    def _check_message(self, number: int, message: Publication) -> None:
+        """ConfigError for a message of a workload that the protocol, or the protocol with these parameters, can't carry."""
+        try:
+            self.protocol.spec.check_message(self.protocol.config, message)
+        except ConfigError as error:
+            raise ConfigError(f"protocol.{error} (workload.{number})") from error
+        except UsageError as error:
+            raise ConfigError(f"workload.{number}: {error}") from error
 
     def _check_both(self) -> None:
         """ConfigError for a node of role `both` whose workload is not one publisher and one subscriber of one group."""

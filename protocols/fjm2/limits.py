@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from protocols.errors import UsageError
+from protocols.errors import ConfigError
 from protocols.fjm2.config import Fjm2Config
 from protocols.fjm2.pool import Pool
 from protocols.jms import message_of, write_head
@@ -24,14 +24,14 @@ class _Sized:
 
 
 def check_size(size: int, config: Fjm2Config) -> None:
-    """Raise UsageError for a message whose head and body have more bytes than the pool, or than NORM carries."""
+    """Check a message of `size` bytes in all: ConfigError if the pool has no room for it, UsageError if NORM can't carry it."""
     needed = Pool.octets_for(size)
     if needed > config.pool:
-        raise UsageError(f"pool: {config.pool} bytes are too few for a message of {size}; at least {needed}")
+        raise ConfigError(f"pool: value {config.pool} is not allowed; at least {needed} for a message of {size} bytes")
     check_content(Content(_Sized(size), is_file=False), config)
 
 
 def check_message(config: Fjm2Config, message: Publication) -> None:
-    """Raise UsageError for a message that JMS does not allow, or that is too large."""
+    """Check a message: UsageError if JMS does not allow it; see `check_size`."""
     jms = message_of(message, 0)
     check_size(len(write_head(jms)) + jms.size, config)

@@ -22,8 +22,8 @@ BAD = [
     ("nodes.g1.ring=1.5", "nodes.g1.ring: value 1.5 is not allowed", "a whole number from 1 to 1000000"),
     ("nodes.g1.peers=[g1]", "nodes.g1.peers: value ['g1'] is not allowed", "known here: role, lan, ring"),
     ("protocol.pool=0", "protocol.pool: value 0 is not allowed", "a whole number from 1"),
-    ("protocol.pool=1kB", "workload.0: pool: 1000 bytes are too few for a message of 4051", "at least 4096"),
-    ("workload.0.size={from: 1, to: 17000000}", "workload.0: pool: 16000000 bytes are too few", "at least 18874368"),
+    ("protocol.pool=1kB", "protocol.pool: value 1000 is not allowed", "at least 4096 for a message of 4051 bytes (workload.0)"),
+    ("workload.0.size={from: 1, to: 17000000}", "protocol.pool: value 16000000 is not allowed", "at least 18874368"),
     ("protocol.queue=0", "protocol.queue: value 0 is not allowed", "a whole number from 1"),
     ("protocol.order=lifo", "protocol.order: value 'lifo' is not allowed", "one of none, fifo"),
 ]

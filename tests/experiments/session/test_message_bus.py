@@ -162,7 +162,7 @@ def test_what_is_not_allowed_is_refused_in_one_line() -> None:
                     await ours.publish(topic, "x")
                 with pytest.raises(UsageError, match=problem):
                     ours.subscribe(topic)
-            with pytest.raises(UsageError, match="pool: 4000 bytes are too few for a message of 5016; at least 5120"):
+            with pytest.raises(UsageError, match="pool: value 4000 is not allowed; at least 5120 for a message of 5016 bytes"):
                 await ours.publish("t", b"x" * 5000)
             with pytest.raises(SelectorError, match="column 4"):
                 ours.subscribe("t", selector="a >")

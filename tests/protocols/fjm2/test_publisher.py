@@ -134,7 +134,7 @@ def test_expired_messages_are_not_sent() -> None:
         (Publication(1, 0, "queue:q", 5), "no queues"),
         (Publication(1, 0, "t", 5), "topic: 't' is not allowed; topic:NAME"),
         (Publication(1, 0, "topic:t", 5, priority=10), "priority: 10 is not allowed; a whole number from 0 to 9"),
-        (Publication(1, 0, "topic:t", 5000), "pool: 4096 bytes are too few for a message of 5016; at least 5120"),
+        (Publication(1, 0, "topic:t", 5000), "pool: value 4096 is not allowed; at least 5120 for a message of 5016 bytes"),
     ],
 )
 def test_what_can_not_be_published_is_refused(given_message: Publication, problem: str) -> None:
