@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 from pydantic import TypeAdapter, ValidationError
 
 from emu.udp_options import UdpOptions
+from experiments.commands.options import option_errors
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.session.connection import DistributorConnection
 from experiments.session.membership import Membership
@@ -30,9 +31,9 @@ __all__ = [
     "OptionalGroup",
     "bus",
     "check_unused",
+    "chosen",
     "connection",
     "duration",
-    "parameters",
     "per_second",
     "size_in_bytes",
 ]
@@ -51,7 +52,10 @@ NodeFile: TypeAlias = Annotated[
     typer.Option("--config", help="Configuration of the node; options override it.", metavar="NODE.YAML", show_default=False),
 ]
 Hops: TypeAlias = Annotated[
-    int, typer.Option("--hops", help="IP time to live of multicast packets.", min=0, max=255, metavar="N")
+    int | None,
+    typer.Option(
+        "--hops", help="IP time to live of multicast packets.  (default: 1)", min=0, max=255, metavar="N", show_default=False
+    ),
 ]
 Management: TypeAlias = Annotated[
     str | None,
@@ -77,29 +81,24 @@ def check_unused(protocol: str, options: Mapping[str, object]) -> None:
             raise UsageError(f"{name}: is not an option of protocol {protocol}")
 
 
-def parameters(protocol: str, **given: str | None) -> Any:
-    """Make the config of a protocol from options as the user wrote them. ConfigError names the option."""
-    return _chosen(protocol, {}, given).config
-
-
-def _chosen(protocol: str, base: Mapping[str, object], given: Mapping[str, str | None]) -> ProtocolChoice:
-    try:
-        return ProtocolChoice.of(protocol, {**base, **{key: value for key, value in given.items() if value is not None}})
-    except ConfigError as error:
-        key, _, why = str(error).removeprefix("protocol.").partition(": ")
-        name = {"rate": "bandwidth"}.get(key, key)
-        raise ConfigError(f"--{name.replace('_', '-')}: {why}") from error
+def chosen(protocol: str, **given: str | None) -> ProtocolChoice:
+    """Return the protocol with parameters from options as the user wrote them. ConfigError names the option."""
+    with option_errors("protocol", rate="bandwidth"):
+        return ProtocolChoice.of(protocol, {key: value for key, value in given.items() if value is not None})
 
 
 def connection(
-    protocol: str, config: Any, group: str | None, iface: str | None, application: str, management: str | None, ttl: int = 1
+    choice: ProtocolChoice,
+    group: str | None,
+    iface: str | None,
+    application: str,
+    management: str | None,
+    hops: int | None = None,
 ) -> DistributorConnection:
     """Make a connection from options. UsageError names the option."""
-    from protocols.registry import protocol as named
-
     told = MANAGEMENT if management is None else management
     try:
-        place = Membership(named(protocol), config, _group(group), iface, None, UdpOptions(ttl))
+        place = Membership(choice.spec, choice.config, _group(group), iface, None, UdpOptions(1 if hops is None else hops))
         return DistributorConnection(place, application, management=None if told == "off" else told)
     except UsageError as error:
         raise UsageError(f"--{error}") from error
@@ -112,26 +111,19 @@ def _group(group: str | None) -> str:
 
 
 def bus(
-    protocol: str, role: str, path: Path | None, group: str | None, iface: str | None, hops: int, **given: str | None
+    protocol: str, role: str, path: Path | None, group: str | None, iface: str | None, hops: int | None, **given: str | None
 ) -> MessageBus:
     """Make a bus in a role from a node file and options, which override it. Errors name the option or file and key."""
     node = NodeSettings() if path is None else read_node(path)
     if node.protocol.name != protocol:
         raise UsageError(f"{path}: protocol.name: value {node.protocol.name!r} is not allowed; {protocol}")
-    options = _chosen(protocol, {}, given)
+    options = chosen(protocol, **given)
     changed = {name: getattr(options.config, name) for name, value in given.items() if value is not None}
+    config, network = replace(node.protocol.config, **changed), UdpOptions(node.hops if hops is None else hops)
     try:
-        network = UdpOptions(hops if hops != 1 else node.hops)
-        place = Membership(
-            options.spec,
-            replace(node.protocol.config, **changed),
-            _group(group or node.group),
-            iface or node.iface,
-            None,
-            network,
-        )
+        place = Membership(options.spec, config, _group(group or node.group), iface or node.iface, None, network)
     except UsageError as error:
-        raise UsageError(f"--{error}") from error
+        raise UsageError(f"{path}: {error}" if group is None and node.group is not None else f"--{error}") from error
     return MessageBus(place, node.waiting, role)
 
 

@@ -15,9 +15,9 @@ from experiments.commands.messaging_options import (
     OptionalGroup,
     bus,
     check_unused,
+    chosen,
     connection,
     duration,
-    parameters,
     per_second,
     size_in_bytes,
 )
@@ -26,7 +26,7 @@ from experiments.commands.pub_messages import MessageOptions, publish_messages
 from experiments.commands.pub_updates import UpdateOptions, publish_updates
 from experiments.running.authentication import readable_keys
 from experiments.running.live_statistics import WantedStatistics
-from protocols.errors import UsageError
+from protocols.errors import ConfigError, UsageError
 from protocols.jms import check_priority, property_of, topic_of
 
 __all__ = ["pub"]
@@ -114,7 +114,7 @@ def pub(
             show_default=False,
         ),
     ] = None,
-    hops: Hops = 1,
+    hops: Hops = None,
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
@@ -141,8 +141,8 @@ def pub(
     other |= {"--tunnel-key-file": tunnel_key_file}
     if protocol == "distributor":
         check_unused(protocol, other)
-        chosen = parameters(protocol, segment=segment or "8192", holdback=holdback or "10ms", rate=bandwidth)
-        opened = connection(protocol, chosen, group, iface, application or "mcastlab pub", management, hops)
+        choice = chosen(protocol, segment=segment or "8192", holdback=holdback or "10ms", rate=bandwidth)
+        opened = connection(choice, group, iface, application or "mcastlab pub", management, hops)
         subjects = _subjects(names or [], subject or [])
         updates = UpdateOptions(subjects, count, pace, duration("--stay", stay or "1s"), octets)
         return publish_updates(opened, updates, longest, wanted, as_json=as_json)
@@ -153,7 +153,10 @@ def pub(
     opened_bus = bus(
         *(protocol, "publisher", config, group, iface, hops), segment=segment, rate=bandwidth, tunnel_key_file=keys
     )
-    return publish_messages(opened_bus, given, longest, wanted, as_json=as_json)
+    try:
+        return publish_messages(opened_bus, given, longest, wanted, as_json=as_json)
+    except ConfigError as error:
+        raise ConfigError(f"{config or '--config'}: protocol.{error}") from error
 
 
 def _subjects(names: list[str], subjects: list[str]) -> list[str]:

@@ -1,21 +1,18 @@
 """`mcastlab pub`: publish messages of JMS from files, lines of standard input, or generated ones."""
 
-import asyncio
 import json
 import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from experiments.commands.pub_input import Pace, generated, input_lines
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
-from experiments.running.standard_streams import PipeReader
-from experiments.session.boundaries import MessageCutter
 from experiments.session.message_bus import MessageBus
 from protocols.errors import TransferError, UsageError
 from protocols.norm.snapshot import MEASURES
@@ -23,10 +20,8 @@ from topologies.units import format_duration
 
 __all__ = ["MessageOptions", "Tally", "publish_messages", "summary_of"]
 
-BURST = 0.005
-"""Seconds of messages that are published together, so that a high rate costs few wake-ups."""
 AT_ONCE = 64
-"""Messages after which the event loop has its turn."""
+"""Messages published without a rate after which the event loop runs other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +110,7 @@ class _Publishing:
     def __init__(self, bus: MessageBus, options: MessageOptions) -> None:
         self._bus = bus
         self._options = options
-        self._first_at = 0.0
+        self._pace = Pace(options.rate, AT_ONCE)
         self.tally = Tally()
         self.failure = ""
         self.refusal: UsageError | None = None
@@ -127,9 +122,9 @@ class _Publishing:
                 await bus.announce()
                 with wanted.told(runner, bus.host, MEASURES, out=sys.stderr):
                     async for content in self._contents():
-                        if self._options.count is not None and self.tally.messages >= self._options.count:
-                            break
                         await self._publish(content)
+                        if self.tally.messages == self._options.count:
+                            break
                     await bus.flush()
         except UsageError as error:
             self.refusal = error
@@ -142,8 +137,8 @@ class _Publishing:
         """Yield the contents of messages."""
         options = self._options
         if options.size is not None:
-            for number in count():
-                yield self._content(str(number).encode().ljust(options.size, b".")[: options.size], "bytes", "--size")
+            async for data in generated(options.size):
+                yield self._content(data, "bytes", "--size")
         elif options.files:
             for path in options.files:
                 try:
@@ -152,17 +147,8 @@ class _Publishing:
                     raise UsageError(f"{path}: can't be read ({error.strerror})") from error
                 yield self._content(data, "bytes", str(path))
         else:
-            async for line in self._lines():
+            async for line in input_lines():
                 yield self._content(line, "text", "standard input")
-
-    async def _lines(self) -> AsyncIterator[bytes]:
-        """Yield the lines of standard input, without the line feeds."""
-        reader, cutter = PipeReader(sys.stdin.fileno()), MessageCutter("line")
-        while data := await reader.read():
-            for line in cutter.feed(data):
-                yield line.removesuffix(b"\n")
-        if rest := cutter.rest():
-            yield rest
 
     def _content(self, data: bytes, usual: str, origin: str) -> tuple[Any, str, int]:
         """Return the content of a message, its type and its bytes. UsageError for bytes that are none of the type."""
@@ -174,19 +160,6 @@ class _Publishing:
         return content, kind, len(data)
 
     async def _publish(self, content: tuple[Any, str, int]) -> None:
-        options = self._options
-        if options.rate is not None:
-            await self._turn(options.rate)
-        elif self.tally.messages % AT_ONCE == 0:
-            await asyncio.sleep(0)
-        await self._bus.publish(options.topic, content[0], body_type=content[1], **options.head)
+        await self._pace.wait(self.tally.messages)
+        await self._bus.publish(self._options.topic, content[0], body_type=content[1], **self._options.head)
         self.tally.add(content[2])
-
-    async def _turn(self, rate: float) -> None:
-        """Wait until the next message is due."""
-        now = asyncio.get_running_loop().time()
-        if not self.tally.messages:
-            self._first_at = now
-        early = self._first_at + self.tally.messages / rate - now
-        if early > BURST:
-            await asyncio.sleep(early)

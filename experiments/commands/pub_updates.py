@@ -4,14 +4,13 @@ import asyncio
 import json
 import sys
 from dataclasses import dataclass
-from itertools import count, cycle
+from itertools import cycle
 
 import typer
 
+from experiments.commands.pub_input import Pace, generated, input_lines
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
-from experiments.running.standard_streams import PipeReader
-from experiments.session.boundaries import MessageCutter
 from experiments.session.connection import DistributorConnection
 from protocols.distributor.snapshot import MEASURES
 from protocols.errors import TransferError, UsageError
@@ -19,8 +18,8 @@ from topologies.units import format_duration
 
 __all__ = ["UpdateOptions", "publish_updates"]
 
-BURST = 0.005
-"""Seconds of updates that are published together, so that a high rate costs few wake-ups."""
+AT_ONCE = 1024
+"""Updates published without a rate after which the event loop runs other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class _Publishing:
         self._connection = opened
         self._subjects = cycle(subjects) if subjects else None
         self._most = most
-        self._rate = rate
+        self._pace = Pace(rate, AT_ONCE)
         self._stay = stay
         self._published = self._octets = 0
         self.failure = ""
@@ -70,10 +69,7 @@ class _Publishing:
     async def _run(self, opened: DistributorConnection, size: int | None) -> None:
         await opened.announce()
         try:
-            if size is None:
-                await self._lines()
-            else:
-                await self._generated(size)
+            await self._publish_all(size)
             await opened.flush()
             await asyncio.sleep(self._stay if self._published else 0.0)
         except TransferError as error:
@@ -81,27 +77,12 @@ class _Publishing:
         except OSError as error:
             self.failure = f"standard input: {error.strerror}"
 
-    def _is_over(self) -> bool:
-        return self._most is not None and self._published >= self._most
-
-    async def _generated(self, size: int) -> None:
-        """Publish updates that begin with their number."""
-        for number in count():
-            if self._is_over():
+    async def _publish_all(self, size: int | None) -> None:
+        """Publish generated updates of this size, or the lines of standard input, up to the number that is wanted."""
+        async for content in input_lines() if size is None else generated(size):
+            await self._publish(content)
+            if self._published == self._most:
                 return
-            await self._publish(str(number).encode().ljust(size, b".")[:size])
-
-    async def _lines(self) -> None:
-        """Publish the lines of standard input, without the line feeds."""
-        reader, cutter = PipeReader(sys.stdin.fileno()), MessageCutter("line")
-        while not self._is_over() and (data := await reader.read()):
-            for line in cutter.feed(data):
-                if self._is_over():
-                    return
-                await self._publish(line.removesuffix(b"\n"))
-        rest = cutter.rest()
-        if rest and not self._is_over():
-            await self._publish(rest)
 
     async def _publish(self, content: bytes) -> None:
         if self._subjects is not None:
@@ -109,22 +90,10 @@ class _Publishing:
         else:
             name, _, content = content.partition(b" ")
             subject = name.decode(errors="replace")
-        if self._rate is not None:
-            await self._turn(self._rate)
-        elif self._published % 1024 == 0:
-            await asyncio.sleep(0)
+        await self._pace.wait(self._published)
         await self._connection.publish(subject, content)
         self._published += 1
         self._octets += len(content)
-
-    async def _turn(self, rate: float) -> None:
-        """Wait until the next update is due."""
-        now = asyncio.get_running_loop().time()
-        if not self._published:
-            self._began = now
-        early = self._began + self._published / rate - now
-        if early > BURST:
-            await asyncio.sleep(early)
 
     def conclude(self, as_json: bool, ok: bool, word: str, elapsed: float) -> None:
         """Print the summary: on standard output as JSON, else on standard error."""

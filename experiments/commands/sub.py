@@ -13,8 +13,8 @@ from experiments.commands.messaging_options import (
     OptionalGroup,
     bus,
     check_unused,
+    chosen,
     connection,
-    parameters,
 )
 from experiments.commands.options import Iface, Json, Metrics, Stats, seconds
 from experiments.commands.sub_messages import Wanted, print_messages
@@ -70,10 +70,10 @@ def sub(
     longest, wanted = seconds("--timeout", timeout), WantedStatistics.of(stats, metrics)
     if protocol == "distributor":
         check_unused(protocol, {"--selector": selector, "--order": order, "--format": form, "--config": config})
-        chosen = parameters(protocol, segment=segment or "8192")
-        opened = connection(protocol, chosen, group, iface, application or "mcastlab sub", management)
+        choice = chosen(protocol, segment=segment or "8192")
+        opened = connection(choice, group, iface, application or "mcastlab sub", management)
         return print_updates(opened, topics, count, longest, wanted, quiet=quiet, as_json=as_json)
     check_unused(protocol, {"--application": application, "--segment": segment, "--management": management})
-    opened_bus = bus(protocol, "subscriber", config, group, iface, 1, order=order)
+    opened_bus = bus(protocol, "subscriber", config, group, iface, None, order=order)
     asked = Wanted(topics, selector or "", count, "json" if as_json else form or "text", quiet)
     return print_messages(opened_bus, asked, longest, wanted, as_json=as_json)

@@ -1,6 +1,7 @@
 """`mcastlab pub` and `mcastlab sub` with FJM2, as programs over the loopback device."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ import jsonschema
 import pytest
 
 from experiments.cli import invoke
+from experiments.commands.messaging_options import bus
 from experiments.session.node_file import node_schema, read_node
-from tests.experiments.running.test_pub_sub import publisher, subscriber
+from tests.experiments.running.test_pub_sub import ENVIRONMENT, command, publisher, subscriber
+from tests.tidy.tree import ROOT
 
 FJM2 = ("--protocol", "fjm2")
 
@@ -108,6 +111,44 @@ def test_a_node_file_with_a_mistake_is_refused_in_one_line(
     told = capsys.readouterr().err
     assert words in told
     assert str(path) in "".join(told.split("\n"))
+
+
+def test_an_option_overrides_a_node_file_and_a_wrong_group_is_told_with_its_origin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "node.yaml"
+    path.write_text("group: nowhere\nhops: 4\n")
+    assert invoke(["sub", "t", "--config", str(path)]) == 2
+    assert f"{path}: group: 'nowhere' is not an address" in capsys.readouterr().err
+    assert invoke(["sub", "t", "--config", str(path), "--group", "here"]) == 2
+    assert "--group: 'here' is not an address" in capsys.readouterr().err
+    for given, hops in ((None, 4), (1, 1)):
+        assert bus("fjm2", "publisher", path, "239.7.7.43:6243", "lo", given)._place.network.ttl == hops
+
+
+@pytest.mark.parametrize(("pool", "size", "needed"), [("1kB", "4kB", 4096), (None, "17MB", 18_874_368)])
+def test_a_pool_that_is_too_small_for_a_message_is_told_with_the_file_that_says_so(
+    pool: str | None, size: str, needed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "node.yaml"
+    path.write_text(f"protocol: {{name: fjm2, pool: {pool}}}")
+    origin, there = (["--config", str(path)], 1000) if pool else ([], 16_000_000)
+    assert invoke(["pub", "t", *HERE, *origin, "--size", size, "--count", "1"]) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert f"{path if pool else '--config'}: protocol.pool: value {there} is not allowed; at least {needed}" in told
+
+
+def test_a_publisher_ends_with_the_last_message_that_is_wanted_and_reads_no_more() -> None:
+    arguments = command("pub", 6245, "t", *FJM2, "--count", "2")
+    with subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd=ROOT, text=True
+    ) as sent:
+        assert sent.stdin is not None
+        assert sent.stderr is not None
+        sent.stdin.write("one\ntwo\n")
+        sent.stdin.flush()
+        assert sent.wait(40) == 0
+        assert "2 messages in" in sent.stderr.read()
 
 
 def test_the_schema_of_node_files_is_that_of_what_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
