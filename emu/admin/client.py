@@ -6,6 +6,7 @@ What it does and when is decided by `protocols.admin.enrolment`, as for a simula
 import asyncio
 import resource
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -64,9 +65,9 @@ class _Advertisements(asyncio.DatagramProtocol):
 class HttpRegistryClient:
     """Keeps the tunnel of a `registration` in the list of the registry at `url`; advertisements come to its own `address`.
 
-    `update_peers` is called with the other tunnels when they change, `counters` for what a renewal tells. `token_file` names
-    the file of the token, which is `secret`, in errors. Use it as a context, and run `run` as a task: it raises UsageError if
-    the registry refuses the token.
+    `update_peers` is called with the other tunnels when they change, `counters` for what a renewal tells, and `told`, with a
+    text, when requests begin to fail or succeed again. `token_file` names the file of the token, which is `secret`, in errors.
+    Use it as a context, and run `run` as a task: it raises UsageError if the registry refuses the token.
     """
 
     def __init__(
@@ -79,12 +80,14 @@ class HttpRegistryClient:
         address: str,
         secret: str = "",
         token_file: Path | None = None,
+        told: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._url = check_url(url)
+        self._told, self._trouble = told, ""
         self._token_file = token_file
         self._socket = _open(socket_address(address, 0))
-        told = replace(registration, udp=self._socket.getsockname()[1])
-        self.enrolment = Enrolment(told, update_peers, counters, usage)
+        own = replace(registration, udp=self._socket.getsockname()[1])
+        self.enrolment = Enrolment(own, update_peers, counters, usage)
         headers = {"Accept": "application/json", "User-Agent": "mcastlab", "Accept-Encoding": "identity"}
         if secret:
             headers["Authorization"] = f"Bearer {secret}"
@@ -149,10 +152,18 @@ class HttpRegistryClient:
             response = await self._response(request, content_type)
         except (httpx.HTTPError, TimeoutError):
             self.enrolment.failed(clock(), clock() - begun_at)
+            self._tell("does not answer, and is asked again")
             return
-        self.enrolment.answered(request, response, clock())
+        is_useful = self.enrolment.answered(request, response, clock())
+        self._tell("" if is_useful else f"answers {request.method} with status {response.status}, and is asked again")
         if self.enrolment.refused and self.enrolment.peers is None:
             raise UsageError(self._refusal())
+
+    def _tell(self, trouble: str) -> None:
+        """Tell of a problem that is new, or, empty, that it is over."""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._told(f"the registry at {self._url} {trouble or 'answers'}")
 
     async def _response(self, request: Request, headers: dict[str, str]) -> Response:
         """Return the response to a request, with as much of its body as a registry sends."""

@@ -85,12 +85,14 @@ def serve(
 
 
 def _host(runner: Live, where: SocketAddress) -> UdpHost:
-    """Return a host at the address. UnsupportedError if the port is in use, UsageError if it is no address of this machine."""
+    """Return a host at the address. UnsupportedError if the port is in use, or it is no address of this machine."""
     rng = Rng(secrets.randbits(64))
     try:
         return UdpHost(runner.loop, PROTOCOL.codec(), interface=where[0], port=where[1], rng=rng, framing=PROTOCOL.framing)
     except UsageError as error:
-        raise UnsupportedError(f"--listen: {error}") from error
+        # The host opens further ports of its own, whose numbers would say nothing.
+        why = str(error).rpartition(": ")[2]
+        raise UnsupportedError(f"--listen: {text_of(where)} can't be used: {why}") from error
 
 
 async def _serve(runner: Live, host: UdpHost, wanted: WantedStatistics, as_json: bool) -> None:

@@ -122,8 +122,10 @@ def bus(
     config, network = replace(node.protocol.config, **changed), UdpOptions(node.hops if hops is None else hops)
     try:
         place = Membership(options.spec, config, _group(group or node.group), iface or node.iface, None, network)
+        place.place(receives=True)
     except UsageError as error:
-        raise UsageError(f"{path}: {error}" if group is None and node.group is not None else f"--{error}") from error
+        of_file = [key for key, given_here in (("group", group), ("iface", iface)) if given_here is None and getattr(node, key)]
+        raise UsageError(f"{path}: {error}" if str(error).partition(":")[0] in of_file else f"--{error}") from error
     return MessageBus(place, node.waiting, role)
 
 

@@ -178,8 +178,12 @@ def _topic_and_files(names: list[str], size: int | None) -> tuple[str, list[Path
 
 def _head(priority: int | None, ttl: str | None, properties: list[str]) -> dict[str, Any]:
     """Return what the options say of the head of each message. UsageError names the option."""
-    return {
-        "priority": check_priority(4 if priority is None else priority, "--priority"),
-        "ttl": None if ttl is None else duration("--ttl", ttl),
-        "properties": dict(map(property_of, properties)),
-    }
+    lifetime = None if ttl is None else duration("--ttl", ttl)
+    if lifetime == 0:
+        raise UsageError(f"--ttl: value {ttl!r} is not allowed; a time above 0")
+    found = list(map(property_of, properties))
+    named = dict(found)
+    for name, _ in found if len(named) < len(found) else ():
+        if sum(other == name for other, _ in found) > 1:
+            raise UsageError(f"--property: {name!r} is not allowed twice")
+    return {"priority": check_priority(4 if priority is None else priority, "--priority"), "ttl": lifetime, "properties": named}

@@ -20,6 +20,7 @@ from experiments.commands.options import Iface, Json, Metrics, Stats, seconds
 from experiments.commands.sub_messages import Wanted, print_messages
 from experiments.commands.sub_updates import print_updates
 from experiments.running.live_statistics import WantedStatistics
+from protocols.errors import UsageError
 
 __all__ = ["sub"]
 
@@ -74,6 +75,8 @@ def sub(
         opened = connection(choice, group, iface, application or "mcastlab sub", management)
         return print_updates(opened, topics, count, longest, wanted, quiet=quiet, as_json=as_json)
     check_unused(protocol, {"--application": application, "--segment": segment, "--management": management})
+    if as_json and form not in (None, "json"):
+        raise UsageError(f"--format: value {form!r} is not allowed with --json; json")
     opened_bus = bus(protocol, "subscriber", config, group, iface, None, order=order)
     asked = Wanted(topics, selector or "", count, "json" if as_json else form or "text", quiet)
     return print_messages(opened_bus, asked, longest, wanted, as_json=as_json)

@@ -6,9 +6,10 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,8 +28,8 @@ from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.scenario.user_settings import read_settings
 from protocols.admin.node import Node
-from protocols.admin.registration import Registration
-from protocols.errors import UnsupportedError, UsageError
+from protocols.admin.registration import Registration, registration_of
+from protocols.errors import UnsupportedError, UsageError, WireError
 from protocols.machine import Group
 from protocols.norm.messages import Fti
 from protocols.norm.wire.sizes import header_size
@@ -111,15 +112,12 @@ def tunnel(
     _check_segment(segment, options)
     keys = read_keys(key_file) if key_file is not None else {}
     place = _place(group, lan, listen)
-    peers = [_peer(number, text, place) for number, text in enumerate(peer or (), 1)]
+    peers = _peers(peer or (), place)
     if bool(peers) == (admin is not None):
         raise UsageError("--peer: other tunnels are named by --peer, each, or by a registry with --admin; one of the two")
-    secret = _secret(token_file, admin)
-    if admin is not None:
-        need("tunnel --admin", "httpx")
-        from emu.admin.client import check_url
-
-        check_url(admin)
+    if admin is None:
+        _check_unused({"--token-file": token_file, "--name": name})
+    registry = None if admin is None else _registry(admin, token_file, name, options.site or place.node, place)
     with live() as runner:
         host = _host(runner, place, lambda: make_codec(None, keys, time.time, enrolled=False))
         try:
@@ -127,10 +125,6 @@ def tunnel(
             machine.update_peers(peers)
             host.run(machine, lambda event: None)
             _tell_beginning(place, peers, as_json)
-            registration = Registration(
-                name or socket.gethostname(), options.site or place.node, place.listen[1], group, place.listen[0]
-            )
-            registry = None if admin is None else _Registry(admin, registration, secret, token_file)
             ending = runner.play(_serve(runner, host, machine, registry, wanted, as_json), longest)
         finally:
             host.close()
@@ -167,20 +161,53 @@ def _place(group: str, lan: str, listen: str) -> _Place:
     return _Place(Group(text_of(where), lan), own, number)
 
 
-def _peer(number: int, text: str, place: _Place) -> Node:
-    """Return a tunnel that is named by its address. UsageError for this one."""
-    where = socket_address_of(text, "--peer")
-    if where == place.listen:
-        raise UsageError(f"--peer: value {text!r} is not allowed; that is this tunnel itself")
-    return Node(number, text, 0, where[0], where[1], place.group.name)
+def _peers(texts: Sequence[str], place: _Place) -> list[Node]:
+    """Return the tunnels that are named by their addresses. UsageError for this one, one named twice, and no host's address."""
+    found: dict[SocketAddress, Node] = {}
+    for number, text in enumerate(texts, 1):
+        where = socket_address_of(text, "--peer")
+        problem = ""
+        if where == place.listen:
+            problem = "that is this tunnel itself"
+        elif where in found:
+            problem = "it is named twice"
+        elif len(where) != len(place.listen) or is_multicast(where[0]):
+            problem = f"the address of one host, of the IP version of {text_of(place.listen)}"
+        if problem:
+            raise UsageError(f"--peer: value {text!r} is not allowed; {problem}")
+        found[where] = Node(number, text, 0, where[0], where[1], place.group.name)
+    return list(found.values())
 
 
-def _secret(path: Path | None, admin: str | None) -> str:
-    if path is None:
-        return ""
-    if admin is None:
-        raise UsageError("--token-file: is not allowed without --admin")
-    return read_token(path)
+def _check_unused(options: Mapping[str, object]) -> None:
+    """UsageError for an option that is given without --admin and says nothing then."""
+    for option, value in options.items():
+        if value is not None:
+            raise UsageError(f"{option}: is not allowed without --admin")
+
+
+@dataclass(frozen=True, slots=True)
+class _Registry:
+    """The registry of a tunnel, and the tunnel's entry there."""
+
+    url: str
+    registration: Registration
+    secret: str
+    token_file: Path | None
+
+
+def _registry(url: str, token_file: Path | None, name: str | None, site: int, place: _Place) -> _Registry:
+    """Return the registry. UnsupportedError without its client, UsageError for what is no URL, token, or name of a tunnel."""
+    need("tunnel --admin", "httpx")
+    from emu.admin.client import check_url
+
+    own_name = socket.gethostname() if name is None else name
+    own = Registration(own_name, site, place.listen[1], place.group.name, place.listen[0])
+    try:
+        registration_of(own.plain())
+    except WireError as error:
+        raise UsageError(f"--{error}") from error
+    return _Registry(check_url(url), own, "" if token_file is None else read_token(token_file), token_file)
 
 
 def _host(runner: Live, place: _Place, codec: Any) -> UdpHost:
@@ -199,16 +226,6 @@ def _host(runner: Live, place: _Place, codec: Any) -> UdpHost:
     except (UsageError, OSError) as error:
         why = f"can't receive at {text_of(place.listen)}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise UnsupportedError(f"--listen: {why}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Registry:
-    """The registry of a tunnel, and the tunnel's entry there."""
-
-    url: str
-    registration: Registration
-    secret: str
-    token_file: Path | None
 
 
 async def _serve(
@@ -234,6 +251,7 @@ async def _serve(
                 address=host.unicast_address[0],
                 secret=registry.secret,
                 token_file=registry.token_file,
+                told=partial(_tell_registry, as_json=as_json),
             )
             await stack.enter_async_context(client)
             await client.run()
@@ -252,6 +270,13 @@ def _tell_peers(nodes: Sequence[Node], as_json: bool) -> None:
         _print({"event": "peers", "peers": [_text(node) for node in nodes if not node.paused]})
     else:
         typer.echo(f"peers: {', '.join(_text(node) for node in nodes if not node.paused) or 'none'}", err=True)
+
+
+def _tell_registry(text: str, as_json: bool) -> None:
+    if as_json:
+        _print({"event": "registry", "text": text})
+    else:
+        typer.echo(printable(text), err=True)
 
 
 def _text(node: Node) -> str:

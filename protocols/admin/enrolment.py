@@ -130,16 +130,17 @@ class Enrolment:
         """Return what to send before the node ends; None: nothing."""
         return None if self.id is None else Request("DELETE", f"/nodes/{self.id}")
 
-    def answered(self, request: Request, response: Response, now: float) -> None:
-        """Take the response to a request."""
+    def answered(self, request: Request, response: Response, now: float) -> bool:
+        """Take the response to a request; return False for one that is of no use, after which the request has failed."""
         self.refused = response.status if response.status in REFUSED else 0
         self.counts["registry_refusals"] += bool(self.refused)
         try:
             self._take(request, response, now)
         except (WireError, ValueError, RecursionError):
             self.failed(now)
-            return
+            return False
         self._retry, self._retry_at, self.patience = FIRST_RETRY, -inf, FIRST_PATIENCE
+        return True
 
     def failed(self, now: float, lasted: float = 0.0) -> None:
         """Note that an attempt of `lasted` seconds had no answer, or none of use."""

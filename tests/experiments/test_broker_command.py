@@ -13,7 +13,7 @@ from tests.protocols.broker.served import ADDRESS
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--listen", "nowhere"], "--listen: "),
+        (["--listen", "nowhere"], "--listen: 'nowhere' is not an address and a port"),
         (["--listen", f"{ADDRESS}:0"], "--listen: "),
         (["--queue", "0"], "--queue: value 0 is not allowed"),
         (["--window", "-1"], "--window: "),

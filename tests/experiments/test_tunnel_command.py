@@ -56,10 +56,17 @@ def arguments(**changed: str | None) -> list[str]:
         ({"listen": "127.0.0.1:0"}, "--listen: "),
         ({"peer": "127.0.0.1:7411"}, "--peer: value '127.0.0.1:7411' is not allowed; that is this tunnel itself"),
         ({"peer": "somewhere"}, "--peer: "),
+        (
+            {"peer": "[::1]:7411"},
+            "--peer: value '[::1]:7411' is not allowed; the address of one host, of the IP version of 127",
+        ),
+        ({"peer": "239.1.1.1:7411"}, "--peer: value '239.1.1.1:7411' is not allowed; the address of one host"),
         ({"peer": None}, "--peer: other tunnels are named by --peer, each, or by a registry with --admin"),
         ({"admin": "http://127.0.0.1:8080"}, "one of the two"),
         ({"peer": None, "admin": "ftp://x"}, "--admin: value 'ftp://x' is not allowed"),
         ({"token_file": "/dev/null"}, "--token-file: is not allowed without --admin"),
+        ({"name": "berlin"}, "--name: is not allowed without --admin"),
+        ({"peer": None, "admin": "http://127.0.0.1:1", "name": ""}, "--name: value '' is not allowed; 1 to 200 characters"),
         ({"segment": "1421"}, "--segment: value 1421 is not allowed; 1 to 1420"),
         ({"key_file": "/nowhere"}, "--segment: value 1400 is not allowed; 1 to 1396"),
         ({"key_file": "/nowhere", "segment": "1396"}, "key file /nowhere: can't be read"),
@@ -70,6 +77,18 @@ def test_bad_input_is_one_line(changed: dict[str, str | None], words: str, capsy
     assert invoke(arguments(**changed)) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert words in line
+
+
+def test_a_peer_that_is_named_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke([*arguments(), "--peer", "127.0.0.2:7411"]) == 2
+    assert "--peer: value '127.0.0.2:7411' is not allowed; it is named twice" in capsys.readouterr().err
+
+
+def test_a_registry_that_does_not_answer_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    given = {"peer": None, "admin": "http://127.0.0.1:1", "listen": "127.0.0.1:7413", "timeout": "0.6"}
+    assert invoke(arguments(**given)) == 0
+    told = "the registry at http://127.0.0.1:1 does not answer, and is asked again"
+    assert capsys.readouterr().err.splitlines().count(told) == 1
 
 
 def test_a_port_in_use_is_what_this_machine_can_t_do(capsys: pytest.CaptureFixture[str]) -> None:

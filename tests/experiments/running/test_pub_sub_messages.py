@@ -60,6 +60,8 @@ BAD = [
     (["pub", "t", "--group", "10.0.0.1"], "--group"),
     (["pub", "t", *HERE, "--priority", "10"], "--priority: 10 is not allowed; a whole number from 0 to 9"),
     (["pub", "t", *HERE, "--ttl", "soon"], "--ttl"),
+    (["pub", "t", *HERE, "--ttl", "0s"], "--ttl: value '0s' is not allowed; a time above 0"),
+    (["pub", "t", *HERE, "--property", "a=1", "--property", "a=2"], "--property: 'a' is not allowed twice"),
     (["pub", "t", *HERE, "--property", "a"], "property 'a' is not allowed; name=value or name:type=value"),
     (["pub", "t", *HERE, "--property", "a:decimal=1"], "type one of boolean, byte, short"),
     (
@@ -77,6 +79,7 @@ BAD = [
     (["pub", "t", *HERE, "--bandwidth", "fast"], "--bandwidth"),
     (["sub", "t", *HERE, "--selector", "price >> 1"], "       ^"),
     (["sub", "t", *HERE, "--selector", "'a' > 1"], "selector: a text can't be compared"),
+    (["sub", "t", *HERE, "--format", "raw", "--json"], "--format: value 'raw' is not allowed with --json; json"),
     (["sub", "t", *HERE, "--order", "lifo"], "'--order': 'lifo' is not one of 'none', 'fifo'"),
     (["sub", "x" * 256, *HERE], "with a name of 1 to 255 bytes"),
     (["sub", "t", *HERE, "--config", "there-is-none.yaml"], "there-is-none.yaml: can't be read"),
@@ -117,11 +120,13 @@ def test_an_option_overrides_a_node_file_and_a_wrong_group_is_told_with_its_orig
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "node.yaml"
-    path.write_text("group: nowhere\nhops: 4\n")
+    path.write_text("group: nowhere\niface: nothing\nhops: 4\n")
     assert invoke(["sub", "t", "--config", str(path)]) == 2
     assert f"{path}: group: 'nowhere' is not an address" in capsys.readouterr().err
     assert invoke(["sub", "t", "--config", str(path), "--group", "here"]) == 2
     assert "--group: 'here' is not an address" in capsys.readouterr().err
+    assert invoke(["sub", "t", "--config", str(path), "--group", "239.7.7.43:6243"]) == 2
+    assert f"{path}: iface: 'nothing' is no device" in capsys.readouterr().err
     for given, hops in ((None, 4), (1, 1)):
         assert bus("fjm2", "publisher", path, "239.7.7.43:6243", "lo", given)._place.network.ttl == hops
 
