@@ -41,6 +41,7 @@ __all__ = [
     "Publication",
     "Publisher",
     "PublisherIdle",
+    "PublisherSubscriber",
     "PublisherUnblocked",
     "Subscribed",
     "Subscriber",
@@ -116,6 +117,23 @@ class Subscriber(Machine):
     @abstractmethod
     def unsubscribe(self, number: int, now: float) -> None:
         """End a subscription at once."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class PublisherSubscriber(Publisher, Subscriber):
+    """A publisher and a subscriber that are one machine. Its counters are the sums of theirs."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def publisher(self) -> Publisher:
+        """The part that publishes, with its counters."""
+
+    @property
+    @abstractmethod
+    def subscriber(self) -> Subscriber:
+        """The part that subscribes, with its counters."""
 
 
 Matches: TypeAlias = Callable[[Subscription, str, Mapping[str, Value]], bool]

@@ -18,6 +18,7 @@ from protocols.messaging import (
     MessageSent,
     Publisher,
     PublisherIdle,
+    PublisherSubscriber,
     PublisherUnblocked,
 )
 
@@ -111,10 +112,15 @@ class PublisherProgram:
         self._is_down, self._is_away = True, False
         self.ended_at = None
 
+    @property
+    def _counted(self) -> Publisher | None:
+        """The machine whose counters are those of the publisher."""
+        return self.machine.publisher if isinstance(self.machine, PublisherSubscriber) else self.machine
+
     def _end_machine(self) -> None:
         """Keep the counters of a machine that gets no further input."""
         if self.machine is not None:
-            self._earlier = total_counts(self._earlier, self.machine)
+            self._earlier = total_counts(self._earlier, self._counted)
             self._queues = longest_of(self._queues, self.machine.longest_queues())
             self.machine = None
 
@@ -240,7 +246,7 @@ class PublisherProgram:
             "lives": [life.plain() for life in self._lives],
             "blocked": blocked,
             "ended_at": self.ended_at if self.finished() else None,
-            "counts": total_counts(self._earlier, self.machine),
+            "counts": total_counts(self._earlier, self._counted),
             "queues": longest_of(self._queues, () if self.machine is None else self.machine.longest_queues()),
         }
 

@@ -16,6 +16,7 @@ from protocols.messaging import (
     MessageReceived,
     MessagesLost,
     Publication,
+    PublisherSubscriber,
     Subscribed,
     Subscriber,
     Subscription,
@@ -97,11 +98,16 @@ class SubscriberProgram:
             if work.until is not None:
                 self._at(work.until, self._unsubscribe)
 
+    @property
+    def _counted(self) -> Subscriber | None:
+        """The machine whose counters are those of the subscriber."""
+        return self.machine.subscriber if isinstance(self.machine, PublisherSubscriber) else self.machine
+
     def _subscribe(self) -> None:
         """Run a subscriber, which takes part from now on."""
         host = self._host
         assert host is not None
-        self._earlier = total_counts(self._earlier, self.machine)
+        self._earlier = total_counts(self._earlier, self._counted)
         machine = self.machine = cast(Subscriber, self._node.make(host, self._restarts))
         host.run(machine, self._on_event)
         self._is_subscribed = True
@@ -150,7 +156,7 @@ class SubscriberProgram:
 
     def crash(self) -> None:
         """Handle a crash of the host: its subscriptions end."""
-        self._earlier, self.machine = total_counts(self._earlier, self.machine), None
+        self._earlier, self.machine = total_counts(self._earlier, self._counted), None
         self._is_down, self._is_away, self._is_subscribed = True, False, False
         for account in self._accounts if self._host is not None else ():
             account.end(self._host.now, "crashed")  # type: ignore[union-attr]
@@ -195,5 +201,5 @@ class SubscriberProgram:
             "expired": self._expired,
             "lost": self._lost,
             "damaged": self._damaged,
-            "counts": total_counts(self._earlier, self.machine),
+            "counts": total_counts(self._earlier, self._counted),
         }

@@ -13,10 +13,9 @@ from protocols.messaging import (
     MessageAccepted,
     MessageExpired,
     Publication,
-    Publisher,
     PublisherIdle,
+    PublisherSubscriber,
     PublisherUnblocked,
-    Subscriber,
     Subscription,
 )
 from protocols.node import NodeMachine
@@ -29,7 +28,7 @@ __all__ = ["Fjm2Both"]
 _OF_PUBLISHERS = (ObjectSent, FlushCompleted, MessageAccepted, MessageExpired, PublisherIdle, PublisherUnblocked)
 
 
-class Fjm2Both(EventLayer, Publisher, Subscriber):
+class Fjm2Both(EventLayer, PublisherSubscriber):
     """Publishes and subscribes with one node id.
 
     A host does not receive its own multicasts at the port they come from. Own subscriptions get a message when it was sent.
@@ -53,6 +52,16 @@ class Fjm2Both(EventLayer, Publisher, Subscriber):
         self._node = node
         self._publisher = Fjm2Publisher(lambda *made_with: session.sender, ports, context)
         self._subscriber = Fjm2Subscriber(lambda *made_with: session.receiver, ports, context)
+
+    @property
+    def publisher(self) -> Fjm2Publisher:
+        """See `PublisherSubscriber`."""
+        return self._publisher
+
+    @property
+    def subscriber(self) -> Fjm2Subscriber:
+        """See `PublisherSubscriber`."""
+        return self._subscriber
 
     def priority_of(self, object_id: int) -> int | None:
         """See `Fjm2Publisher`."""

@@ -440,3 +440,13 @@ def test_the_longest_queue_of_each_priority_is_in_the_result(engine: str) -> Non
     queues = result.metrics["clients"]["publisher sender"]["longest_queues"]
     assert [number for number, longest in enumerate(queues) if longest] == [4, 9]
     assert max(queues) == 7
+
+
+def test_a_publisher_and_a_subscriber_that_are_one_machine_count_for_themselves() -> None:
+    result = run(load_cases("fjm2-both", ["workload.0.count=50"])["one"])
+    metrics = result.metrics
+    # What was sent beside every message once are repairs, which the publishers count and nobody else.
+    assert metrics["repairs_sent"] == metrics["packets"]["data"] - metrics["data_sent"] > 0
+    assert metrics["clients"]["publisher r1"]["messages_published"] == 50
+    assert "messages_published" not in metrics["clients"]["subscriber r1"]
+    assert metrics["clients"]["subscriber r1"]["messages_received"] == 200
