@@ -21,6 +21,9 @@ class FjmConfig(NackedConfig):
     silence: float = setting(1.0, "seconds", 1e-3, 1e3, help="time without a sign of the guard until another one is elected")
     ask: float = setting(0.2, "seconds", 1e-3, 1e3, help="time until who was not answered asks the guard, or registers, again")
     rate: float = setting(1_250_000.0, "rate", 1.0, 1e12, help="highest sending rate, UDP payload bytes per second")
+    queue: int = setting(
+        1000, "count", 1, 1_000_000, help="messages of a publisher that wait to be sent, from which on it is blocked"
+    )
     rate_min: float = setting(12_500.0, "rate", 1.0, 1e12, help="lowest sending rate")
     slower: float = setting(0.5, "number", 0.01, 0.99, help="factor of the rate on a NACK", source=_THESIS)
     faster: float = setting(0.05, "number", 0.001, 1.0, help="part of the highest rate by which it grows", source=_THESIS)

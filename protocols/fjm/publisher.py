@@ -6,7 +6,7 @@ from math import inf
 from protocols.fjm.config import FjmConfig
 from protocols.fjm.registration import Registration
 from protocols.machine import Address, Group, Message, Ports
-from protocols.messaging import Publication
+from protocols.messaging import Publication, PublisherUnblocked
 from protocols.nacked.publisher import NackedPublisher
 from protocols.roles import RoleContext
 
@@ -14,15 +14,16 @@ __all__ = ["FjmPublisher"]
 
 
 class FjmPublisher(NackedPublisher):
-    """Keeps messages of a topic until it is registered."""
+    """Keeps messages of a topic until it is registered; blocked while `queue` messages wait to be sent."""
 
-    __slots__ = ("_fjm", "_last_at", "_lowered_at", "_raised_at", "_registration", "_waiting", "rate")
+    __slots__ = ("_fjm", "_is_blocked", "_last_at", "_lowered_at", "_raised_at", "_registration", "_waiting", "rate")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports, context)
         self._fjm: FjmConfig = context.config
         self._registration = Registration(ports, context, self._on_registered)
         self._waiting: dict[str, deque[Publication]] = {}
+        self._is_blocked = False
         self._last_at = -inf
         self.rate: float = self._fjm.rate
         """Bytes per second."""
@@ -46,12 +47,25 @@ class FjmPublisher(NackedPublisher):
             self.ports.fail(f"a message {gap * 1000:.3g} ms after the one before, and FJM needs {self._fjm.gap * 1000:g} ms")
             return True
         if self._registration.group_of(message.destination) is not None:
-            return super().publish(message, now)
-        self._counts["messages_published"] += 1
-        self._waiting.setdefault(message.destination, deque()).append(message)
-        self._registration.enter(message.destination, now)
-        self._rearm()
-        return False
+            super().publish(message, now)
+        else:
+            self._counts["messages_published"] += 1
+            self._waiting.setdefault(message.destination, deque()).append(message)
+            self._registration.enter(message.destination, now)
+            self._rearm()
+        self._is_blocked = self._queued() >= self._fjm.queue
+        return self._is_blocked
+
+    def _queued(self) -> int:
+        """Return how many messages wait for their topic or to be sent."""
+        channels = sum(len(channel.queue) for channel in self._channels.values())
+        return channels + sum(map(len, self._waiting.values()))
+
+    def _send_due(self, now: float) -> None:
+        super()._send_due(now)
+        if self._is_blocked and self._queued() < self._fjm.queue:
+            self._is_blocked = False
+            self.ports.notify(PublisherUnblocked())
 
     def _on_registered(self, destination: str, group: Group, now: float) -> None:
         for message in self._waiting.pop(destination, ()):

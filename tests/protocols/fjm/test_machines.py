@@ -17,7 +17,7 @@ from protocols.fjm.registration import topic_group
 from protocols.fjm.subscriber import FjmSubscriber
 from protocols.fjm.wire import FjmCodec
 from protocols.machine import Group
-from protocols.messaging import MessageReceived, MessageSent, Publication, Subscribed, Subscription
+from protocols.messaging import MessageReceived, MessageSent, Publication, PublisherUnblocked, Subscribed, Subscription
 from protocols.nacked.messages import Data, Nack
 from protocols.roles import RoleContext
 
@@ -165,6 +165,18 @@ def test_the_rate_falls_on_nacks_once_for_a_hold_off_and_grows_after_silence() -
     for number in range(1, 30):
         machine.publish(Publication(4, number, "topic:a", 3, b"abc"), 3.0 + number * 0.11)
     assert machine.rate == 1e6
+
+
+def test_a_publisher_is_blocked_while_its_queue_is_full() -> None:
+    machine, ports = publisher(queue=2, rate=1e4)
+    assert not machine.publish(Publication(4, 1, "topic:a", 1000), 1.0)
+    assert [machine.publish(Publication(4, number, "topic:b", 1000), 1.0) for number in (2, 3)] == [False, True]
+    machine.receive(Answer(9, 1, "topic:b"), "m1", GROUP, 1.1)
+    machine.receive(Registered(4, 1, "topic:b"), "m1", GROUP, 1.1)
+    while PublisherUnblocked() not in ports.events and machine.deadline < 10.0:
+        machine.wake(machine.deadline)
+    assert ports.events.count(PublisherUnblocked()) == 1
+    assert not machine.publish(Publication(4, 4, "topic:a", 1000), 10.0)
 
 
 @pytest.mark.parametrize(("fault", "gap", "fails"), [(1, 0.049, True), (1, 0.05, False), (0, 0.001, False)])
