@@ -33,7 +33,7 @@ class Setting:
     def allowed(self) -> str:
         """The allowed values in words, for error messages."""
         if self.choices:
-            return "one of " + ", ".join(map(str, self.choices))
+            return "one of " + ", ".join(str(each).lower() if isinstance(each, bool) else str(each) for each in self.choices)
         if self.unit in _WORDS:
             return _WORDS[self.unit]
         is_whole = self.unit in ("count", "bytes")

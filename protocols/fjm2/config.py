@@ -101,11 +101,11 @@ class Fjm2Config(NormConfig):
         source=f"{THESIS}, table of 4.3.1",
     )
 
-    tos: int = setting(
-        0,
+    tos: bool = setting(
+        False,
         "choice",
-        choices=(0, 1),
-        help="publisher: 1: the priority of a message chooses the DSCP of its packets (RFC 2474)",
+        choices=(False, True),
+        help="publisher: the priority of a message chooses the DSCP of its packets (RFC 2474)",
         source=THESIS,
     )
 
