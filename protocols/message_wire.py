@@ -13,11 +13,10 @@ from math import isnan
 from protocols.errors import UsageError, WireError
 from protocols.messaging import MOST_PRIORITY, Publication, Value
 
-__all__ = ["LONGEST_DESTINATION", "MOST_PROPERTIES", "head_size", "read_message", "write_head"]
+__all__ = ["LONGEST_DESTINATION", "head_size", "read_message", "write_head"]
 
 LONGEST_DESTINATION = 255
 """Bytes of UTF-8."""
-MOST_PROPERTIES = 255
 
 _HEAD = struct.Struct("!IQBddIBB")
 _BOOLEAN, _WHOLE, _FLOAT, _TEXT = 1, 2, 3, 4

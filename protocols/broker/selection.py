@@ -20,14 +20,13 @@ class Selection:
     numbers are taken for the numbers that they spell, as ActiveMQ takes them.
     """
 
-    __slots__ = ("_numbers", "_selects", "text")
+    __slots__ = ("_numbers", "_selects")
 
     def __init__(self, text: str) -> None:
         # Selectors need a parser, which is an extra; a broker without selectors needs none.
         from protocols.broker.conversion import compared_with_numbers
         from protocols.selector import selector
 
-        self.text = text
         self._selects: _Test = selector(text).selects
         self._numbers = compared_with_numbers(text)
 

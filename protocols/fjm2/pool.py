@@ -125,11 +125,6 @@ class Pool(Generic[C]):
             self._free = {}
         self._free.setdefault(container.octets, []).append(container)
 
-    @property
-    def out(self) -> int:
-        """The number of containers in use."""
-        return self.taken - self.returned
-
     def counts(self) -> dict[str, int]:
         """Return the counters."""
         return {"pool_taken": self.taken, "pool_returned": self.returned, "pool_exhausted": self.exhausted}

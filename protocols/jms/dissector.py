@@ -34,7 +34,6 @@ __all__ = [
     "JmsStream",
     "JmsStreamEntry",
     "JmsType",
-    "fields_by_name",
 ]
 
 _BODIES = {0: "bytes", 1: "text", 2: "map", 3: "stream", 4: "object"}
@@ -217,17 +216,3 @@ class JmsStream(Packet):
 
     name = "JMS stream"
     fields_desc = [PacketListField("entries", [], JmsStreamEntry)]
-
-
-def fields_by_name(message: Packet) -> dict[str, Any]:
-    """Return the fields of a head that are set, but for properties, by their names."""
-    values = {JmsExpiration: "expiration", JmsNumberHigh: "number_high"}
-    found: dict[str, Any] = {}
-    for each in message.fields_set:
-        if type(each) in values:
-            found[values[type(each)]] = each.getfieldval(values[type(each)])
-        elif isinstance(each, JmsCorrelationId):
-            found[_FIELDS[each.field]] = each.text.decode()
-        elif isinstance(each, JmsOrigin):
-            found["origin"] = (each.publisher, each.instance)
-    return found

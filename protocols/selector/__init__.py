@@ -19,16 +19,10 @@ __all__ = ["Fields", "Selector", "SelectorError", "selector"]
 class Selector:
     """A selector that is ready for use."""
 
-    __slots__ = ("_evaluate", "text")
+    __slots__ = ("_evaluate",)
 
     def __init__(self, text: str) -> None:
-        self.text = text
         self._evaluate = compiled(parse(text)) if text.strip() else None
-
-    @property
-    def canonical(self) -> str:
-        """A selector of equal meaning with every parenthesis and in one way of writing; empty for the empty one."""
-        return "" if self._evaluate is None else str(parse(self.text))
 
     def selects(self, fields: Fields) -> bool:
         """Return whether it is true of a message with these header fields and properties. The empty selector always is."""
