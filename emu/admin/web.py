@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from emu.admin.board import MOST_READERS, Board
 from emu.admin.models import (
@@ -24,20 +24,13 @@ from emu.admin.models import (
     problems,
 )
 from emu.web.guard import REFUSALS, Guard
-from emu.web.page import FORMAT
+from emu.web.page import add_page
 from protocols.admin.registry import Answer, Registry
 from protocols.hosting import Host
 
 __all__ = ["COOKIE", "Metrics", "application"]
 
 PAGE: Final = Path(__file__).with_name("page")
-FILES: Final = {
-    "/": PAGE / "index.html",
-    "/format.js": FORMAT,
-    "/admin.js": PAGE / "admin.js",
-    "/drawing.js": PAGE / "drawing.js",
-    "/admin.css": PAGE / "admin.css",
-}
 COOKIE: Final = "mcastlab-admin-token"
 NODE: Final = "/nodes/{number}"
 _SHOWN: Final = 80
@@ -75,7 +68,7 @@ def application(
 
     _add_nodes(app, host, address, registry)
     _add_data(app, board, metrics)
-    _add_page(app)
+    add_page(app, PAGE)
     return app
 
 
@@ -170,12 +163,3 @@ def _add_data(app: FastAPI, board: Board, metrics: Metrics) -> None:
         if board.readers >= MOST_READERS:
             return PlainTextResponse("too many pages are open\n", 503)
         return StreamingResponse(board.stream(), media_type="text/event-stream")
-
-
-def _add_page(app: FastAPI) -> None:
-    for path, file in FILES.items():
-
-        def page(file: Path = file) -> FileResponse:
-            return FileResponse(file)
-
-        app.add_api_route(path, page, methods=["GET"], response_model=None, include_in_schema=False)

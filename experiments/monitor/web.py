@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from emu.web.guard import Guard
-from emu.web.page import FORMAT
+from emu.web.page import add_page
 from experiments.monitor.discovery import Answer
 from experiments.monitor.watcher import Watcher, shortened
 from experiments.output.prometheus import exposition
@@ -44,21 +44,10 @@ def application(watcher: Watcher, hosts: frozenset[str], secret: str | None = No
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
 
     app.add_middleware(Guard, hosts=hosts, secret=secret, cookie=COOKIE)
-    _add_page(app)
+    add_page(app, PAGE)
     _add_sessions(app, watcher)
     _add_data(app, watcher)
     return app
-
-
-def _add_page(app: FastAPI) -> None:
-    files = {"/": PAGE / "index.html", "/format.js": FORMAT}
-    files |= {f"/{name}": PAGE / name for name in ("monitor.js", "monitor.css")}
-    for path, file in files.items():
-
-        def page(file: Path = file) -> FileResponse:
-            return FileResponse(file)
-
-        app.add_api_route(path, page, methods=["GET"], response_model=None)
 
 
 def _add_sessions(app: FastAPI, watcher: Watcher) -> None:

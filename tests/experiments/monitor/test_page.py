@@ -273,6 +273,7 @@ def test_with_a_token_nothing_is_told_without_it(tmp_path: Path) -> None:
             "events",
             "monitor.js",
             "format.js",
+            "base.css",
             "?token=wrong",
             f"api/sessions?token={token}",
         ):
