@@ -8,7 +8,8 @@ from protocols.connection import Connection
 from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.hosting import SeveralPortsHost
-from protocols.layer import InnerPorts, Layer, handed_through
+from protocols.inner_ports import InnerPorts
+from protocols.layer import Layer, handed_through
 from protocols.machine import Address, Codec, Group, Machine, Message, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.storage import Change

@@ -6,7 +6,8 @@ from typing import cast
 
 from protocols.batches import Assisted, Background, RunReceiver, Selective
 from protocols.events import Event
-from protocols.layer import EventLayer, InnerPorts, Layer, OnEvent
+from protocols.inner_ports import InnerPorts
+from protocols.layer import EventLayer, Layer, OnEvent
 from protocols.machine import Address, Machine, Message, Offer, Ports, Sender, Sink
 from protocols.run import Run
 

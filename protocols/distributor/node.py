@@ -10,7 +10,8 @@ from protocols.distributor.messages import Content, Segment
 from protocols.distributor.publisher import DistributorPublisher
 from protocols.distributor.subscriber import DistributorSubscriber
 from protocols.events import Event
-from protocols.layer import InnerPorts, Layer
+from protocols.inner_ports import InnerPorts
+from protocols.layer import Layer
 from protocols.machine import Group, Message, Packet, Ports
 from protocols.messaging import Subscription
 

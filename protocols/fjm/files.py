@@ -11,7 +11,7 @@ from protocols.events import Event
 from protocols.file_messages import FileSender
 from protocols.fjm.manager import FjmManager
 from protocols.fjm.publisher import FjmPublisher
-from protocols.layer import InnerPorts
+from protocols.inner_ports import InnerPorts
 from protocols.machine import Packet, Ports
 from protocols.roles import RoleContext
 
