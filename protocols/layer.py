@@ -320,7 +320,7 @@ class EventLayer(Machine):
         raise AssertionError("a host runs `handed_through(layer, ...)`")
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Get no input: the host gives all of them to the inner machine."""
+        """Raise AssertionError: the host gives every input to the inner machine."""
         raise AssertionError("a host runs `handed_through(layer, ...)`")
 
     def wake(self, now: float) -> None:

@@ -21,6 +21,7 @@ from protocols.admin.registration import (
     MOST_COUNTERS,
     Registration,
     Renewal,
+    encoded,
     nodes_of,
     read_number,
 )
@@ -117,13 +118,13 @@ class Enrolment:
             return None
         if self.id is None:
             self.counts["registrations"] += 1
-            return Request("POST", "/nodes", _encoded(self._registration.plain()))
+            return Request("POST", "/nodes", encoded(self._registration.plain()))
         if now >= self._ask_at:
             self._asked_at = now
             return Request("GET", f"/nodes?stamp={max(0, self.stamp)}")
         if now >= self._renew_at:
             self.counts["renewals_sent"] += 1
-            return Request("PUT", f"/nodes/{self.id}", _encoded(self._renewal().plain()))
+            return Request("PUT", f"/nodes/{self.id}", encoded(self._renewal().plain()))
         return None
 
     def last_request(self) -> Request | None:
@@ -218,10 +219,6 @@ class Enrolment:
         if peers != self.peers:
             self.peers = peers
             self._update_peers(peers)
-
-
-def _encoded(plain: Mapping[str, Any]) -> bytes:
-    return json.dumps(plain, separators=(",", ":")).encode()
 
 
 def _decoded(response: Response) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 A value that is not allowed raises WireError, whose text names key, value and what is allowed.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
@@ -22,6 +23,7 @@ __all__ = [
     "MOST_COUNTERS",
     "Registration",
     "Renewal",
+    "encoded",
     "nodes_of",
     "plain_node",
     "read_number",
@@ -76,6 +78,11 @@ class Renewal:
     def plain(self) -> dict[str, Any]:
         """Return it for JSON."""
         return {"counters": dict(self.counters), "cpu": self.cpu, "memory": self.memory}
+
+
+def encoded(plain: Mapping[str, Any]) -> bytes:
+    """Return an object as JSON."""
+    return json.dumps(plain, separators=(",", ":")).encode()
 
 
 def registration_of(plain: object) -> Registration:

@@ -21,6 +21,7 @@ from protocols.admin.registration import (
     LARGEST_STAMP,
     Registration,
     Renewal,
+    encoded,
     nodes_of,
     plain_node,
     read_number,
@@ -220,8 +221,8 @@ class Registry(Machine):
 
     def _store(self, stored: Sequence[Entry], removed: Sequence[int]) -> int:
         head = {"registry": self.number, "stamp": self.table.stamp, "next": self.table.next_id}
-        nodes = [Put(_key(entry.node.id), _encoded(plain_node(entry.node) | {"udp": entry.udp})) for entry in stored]
-        return self.ports.store([*nodes, *(Delete(_key(number)) for number in removed), Put(_HEAD, _encoded(head))])
+        nodes = [Put(_key(entry.node.id), encoded(plain_node(entry.node) | {"udp": entry.udp})) for entry in stored]
+        return self.ports.store([*nodes, *(Delete(_key(number)) for number in removed), Put(_HEAD, encoded(head))])
 
     def stored(self, ticket: int, now: float) -> None:
         """Answer what waited for a change to be durable."""
@@ -343,7 +344,7 @@ class Registry(Machine):
             del self._connections[connection]
             self.ports.hang_up(connection)
         elif outbox is not None:
-            outbox.send(Response(answer.status, b"" if answer.body is None else _encoded(answer.body), answer.tag))
+            outbox.send(Response(answer.status, b"" if answer.body is None else encoded(answer.body), answer.tag))
 
     # Statistics
 
@@ -384,7 +385,3 @@ def _number(text: str) -> int | None:
 
 def _key(number: int) -> bytes:
     return _NODE + number.to_bytes(8)
-
-
-def _encoded(plain: Mapping[str, Any]) -> bytes:
-    return json.dumps(plain, separators=(",", ":")).encode()

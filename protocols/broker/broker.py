@@ -330,7 +330,7 @@ class Broker(Server[BrokersClient]):
             self._copy_waiting(now)
 
     def _acknowledged(self, confirmation: Confirmation, ack: str, now: float) -> None:
-        """Await a copy no more."""
+        """Note that a copy is acknowledged, or that its subscription has ended."""
         confirmation.awaited.discard(ack)
         self._settle(confirmation, now)
 

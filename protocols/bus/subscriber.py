@@ -23,7 +23,7 @@ class BusSubscriber(NackedSubscriber):
         return self._context.group
 
     def unsubscribe(self, number: int, now: float) -> None:
-        """End a subscription, and take leave with the last one."""
+        """End a subscription, and send LEAVE with the last one."""
         if len(self.subscriptions) == 1 and number in self.subscriptions:
             message = Leave(self._context.node)
             self.ports.send(Packet(message, size_of(message), self._context.group))

@@ -103,7 +103,7 @@ class DatagramPublisher(Publisher):
             self._end_first(MessageSent(message.number))
 
     def _end_first(self, event: Event) -> None:
-        """Remove the first message, tell what became of it, and if it was the last."""
+        """Remove the first message and notify its event, and `PublisherIdle` if no other message waits."""
         self._queue.popleft()
         self.ports.notify(event)
         if not self._queue:

@@ -12,14 +12,16 @@ _THESIS = "thesis of FJM2, 2.3"
 
 @dataclass(frozen=True, slots=True)
 class FjmConfig(NackedConfig):
-    """What FJM adds: its election, its registration, its flow control, and its faults, each off unless it is 1."""
+    """Parameters of election, registration and flow control, and the faults of FJM, each off unless it is 1."""
 
     election: float = setting(
         0.1, "seconds", 1e-3, 1e3, help="time without the answer of a higher manager after which a manager is the guard"
     )
-    beacon: float = setting(0.2, "seconds", 1e-3, 1e3, help="time between two signs of life of the guard")
-    silence: float = setting(1.0, "seconds", 1e-3, 1e3, help="time without a sign of the guard until another one is elected")
-    ask: float = setting(0.2, "seconds", 1e-3, 1e3, help="time until who was not answered asks the guard, or registers, again")
+    beacon: float = setting(0.2, "seconds", 1e-3, 1e3, help="time between two heartbeats of the guard")
+    silence: float = setting(1.0, "seconds", 1e-3, 1e3, help="time without a heartbeat after which a guard is elected")
+    ask: float = setting(
+        0.2, "seconds", 1e-3, 1e3, help="time after which a request for a topic that was not answered is sent again"
+    )
     rate: float = setting(1_250_000.0, "rate", 1.0, 1e12, help="highest sending rate, UDP payload bytes per second")
     queue: int = setting(
         1000, "count", 1, 1_000_000, help="messages of a publisher that wait to be sent, from which on it is blocked"

@@ -21,7 +21,7 @@ MOST_MEMBERS = 100_000
 """Members of all topics of a manager."""
 MOST_MANAGERS = 1000
 _PATIENCE = 3
-"""How often a topic is asked for, without a sign of its manager, until the guard takes it over."""
+"""Requests for a topic, without an answer of its manager, after which the guard takes the topic over."""
 
 
 class FjmManager(Machine):
@@ -111,7 +111,7 @@ class FjmManager(Machine):
         self._rearm()
 
     def wake(self, now: float) -> None:
-        """Become the guard, say that it lives, or miss it."""
+        """Become the guard, send the heartbeat of the guard, or begin an election when the guard is silent."""
         if self._elected_at <= now:
             self._elected_at, self.guard, self._beacon_at = inf, self._node, now
         if self._beacon_at <= now:

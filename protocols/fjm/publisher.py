@@ -31,7 +31,7 @@ class FjmPublisher(NackedPublisher):
         self._raised_at = -inf
 
     def start(self, now: float) -> None:
-        """Hear the managers."""
+        """Join the group of the session."""
         self._registration.start()
 
     def group_of(self, destination: str) -> Group:

@@ -23,7 +23,7 @@ def topic_group(group: Group, place: int) -> Group:
 
 @dataclass(slots=True)
 class _Topic:
-    """How far a topic is: its manager and group when the guard has answered, and whether the manager has."""
+    """A topic: its manager and group from the answer of the guard on, and whether the manager has registered this client."""
 
     manager: int = -1
     group: Group | None = None
@@ -48,7 +48,7 @@ class Registration:
         """When to ask again."""
 
     def start(self) -> None:
-        """Hear the managers."""
+        """Join the group of the session, to which managers multicast."""
         self._ports.join(self._group)
 
     def _send(self, message: Message) -> None:

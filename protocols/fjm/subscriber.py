@@ -26,7 +26,7 @@ class FjmSubscriber(NackedSubscriber):
         self._counts["unwanted_received"] = 0
 
     def start(self, now: float) -> None:
-        """Hear the managers."""
+        """Join the group of the session."""
         self._registration.start()
 
     def group_of(self, destination: str) -> Group:

@@ -31,7 +31,7 @@ DELAY: Final = 0.15
 DRAIN: Final = 1.0
 """Seconds beside these for a full ring, or queues as long, to drain after the rate was lowered."""
 SILENCE: Final = 1.0
-"""Seconds without a brake after which nobody brakes any more."""
+"""Seconds without a BRAKE after which the rate is the configured one again."""
 
 
 class Braking:
@@ -47,9 +47,10 @@ class Braking:
         self._worst = 0.0
 
     def hear(self, brake: Brake, is_sending: bool, grtt: float, now: float) -> None:
-        """Change the rate as a brake demands; it grows only if it is used.
+        """Update the rate by a BRAKE; it grows only while `is_sending`, since an unused rate is not tested.
 
-        Losses that are told within `grtt` seconds and a while are those of one rate, and lower it once, by the worst of them.
+        Reports that come within `grtt` + `DELAY` seconds of a reduction, and the time in which the ring drains, are about the
+        rate before it: they lower that rate once, by the largest share of losses among them.
         """
         if self._heard_at == -inf:
             self.rate, self._is_searching = self._top / FIRST, True

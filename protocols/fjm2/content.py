@@ -42,12 +42,12 @@ class MessageSink(Container):
         self._origin: tuple[int, OriginOf] | None = None
 
     def begin(self, carried: JmsMessage | None, publisher: int, origin_of: OriginOf) -> None:
-        """Be the sink of a message, which may be known; `origin_of` returns node and instance of its publisher."""
+        """Become the sink of a message, which may be known; `origin_of` returns node and instance of its publisher."""
         self.message = carried
         self._origin = None if carried is not None else (publisher, origin_of)
 
     def end(self) -> None:
-        """Be the sink of no message, until the next begins."""
+        """Forget the message."""
         self.message = self._origin = None
 
     def write(self, offset: int, data: bytes | memoryview) -> None:

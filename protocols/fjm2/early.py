@@ -36,7 +36,7 @@ class EarlyMessages:
         return not self._waiting and not self._passed
 
     def is_over(self) -> bool:
-        """Return whether more wait than may."""
+        """Return whether more messages, or more bytes, wait than are allowed."""
         return self.count > self.most or self.octets > self.limit
 
     def add(self, publisher: int, object_id: int, message: JmsMessage, octets: int) -> None:

@@ -176,7 +176,7 @@ class Fjm2Publisher(EventLayer, Publisher):
                 continue
             assert entry.container is not None
             source = MessageSource(entry.message, entry.head, entry.container)
-            # The container has the bytes; who encodes them needs no message that holds them once more.
+            # A host that encodes reads the bytes from the container; the message would keep them a second time.
             content = Content(source, is_file=False, carried=None if self._sender.sends_runs else entry.message)
             object_id = self._sender.submit(content, now)
             self._unsent[object_id] = entry

@@ -14,7 +14,7 @@ __all__ = ["Peer", "Peers"]
 
 @dataclass(slots=True)
 class Peer:
-    """Another tunnel: `meter` counts the datagrams that come from it, `lost` is the share it misses of those sent to it."""
+    """Another tunnel: `meter` counts the datagrams that come from it, `lost` is the share missing there of those sent to it."""
 
     node: Node
     endpoint: Address

@@ -66,7 +66,7 @@ class Signals:
     def brake(self, site: int, now: float) -> Brake | None:
         """Return the next BRAKE, None for none; to be called when `due`.
 
-        They are told that there is no congestion, too: who brakes is known before there is any.
+        A BRAKE is sent without congestion, too, so that publishers know of the tunnel before there is any.
         """
         self.due = now + INTERVAL if self._brakes else inf
         if not self._brakes:
