@@ -66,7 +66,7 @@ def sub(
 ) -> int:
     """Print messages as they come, until --count, --timeout or Ctrl-C.
 
-    Exit code 0: the wanted messages came, and nothing was lost or dropped; 1: not; 2: bad input; 130: interrupted.
+    Exit code 0: the wanted messages came, and nothing was lost, dropped or refused; 1: not; 2: bad input; 130: interrupted.
     """
     longest, wanted = seconds("--timeout", timeout), WantedStatistics.of(stats, metrics)
     if protocol == "distributor":

@@ -48,13 +48,15 @@ def print_messages(bus: MessageBus, wanted: Wanted, longest: float, statistics: 
         ending = runner.play(receiving.run(statistics), longest)
     if receiving.refusal is not None:
         raise receiving.refusal
-    ok = receiving.tally.messages >= (wanted.count or 1) and not receiving.problems and not receiving.failure
     told = summary_of(bus, receiving.tally, ending.seconds)
+    ok = receiving.tally.messages >= (wanted.count or 1) and not (receiving.problems or receiving.failure or told["refused"])
     if as_json:
         typer.echo(json.dumps({"event": "summary", "ok": ok, **told}))
     else:
         text = f"{receiving.tally.messages} messages in {format_duration(round(ending.seconds, 3))}"
-        typer.echo(f"{receiving.failure or 'received'}: {text}, {told['lost']} lost, {told['nacks_sent']} nacks sent", err=True)
+        refused = f", {told['refused']} refused, which are larger than the pool" if told["refused"] else ""
+        lost = f"{told['lost']} lost{refused}, {told['nacks_sent']} nacks sent"
+        typer.echo(f"{receiving.failure or 'received'}: {text}, {lost}", err=True)
     return 130 if ending.interrupted else int(not ok)
 
 

@@ -143,6 +143,18 @@ def test_a_pool_that_is_too_small_for_a_message_is_told_with_the_file_that_says_
     assert f"{path if pool else '--config'}: protocol.pool: value {there} is not allowed; at least {needed}" in told
 
 
+def test_messages_that_are_larger_than_the_pool_of_a_subscriber_are_told(tmp_path: Path) -> None:
+    node = tmp_path / "node.yaml"
+    node.write_text("protocol: {name: fjm2, pool: 1kB}")
+    waiting = subscriber(6246, "t", *FJM2, "--config", str(node), "--count", "1")
+    assert publisher(6246, "t", *FJM2, "--size", "4kB", "--count", "2").returncode == 0
+    assert publisher(6246, "t", *FJM2, "--size", "10", "--count", "1").returncode == 0
+    out, told = waiting.communicate(timeout=40)
+    assert (waiting.returncode, out) == (1, "t 0.........\n")
+    assert "1 messages in" in told
+    assert "2 refused, which are larger than the pool" in told
+
+
 def test_a_publisher_ends_with_the_last_message_that_is_wanted_and_reads_no_more() -> None:
     arguments = command("pub", 6245, "t", *FJM2, "--count", "2")
     with subprocess.Popen(
