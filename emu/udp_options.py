@@ -19,13 +19,14 @@ _IP_MULTICAST_ALL, _IPV6_MULTICAST_ALL = 49, 29
 _IP_ADD_SOURCE_MEMBERSHIP, _MCAST_JOIN_GROUP, _MCAST_JOIN_SOURCE_GROUP = 39, 42, 46
 _CE, _ECT = 3, 2
 """The ECN field of a traffic class: congestion experienced, and the mask of the field; ECT(0), a packet that may be marked."""
+LARGEST_TTL = 255
 _SOCKADDR = 128
 """Bytes of a struct sockaddr_storage."""
 
 
 @dataclass(frozen=True, slots=True)
 class UdpOptions:
-    """What a host asks of the IP layer.
+    """What a host asks of the IP layer. UsageError for a `ttl` that IP can't carry.
 
     `ttl` is the hop limit of multicasts, `unicast_ttl` that of unicasts, None the system's; `tos` the 8 bits of the traffic
     class. With `df` no packet may be fragmented, without it any; None leaves it to the system (on Linux a sender fragments
@@ -46,6 +47,10 @@ class UdpOptions:
     reuse: bool = True
     tx_only: bool = False
     ecn: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ttl <= LARGEST_TTL:
+            raise UsageError(f"ttl: value {self.ttl!r} is not allowed; a whole number from 0 to {LARGEST_TTL}")
 
     @property
     def traffic_class(self) -> int:

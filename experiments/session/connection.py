@@ -70,7 +70,7 @@ class DistributorConnection(MessagingSession[UpdateStream]):
     def __init__(
         self, place: Membership, application: str, most: int = MOST_WAITING, management: str | None = MANAGEMENT
     ) -> None:
-        super().__init__()
+        super().__init__(most)
         _check_group("group", place.group)
         if management is not None:
             _check_group("management", management)
@@ -78,7 +78,6 @@ class DistributorConnection(MessagingSession[UpdateStream]):
         self._management = management
         self._managed: ManagedProcess | None = None
         self._application = application
-        self._most = most
         self._lock: socket.socket
         self.host: UdpHost
         """The host, from the beginning of the block on; its counters can be read after the end."""
@@ -165,7 +164,7 @@ class DistributorConnection(MessagingSession[UpdateStream]):
         update; at most `most` updates wait for the iterator. UsageError for an impossible pattern.
         """
         self._check()
-        limit = self._most if most is None else most
+        limit = self._limit(most)
         return self._enter(UpdateStream(self._numbers, pattern, value, callback, limit, self._tell, self._unsubscribe), pattern)
 
     def _subscriber(self) -> tuple[UdpHost, DistributorNode]:

@@ -15,6 +15,7 @@ from experiments.session.messaging_session import MessagingSession
 from protocols.errors import TransferError, UsageError
 from protocols.events import Event
 from protocols.jms import TOPIC, JmsMessage, Scalar, Typed, jms_message
+from protocols.jms.bodies import body_type_of, write_body
 from protocols.jms.subscriptions import selector_of
 from protocols.machine import Group
 from protocols.messaging import USUAL_PRIORITY, MessageAccepted, MessageReceived
@@ -40,9 +41,8 @@ class MessageBus(MessagingSession[MessageStream]):
     _untold = (MessageAccepted,)
 
     def __init__(self, place: Membership, most: int = MOST_WAITING, role: str = BOTH) -> None:
-        super().__init__()
+        super().__init__(most)
         self._place = place
-        self._most = most
         self._role = role
         self._machine: Any = None
         self._host: UdpHost | None = None
@@ -110,18 +110,18 @@ class MessageBus(MessagingSession[MessageStream]):
         if ttl is not None and not ttl > 0:
             raise UsageError(f"ttl: {ttl} is not allowed; seconds above 0, or None for a message that never expires")
         await self.announce()
-        host, now = self._open(), time.time()
+        host, now, kind = self._open(), time.time(), body_type or body_type_of(content)
         message = jms_message(
             self._node,
             self._published,
             topic if topic.startswith((TOPIC, "queue:")) else TOPIC + topic,
-            content,
+            body=write_body(kind, content),
             priority=priority,
             sent_at=now,
             expires_at=inf if ttl is None else now + ttl,
             properties=properties or {},
             instance=self._instance,
-            body_type=body_type,
+            body_type=kind,
             **head,
         )
         await self._room()
@@ -165,8 +165,7 @@ class MessageBus(MessagingSession[MessageStream]):
         self._check_role("subscriber", "subscribe")
         selector_of(selector)
         destination = topic if topic.startswith((TOPIC, "queue:")) else TOPIC + topic
-        limit = self._most if most is None else most
-        stream = MessageStream(self._numbers, topic, callback, limit, self._tell, self._unsubscribe)
+        stream = MessageStream(self._numbers, topic, callback, self._limit(most), self._tell, self._unsubscribe)
         return self._enter(stream, destination, selector)
 
     def _subscriber(self) -> tuple[UdpHost, Any]:

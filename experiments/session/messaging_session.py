@@ -24,14 +24,16 @@ MOST_EVENTS = 10_000
 class MessagingSession(Lifetime, Generic[S]):
     """Subscriptions by number, events for the program, and what the publisher says of itself.
 
+    At most `waiting` messages of a subscription wait for the program, unless it says otherwise; UsageError for less than one.
     It is an asynchronous iterator of events: what is lost, expired or dropped, and callbacks that failed.
     """
 
     _untold: ClassVar[tuple[type[Event], ...]]
     """Events that say nothing new to the program."""
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: int) -> None:
         super().__init__()
+        self._most = _checked("waiting", waiting)
         self._subscriptions: dict[int, S] = {}
         self._numbers = 0
         self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
@@ -58,6 +60,10 @@ class MessagingSession(Lifetime, Generic[S]):
             raise
         self._numbers += 1
         return stream
+
+    def _limit(self, most: int | None) -> int:
+        """Return how many messages of a subscription may wait. UsageError for less than one."""
+        return self._most if most is None else _checked("most", most)
 
     def _unsubscribe(self, stream: S) -> None:
         self._check()
@@ -122,3 +128,9 @@ class MessagingSession(Lifetime, Generic[S]):
                 stream.fail(error)
         self._changes.fail(error)
         self._heard.fail(error)
+
+
+def _checked(name: str, count: int) -> int:
+    if count < 1:
+        raise UsageError(f"{name}: value {count!r} is not allowed; a whole number of at least 1")
+    return count

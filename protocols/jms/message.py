@@ -8,7 +8,7 @@ from typing import Any, Final
 from protocols.errors import UsageError
 from protocols.jms.bodies import body_type_of, read_body, write_body
 from protocols.jms.properties import NO_PROPERTIES, Properties, Typed
-from protocols.jms.values import Scalar
+from protocols.jms.values import Scalar, check_value
 from protocols.messaging import LEAST_PRIORITY, MOST_PRIORITY, USUAL_PRIORITY, Publication, Value
 
 __all__ = [
@@ -196,6 +196,9 @@ def jms_message(
     if reply_to:
         topic_of(reply_to, "reply_to")
     check_priority(priority)
+    for key, text in (("correlation_id", correlation_id), ("type", type)):
+        if text != "":
+            check_value(key, "string", text)
     if content is not None:
         body_type = body_type or body_type_of(content)
         body = write_body(body_type, content)

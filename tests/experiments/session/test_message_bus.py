@@ -154,6 +154,8 @@ def test_what_is_not_allowed_is_refused_in_one_line() -> None:
                 ({"is_persistent": True}, "PERSISTENT is not allowed"),
                 ({"properties": {"a": Typed("decimal", 1)}}, "type 'decimal' is not allowed"),
                 ({"body_type": "map"}, "map: 'x' is not allowed"),
+                ({"correlation_id": 5}, "correlation_id: 5 is not allowed; a text"),
+                ({"type": "\ud800"}, "type: .* is not allowed; a text that UTF-8 can hold"),
             ):
                 with pytest.raises(UsageError, match=problem):
                     await ours.publish("t", "x", **arguments)
@@ -164,6 +166,8 @@ def test_what_is_not_allowed_is_refused_in_one_line() -> None:
                     ours.subscribe(topic)
             with pytest.raises(UsageError, match="pool: value 4000 is not allowed; at least 5120 for a message of 5016 bytes"):
                 await ours.publish("t", b"x" * 5000)
+            with pytest.raises(UsageError, match="most: value 0 is not allowed"):
+                ours.subscribe("t", most=0)
             with pytest.raises(SelectorError, match="column 4"):
                 ours.subscribe("t", selector="a >")
             await ours.flush()
@@ -173,3 +177,19 @@ def test_what_is_not_allowed_is_refused_in_one_line() -> None:
         connect("239.7.7.62:6206", order="lifo")
     with pytest.raises(UsageError, match="group"):
         connect("nowhere")
+    with pytest.raises(UsageError, match="waiting: value 0 is not allowed; a whole number of at least 1"):
+        connect("239.7.7.62:6206", waiting=0)
+    with pytest.raises(UsageError, match="ttl: value 300 is not allowed; a whole number from 0 to 255"):
+        connect("239.7.7.62:6206", ttl=300)
+
+
+def test_nothing_is_an_object_that_json_writes_as_null() -> None:
+    async def main() -> None:
+        async with connect("239.7.7.62:6207", "lo") as bus:
+            stream = bus.subscribe("t")
+            message = await bus.publish("t", None)
+            assert (message.body_type, message.body) == ("object", b"null")
+            async with asyncio.timeout(20):
+                assert (await anext(stream)).content is None
+
+    asyncio.run(main())
