@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from emu.host import UdpHost
 from experiments.session.guarded_loop import GuardedLoop
-from protocols.errors import TransferError
+from protocols.errors import TransferError, UsageError
 
 __all__ = ["Lifetime", "SessionClosed"]
 
@@ -29,12 +29,16 @@ class Lifetime(ABC):
     _loop: GuardedLoop
 
     def __init__(self) -> None:
+        self._is_entered = False
         self.is_closed = False
         """Whether the block has ended, or what it is about has failed."""
         self._failure: Exception | None = None
 
     def _guard(self) -> GuardedLoop:
-        """Return the running event loop, as hosts are to see it."""
+        """Return the running event loop, as hosts are to see it, at the beginning of the block. UsageError for a second one."""
+        if self._is_entered:
+            raise UsageError(f"a {self._what} is entered once; make another one")
+        self._is_entered = True
         self._loop = GuardedLoop(asyncio.get_running_loop(), self._fail)
         return self._loop
 

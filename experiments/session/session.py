@@ -76,7 +76,6 @@ class Session(Lifetime, SessionControls):
         self._inbox = Inbox(folder, memory, boundary, told, files_only=files_only)
         self._outbox: Outbox | None = None
         self._opened = OpenFiles()
-        self._is_entered = False
         self._machine: Machine | None = None
         self._receiver: Machine | None = None
         self._looking: asyncio.TimerHandle | None = None
@@ -88,9 +87,6 @@ class Session(Lifetime, SessionControls):
     async def __aenter__(self) -> "Session":
         """Open the sockets and join the group. UsageError for an interface or a port that can't be used."""
         place = self.membership
-        if self._is_entered:
-            raise UsageError("a session is entered once; make another one")
-        self._is_entered = True
         loop = self._guard()
         codec = node_codec(place.protocol, place.config)()
         rng = Rng(secrets.randbits(64))

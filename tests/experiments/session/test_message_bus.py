@@ -191,5 +191,7 @@ def test_nothing_is_an_object_that_json_writes_as_null() -> None:
             assert (message.body_type, message.body) == ("object", b"null")
             async with asyncio.timeout(20):
                 assert (await anext(stream)).content is None
+        with pytest.raises(UsageError, match="a bus is entered once; make another one"):
+            await bus.__aenter__()
 
     asyncio.run(main())
