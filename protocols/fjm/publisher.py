@@ -4,7 +4,7 @@ from collections import deque
 from math import inf
 
 from protocols.fjm.config import FjmConfig
-from protocols.fjm.registration import Registration
+from protocols.fjm.registration import RegisteredClient, Registration
 from protocols.machine import Address, Group, Message, Ports
 from protocols.messaging import Publication, PublisherUnblocked
 from protocols.nacked.publisher import NackedPublisher
@@ -13,7 +13,7 @@ from protocols.roles import RoleContext
 __all__ = ["FjmPublisher"]
 
 
-class FjmPublisher(NackedPublisher):
+class FjmPublisher(RegisteredClient, NackedPublisher):
     """Keeps messages of a topic until it is registered; blocked while `queue` messages wait to be sent."""
 
     __slots__ = ("_fjm", "_is_blocked", "_last_at", "_lowered_at", "_raised_at", "_registration", "_waiting", "rate")
@@ -30,16 +30,6 @@ class FjmPublisher(NackedPublisher):
         self._lowered_at = -inf
         self._raised_at = -inf
 
-    def start(self, now: float) -> None:
-        """Join the group of the session."""
-        self._registration.start()
-
-    def group_of(self, destination: str) -> Group:
-        """Return the group of a topic that is registered."""
-        group = self._registration.group_of(destination)
-        assert group is not None
-        return group
-
     def publish(self, message: Publication, now: float) -> bool:
         """Queue a message; one that comes too soon ends the publisher, if that fault is on."""
         gap, self._last_at = now - self._last_at, now
@@ -52,7 +42,7 @@ class FjmPublisher(NackedPublisher):
             self._counts["messages_published"] += 1
             self._waiting.setdefault(message.destination, deque()).append(message)
             self._registration.enter(message.destination, now)
-            self._rearm()
+            self.rearm()
         self._is_blocked = self._queued() >= self._fjm.queue
         return self._is_blocked
 
@@ -92,17 +82,12 @@ class FjmPublisher(NackedPublisher):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Handle a message of a manager, or repair what a subscriber misses."""
-        if self._registration.receive(message, now) and self._fjm.churn_fault:
-            self.ports.work(self._fjm.churn)
+        self.take_from_manager(message, now)
         super().receive(message, source, to, now)
-        self._rearm()
-
-    def _rearm(self) -> None:
-        if self._registration.deadline < self.deadline:
-            self._due(self._registration.deadline)
+        self.rearm()
 
     def wake(self, now: float) -> None:
         """Ask again, and send what is due."""
         self._registration.wake(now)
         super().wake(now)
-        self._rearm()
+        self.rearm()

@@ -7,10 +7,10 @@ from math import inf
 from protocols.fjm.config import FjmConfig
 from protocols.fjm.messages import MOST_TOPICS, Answer, Ask, Register, Registered, Unregister
 from protocols.fjm.wire import size_of
-from protocols.machine import Group, Message, Packet, Ports
+from protocols.machine import Group, Machine, Message, Packet, Ports
 from protocols.roles import RoleContext
 
-__all__ = ["Registration", "topic_group"]
+__all__ = ["RegisteredClient", "Registration", "topic_group"]
 
 
 def topic_group(group: Group, place: int) -> Group:
@@ -117,3 +117,31 @@ class Registration:
         """Return the group of a topic of which this is a member, None for others."""
         topic = self._topics.get(destination)
         return topic.group if topic is not None and topic.is_member else None
+
+
+class RegisteredClient(Machine):
+    """A publisher or a subscriber that registers for its topics. A subclass has slots for its config and its registration."""
+
+    __slots__ = ()
+    _fjm: FjmConfig
+    _registration: Registration
+
+    def start(self, now: float) -> None:
+        """Join the group of the session."""
+        self._registration.start()
+
+    def group_of(self, destination: str) -> Group:
+        """Return the group of a topic that is registered."""
+        group = self._registration.group_of(destination)
+        assert group is not None
+        return group
+
+    def take_from_manager(self, message: Message, now: float) -> None:
+        """Handle a message if it is one of a manager; with `churn_fault` a change of members takes processor time."""
+        if self._registration.receive(message, now) and self._fjm.churn_fault:
+            self.ports.work(self._fjm.churn)
+
+    def rearm(self) -> None:
+        """Set the deadline, if a request is to be repeated before it."""
+        if self._registration.deadline < self.deadline:
+            self._due(self._registration.deadline)

@@ -1,7 +1,7 @@
 """The subscriber of FJM: registers for its topics, and receives them on groups of their own."""
 
 from protocols.fjm.config import FjmConfig
-from protocols.fjm.registration import Registration
+from protocols.fjm.registration import RegisteredClient, Registration
 from protocols.machine import Address, Group, Message, Ports
 from protocols.messaging import Subscribed, Subscription
 from protocols.nacked.messages import Data
@@ -11,7 +11,7 @@ from protocols.roles import RoleContext
 __all__ = ["FjmSubscriber"]
 
 
-class FjmSubscriber(NackedSubscriber):
+class FjmSubscriber(RegisteredClient, NackedSubscriber):
     """A subscription is in effect when the manager of its topic has registered it."""
 
     __slots__ = ("_fjm", "_joined", "_others", "_registration")
@@ -25,16 +25,6 @@ class FjmSubscriber(NackedSubscriber):
         self._others: dict[Group, None] = {}
         self._counts["unwanted_received"] = 0
 
-    def start(self, now: float) -> None:
-        """Join the group of the session."""
-        self._registration.start()
-
-    def group_of(self, destination: str) -> Group:
-        """Return the group of a topic that is registered."""
-        group = self._registration.group_of(destination)
-        assert group is not None
-        return group
-
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Register for the topic."""
         self.subscriptions.add(subscription)
@@ -42,7 +32,7 @@ class FjmSubscriber(NackedSubscriber):
         if self._registration.group_of(destination) is not None:
             self._begin(subscription.number, destination)
         self._registration.enter(destination, now)
-        self._rearm()
+        self.rearm()
 
     def _begin(self, number: int, destination: str) -> None:
         self.join(self.group_of(destination))
@@ -73,12 +63,11 @@ class FjmSubscriber(NackedSubscriber):
             self._counts["unwanted_received"] += 1
             self.ports.work(self._fjm.unwanted)
             return
-        if self._registration.receive(message, now) and self._fjm.churn_fault:
-            self.ports.work(self._fjm.churn)
+        self.take_from_manager(message, now)
         if self._fjm.address_fault:
             self._let_pass()
         super().receive(message, source, to, now)
-        self._rearm()
+        self.rearm()
 
     def _let_pass(self) -> None:
         """Join the groups of other topics, which have the same address for the card."""
@@ -87,12 +76,8 @@ class FjmSubscriber(NackedSubscriber):
                 self._others[group] = None
                 self.ports.join(group)
 
-    def _rearm(self) -> None:
-        if self._registration.deadline < self.deadline:
-            self._due(self._registration.deadline)
-
     def wake(self, now: float) -> None:
         """Ask again, and send the NACKs that are due."""
         self._registration.wake(now)
         super().wake(now)
-        self._rearm()
+        self.rearm()
