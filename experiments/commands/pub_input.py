@@ -8,7 +8,7 @@ from itertools import count
 from experiments.running.standard_streams import PipeReader
 from experiments.session.boundaries import MessageCutter
 
-__all__ = ["Pace", "generated", "input_lines"]
+__all__ = ["Pacer", "generated", "input_lines"]
 
 BURST = 0.005
 """Seconds of messages that are published together, so that a high rate costs few wake-ups."""
@@ -30,7 +30,7 @@ async def input_lines() -> AsyncIterator[bytes]:
         yield rest
 
 
-class Pace:
+class Pacer:
     """Waits until messages are due: `rate` per second, from the first one on; None: as fast as possible.
 
     Without a rate the event loop runs other tasks after `at_once` messages.

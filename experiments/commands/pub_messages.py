@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from experiments.commands.pub_input import Pace, generated, input_lines
+from experiments.commands.pub_input import Pacer, generated, input_lines
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.session.message_bus import MessageBus
@@ -110,7 +110,7 @@ class _Publishing:
     def __init__(self, bus: MessageBus, options: MessageOptions) -> None:
         self._bus = bus
         self._options = options
-        self._pace = Pace(options.rate, AT_ONCE)
+        self._pace = Pacer(options.rate, AT_ONCE)
         self.tally = Tally()
         self.failure = ""
         self.refusal: UsageError | None = None

@@ -8,7 +8,7 @@ from itertools import cycle
 
 import typer
 
-from experiments.commands.pub_input import Pace, generated, input_lines
+from experiments.commands.pub_input import Pacer, generated, input_lines
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.session.connection import DistributorConnection
@@ -55,7 +55,7 @@ class _Publishing:
         self._connection = opened
         self._subjects = cycle(subjects) if subjects else None
         self._most = most
-        self._pace = Pace(rate, AT_ONCE)
+        self._pace = Pacer(rate, AT_ONCE)
         self._stay = stay
         self._published = self._octets = 0
         self.failure = ""
