@@ -331,6 +331,10 @@ class Lookahead(Schedule, Pending, Reservation):
         is_contested = number < branch.last_conflict + CONFLICTS
         branch.last_conflict = number
         if is_contested and self._contest(branch):
+            for leaf in self._leaves:
+                if leaf.branch.bit & branch.subtree:
+                    # The next arrival may be later than it was posted.
+                    leaf.wake_in_lockstep()
             return
         self._cancel_offers(number, branch)
         self.exclude(number, branch.subtree)

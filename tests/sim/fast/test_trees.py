@@ -183,6 +183,26 @@ def test_a_drop_at_a_contested_bottleneck_is_read_at_its_time() -> None:
     assert sum(row.dropped for row in networks[0].links()) > 10
 
 
+@pytest.mark.parametrize(
+    ("bottleneck", "receivers", "seed", "protocol"),
+    [
+        ({"rate": "3Mbit", "delay": "0.1ms", "queue": None, "loss": "1%"}, 1, 380600, {"rate": "2Mbit", "block": 64, "backoff": 4}),
+        ({"rate": "10Mbit", "delay": "0ms", "queue": None}, 3, 443365, {"rate": "3.9Mbit", "block": 4, "backoff": 0, "probing": "active"}),
+    ],
+)
+def test_a_packet_posted_before_a_link_is_contested_may_still_wait_there(
+    bottleneck: dict[str, Any], receivers: int, seed: int, protocol: dict[str, Any]
+) -> None:
+    written: dict[str, Any] = {
+        "seed": seed,
+        "protocol": {"grtt": "20ms", "parity": 0, "probing": "passive", **protocol},
+        "traffic": CROSS[:1],
+        "workload": [{"size": "60kB"}],
+    }
+    topology = dumbbell(receivers, **bottleneck)
+    assert outcome("fast", topology, **written) == outcome("strict", topology, **written)
+
+
 def test_a_packet_on_a_tree_costs_no_event_per_link() -> None:
     # Strict: one for each of 13 links, 24 receivers and the sender's timer.
     assert events_per_packet(waxman(), workload=[{"size": "1MB"}]) < 5
