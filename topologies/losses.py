@@ -51,6 +51,16 @@ DRAWS: Final = 16384
 _STEPS: Words = np.arange(AHEAD, dtype=np.uint64)[::-1, np.newaxis]
 
 
+def _count(seen: dict[int, int], repeats: Repeats, identity: int) -> None:
+    """Count an occurrence of an identity; `seen` are those that came before, as a bit mask by window."""
+    window, bit = identity >> 8, 1 << (identity & 255)
+    known = seen.get(window, 0)
+    if known & bit:
+        repeats.count(identity)
+    else:
+        seen[window] = known | bit
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LinkLoss:
     """Bernoulli loss of one link. `key` is `key_of(seed, "loss", from, to)`, in a counted group extended by the member."""
@@ -73,8 +83,7 @@ class LinkLoss:
         window, bit = identity >> 8, 1 << (identity & 255)
         seen = self._seen.get(window, 0)
         if seen & bit:
-            occurrence = self._repeats.count(identity)
-            return extend(extend(extend(self._key, _REPEAT), identity), occurrence) >= self._threshold.passing
+            return self._is_repeat_lost(identity, self._repeats.count(identity))
         self._seen[window] = seen | bit
         lost = self._lost.get(window)
         if lost is None:
@@ -100,6 +109,24 @@ class LinkLoss:
     def first_losers(self, identity: int) -> list[int]:
         """As of `GroupSampler`, with the link as member 0."""
         return [0] if self._bits(identity, 1) else []
+
+    @property
+    def is_uniform(self) -> bool:
+        """As of `GroupSampler`."""
+        return True
+
+    def next_losers(self, identity: int) -> list[int]:
+        """As of `GroupSampler`, with the link as member 0."""
+        if not self._seen.get(identity >> 8, 0) >> (identity & 255) & 1:
+            return self.first_losers(identity)
+        return [0] if self._is_repeat_lost(identity, self._repeats.occurrences(identity) + 1) else []
+
+    def count_next(self, identity: int) -> None:
+        """As of `GroupSampler`."""
+        _count(self._seen, self._repeats, identity)
+
+    def _is_repeat_lost(self, identity: int, occurrence: int) -> bool:
+        return extend(extend(extend(self._key, _REPEAT), identity), occurrence) >= self._threshold.passing
 
     def first_lost(self, identity: int, count: int) -> int:
         """As of `GroupLoss`."""
@@ -180,6 +207,20 @@ class GroupSampler(ABC):
         differ = self._differ.setdefault(identity, {})
         differ[member] = differ.get(member, 0) + 1
         return self._single(identity, self._occurrence(identity) + differ[member], member)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all links carried the same packets with an identity."""
+        return not self._differ
+
+    def next_losers(self, identity: int) -> Sequence[int]:
+        """Return the members that lose the next occurrence on all links, ascending; nothing is counted (`count_next`)."""
+        occurrence = self._occurrence(identity) + 1
+        return self.first_losers(identity) if occurrence == 1 else self._repeat_losers(identity, occurrence)
+
+    def count_next(self, identity: int) -> None:
+        """Count an occurrence on all links."""
+        _count(self._seen, self._repeats, identity)
 
     def _ordinals(self, part: slice = _ALL) -> Words:
         """Return how many control packets each of some links carried."""

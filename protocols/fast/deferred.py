@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from protocols.fast.index import PartIndex
 
 if TYPE_CHECKING:
-    from protocols.fast.contract import Coordinator, FastMachine
+    from protocols.fast.contract import Coordinator, FastMachine, FastMessage
     from protocols.fast.lookahead import Burst
 
-__all__ = ["DeferredLosses", "Missed"]
+__all__ = ["DeferredLosses", "Missed", "StayingLosers"]
 
 Missed: TypeAlias = "tuple[Burst, int, int, Sequence[tuple[int, Sequence[int]]]]"
 """Messages that some machines lost: their burst, the place of a message in the burst, its number, and how far behind it each of
@@ -110,3 +110,35 @@ class DeferredLosses:
         for step in steps:
             heard += step
         state.position, state.last_heard = burst.position(nth), heard
+
+
+class StayingLosers:
+    """The machines that stay in lockstep though they lost a visible message, while it is applied to the others."""
+
+    __slots__ = ("_concerned",)
+
+    def __init__(self) -> None:
+        # Whether the message concerns them.
+        self._concerned: dict[FastMachine, bool] = {}
+
+    def begin(self, machines: "Sequence[FastMachine]", message: "FastMessage") -> None:
+        """Let machines not be advanced until `end`."""
+        self._concerned = dict.fromkeys(machines, message.rewinds())
+        for machine in machines:
+            machine.fast_state.coordinator = None
+
+    def note(self, machines: "Iterable[FastMachine]") -> None:
+        """Note those of some machines that lost the message; it concerns all of these."""
+        concerned = self._concerned
+        for machine in machines if concerned else ():
+            if machine in concerned:
+                concerned[machine] = True
+
+    def end(self, coordinator: "Coordinator", message: "FastMessage") -> "list[FastMachine]":
+        """Have the machines advanced again; return those that the message concerned: they are not listed any more."""
+        concerned, self._concerned, redundant = self._concerned, {}, message.redundant
+        for machine in concerned:
+            state: Any = machine.fast_state
+            state.coordinator = coordinator
+            state.duplicates -= redundant
+        return [machine for machine, is_concerned in concerned.items() if is_concerned]

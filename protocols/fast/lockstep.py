@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from protocols.fast.contract import Applied, FastMachine, FastMessage, FastState
-from protocols.fast.deferred import DeferredLosses, Missed
+from protocols.fast.deferred import DeferredLosses, Missed, StayingLosers
 from protocols.fast.group import SenderGroup
 from protocols.fast.index import PartIndex, QuietQueue
 from protocols.fast.overhearers import Overhearers
@@ -43,6 +43,7 @@ class LockstepGroup(SenderGroup):
         "_overhearers",
         "_quiet",
         "_receive_batch",
+        "_staying",
         "_waiting",
     )
 
@@ -67,6 +68,7 @@ class LockstepGroup(SenderGroup):
         own = kind.make_overhearers(self)
         self._overhearers: Overhearers = Overhearers(self) if own is None else own
         self._deferred = DeferredLosses()
+        self._staying = StayingLosers()
 
     # -- lookahead -------------------------------------------------------------------------------------------------
 
@@ -122,29 +124,22 @@ class LockstepGroup(SenderGroup):
         self, burst: "Burst", nth: int, number: int, source: Address, to: Address, now: float, lost_by: Sequence[int]
     ) -> None:
         """Deliver a visible, deferrable message of a burst; machines in lockstep that lost it stay in lockstep."""
-        deferred = self._deferred
-        staying: list[FastMachine] = []
-        lost: list[FastMachine] = []
-        for machine in self._at(lost_by):
-            state: FastState = machine.fast_state
-            (staying if state.coordinator is self else lost).append(machine)
+        deferred, losers = self._deferred, self._at(lost_by)
+        staying = [machine for machine in losers if machine.fast_state.coordinator is self]
+        lost = [machine for machine in losers if machine.fast_state.coordinator is not self]
         if deferred.of:
             self._apply_revealed(lost, staying)
         message, heard = burst.message(nth), self._last_heard
-        for machine in staying:
-            # So that they are skipped while the message is applied to the others.
-            machine.fast_state.coordinator = None
         deferred.following = number + 1
+        if staying:
+            self._staying.begin(staying, message)
         self._apply(message, source, to, now, lost)
         if staying:
-            redundant = message.redundant
-            for machine in staying:
-                state = machine.fast_state
-                state.coordinator = self
-                state.duplicates -= redundant
-            self._list(staying)
-            # For them the next message may do what this one did for the others.
-            self._waiting.setdefault(None, []).extend(staying)
+            unaware = self._staying.end(self, message)
+            if unaware:
+                self._list_lacking(unaware)
+                # For them the next message may do what this one did for the others.
+                self._waiting.setdefault(None, []).extend(unaware)
             self._defer_one(burst, nth, number, lost_by, heard)
 
     def _at(self, indices: Sequence[int]) -> list[FastMachine]:
@@ -293,7 +288,9 @@ class LockstepGroup(SenderGroup):
         waiting = self._waiting
         quiet: list[FastMachine] = []
         if self._quiet.next_due <= now:
-            due = [machine for machine in dict.fromkeys(self._quiet.due(now)) if machine.fast_state.coordinator is self]
+            ended = dict.fromkeys(self._quiet.due(now))
+            self._staying.note(ended)
+            due = [machine for machine in ended if machine.fast_state.coordinator is self]
             self._list_again(due, now)
         if message.rewinds():
             for machines in self._quiet.machines():
@@ -320,6 +317,8 @@ class LockstepGroup(SenderGroup):
         Those to be called singly are added to `called`. `before` is position, time of the last message and duplicates of the
         group before the message.
         """
+        for group in groups:
+            self._staying.note(group)
         unchanged, attentive, advanced, others = self._apply_batch(groups, message, now, self)
         for machine in others:
             state: Any = machine.fast_state

@@ -28,7 +28,7 @@ class BurstCarrier(Protocol):
 
 
 class Burst(ABC):
-    """Messages of one size with consecutive identities never sent before, in one chain of positions.
+    """Messages of one size with consecutive identities never sent before (unless `is_repeated`), in one chain of positions.
 
     Each has `expects_if_complete`, and `expects` too unless it is visible (`next_visible`). The first is due at `begin`
     seconds, each of the others `interval` after the one before, added up one by one. Messages due at `until` or later are not
@@ -38,6 +38,8 @@ class Burst(ABC):
     __slots__ = ("begin", "carrier", "count", "identity", "interval", "is_indexed", "kind", "size", "to", "until")
     shows_losses: ClassVar[bool] = False
     """Whether every loss has an effect at the next message, so that messages that some lose are delivered at their time."""
+    is_repeated: ClassVar[bool] = False
+    """Whether any identities follow each other (`identity_of`), each once, and some were sent before."""
 
     def __init__(self, begin: float, interval: float, count: int, identity: int, kind: str, size: int, to: Address) -> None:
         self.begin = begin
@@ -54,6 +56,10 @@ class Burst(ABC):
         self.to = to
         self.is_indexed = False
         """Whether receivers are listed by what they lack of it (`lacked`)."""
+
+    def identity_of(self, number: int) -> int:
+        """Return the identity of message `number`."""
+        return self.identity + number
 
     @abstractmethod
     def position(self, number: int) -> Any:

@@ -9,7 +9,7 @@ from sim.flight import Route
 from sim.host import SimHost
 from sim.link import Link, LinkGroup
 from sim.occurrence import ARRIVAL, TIMER
-from topologies.draws import listed
+from topologies.draws import Losers, listed
 
 __all__ = ["InFlight", "Segment", "Span"]
 
@@ -54,6 +54,8 @@ class InFlight:
         self._absent: dict[int, int] = {}
         self.end = 0
         """How many packets there are."""
+        # By identity: the last packet of a repeated burst with it. Ascending, as are the losses of a branch.
+        self._repeated: dict[int, int] = {}
 
     # Numbers and times
 
@@ -146,6 +148,14 @@ class InFlight:
             begin = stop
         return found
 
+    def losses_on(self, branch: Branch, sampler: Sampler, span: Span) -> list[tuple[int, Losers]]:
+        """Return which packets of a span some lose on a link: how far each is behind the first, and who loses it."""
+        segment, first, identity, count = span
+        if not segment.burst.is_repeated:
+            return sampler.predict(identity, count)
+        known = branch.losses
+        return [(number - first, known[number]) for number in range(first, first + count) if number in known] if known else []
+
     def is_absent(self, number: int, bit: int) -> bool:
         """Return whether a packet does not take part in the link with this bit."""
         return self._absent.get(number, 0) & bit != 0
@@ -229,7 +239,7 @@ class InFlight:
             # Otherwise a packet of another sender was offered since.
             link.queue.advance(idle)
         if branch.sampler is not None:
-            self._count_losses(link, branch.sampler, spans)
+            self._count_losses(branch, branch.sampler, spans)
 
     def _queue(self, branch: Branch, end: int) -> None:
         """Offer the packets before `end` to a contested link, one by one; the queue may drop some."""
@@ -252,10 +262,12 @@ class InFlight:
             far.append(idle + delay if idle is not None else far[-1] if far else offered)
         branch.passed = end
         if branch.sampler is not None:
-            for _, first, identity, count in self.spans(branch.bit, begin, end):
-                lost = {first + place for place, _ in branch.sampler.predict(identity, count)}
-                branch.sampler.count(identity, count)
-                link.lost += len(lost.difference(dropped))
+            spans = self.spans(branch.bit, begin, end)
+            self._count_losses(branch, branch.sampler, spans)
+            # What the queue dropped was not lost.
+            link.lost -= sum(
+                [span[1] + place in dropped for span in spans for place, _ in self.losses_on(branch, branch.sampler, span)]
+            )
         assert len(far) == end - base
         for number in dropped:
             self.exclude(number, branch.subtree & ~branch.bit)
@@ -272,12 +284,24 @@ class InFlight:
         branch.far = [self.time_at(number, branch) + arrived + delay for number in range(self.base, branch.passed)]
         branch.is_contested = True
 
-    def _count_losses(self, link: Link | LinkGroup, sampler: Sampler, spans: list[Span]) -> None:
-        """Count what a link loses of these packets."""
-        for _, _, identity, count in spans:
-            losses = sampler.count(identity, count)
-            if isinstance(link, Link):
-                link.lost += len(losses)
+    def _count_losses(self, branch: Branch, sampler: Sampler, spans: list[Span]) -> None:
+        """Count these packets in the sampler of a link, and what the link loses of them."""
+        link, known = branch.link, branch.losses
+        for segment, first, identity, count in spans:
+            burst = segment.burst
+            if not burst.is_repeated:
+                _count_lost(link, sampler.count(identity, count))
                 continue
-            for at in range(0, len(losses), PIECE):
-                link.count_lost(listed(losses[at : at + PIECE]))
+            for number in range(first, first + count):
+                sampler.count_next(burst.identity_of(number - segment.start))
+                if number in known:
+                    _count_lost(link, known[number])
+
+
+def _count_lost(link: Link | LinkGroup, losses: Losers) -> None:
+    """Count that members lost packets on a link, each once for every packet."""
+    if isinstance(link, Link):
+        link.lost += len(losses)
+        return
+    for at in range(0, len(losses), PIECE):
+        link.count_lost(listed(losses[at : at + PIECE]))

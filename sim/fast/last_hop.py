@@ -69,8 +69,13 @@ class LastHop(Point, Pending):
 
     def losers_of(self, number: int) -> list[int]:
         """Return the members that lose a packet on the link."""
-        segment, sampler = self._in_flight.segment(number), self.branch.sampler
-        return [] if sampler is None else sampler.first_losers(segment.burst.identity + number - segment.start)
+        return self._losers_of(number, self._in_flight.segment(number))
+
+    def _losers_of(self, number: int, segment: Segment) -> list[int]:
+        burst, sampler = segment.burst, self.branch.sampler
+        if burst.is_repeated:
+            return self.branch.losses.get(number, [])
+        return [] if sampler is None else sampler.first_losers(burst.identity + number - segment.start)
 
     def is_gone(self, number: int) -> bool:
         """Return whether a packet does not arrive, or is on its way as an event of its own."""
@@ -92,10 +97,15 @@ class LastHop(Point, Pending):
 
     def _find_gone(self, begin: int, end: int) -> int:
         sampler = self.branch.sampler
-        for _, first, identity, count in self._in_flight.spans(self.branch.bit, begin, end):
+        for segment, first, identity, count in self._in_flight.spans(self.branch.bit, begin, end):
             if first > begin:
                 break
-            if sampler is not None:
+            if segment.burst.is_repeated:
+                members, losses = self.endpoint.count, self.branch.losses
+                for number in range(first, first + count) if losses else ():
+                    if number in losses and len(losses[number]) == members:
+                        return number
+            elif sampler is not None:
                 place = sampler.first_lost_by_all(identity, count)
                 if place < count:
                     return begin + place
@@ -142,7 +152,7 @@ class LastHop(Point, Pending):
             spans = flying.spans(self.branch.bit, begin, end) if segment is None else [(segment, begin, 0, end - begin)]
             for part, first, _, count in spans:
                 place = first - part.start
-                losses: list[Any] = sampler.predict(part.burst.identity + place, count)
+                losses: list[Any] = flying.losses_on(self.branch, sampler, (part, first, part.burst.identity + place, count))
                 if losses:
                     if not isinstance(losses[0][1], list):
                         losses = [(at, listed(losers)) for at, losers in losses]
@@ -265,10 +275,9 @@ class LastHop(Point, Pending):
 
     def _deliver(self, number: int, segment: Segment) -> None:
         """Deliver a packet of a segment to the lockstep group."""
-        flying, lockstep, sampler = self._in_flight, self.lockstep, self.branch.sampler
+        flying, lockstep, burst = self._in_flight, self.lockstep, segment.burst
         assert lockstep is not None
-        nth, burst = number - segment.start, segment.burst
-        lost_by = [] if sampler is None else sampler.first_losers(burst.identity + nth)
+        nth, lost_by = number - segment.start, self._losers_of(number, segment)
         self.arrived = number + 1
         flying.fabric.delivered += self.endpoint.count - len(lost_by)
         lockstep.pass_on(burst, nth, number, flying.source, flying.route.to, flying.kernel.env._now, lost_by)

@@ -70,7 +70,7 @@ class Lookahead(Schedule, Pending, Reservation):
             self._left_out -= 1
             return
         bursts = machine.plan_bursts()
-        if not bursts or bursts[-1].count < SHORTEST or bursts[-1].to is not self.route.to:
+        if sum([burst.count for burst in bursts]) < SHORTEST or bursts[-1].to is not self.route.to:
             return
         sent_at = self._times_of(bursts)
         if len(sent_at) >= SHORTEST:
@@ -105,7 +105,7 @@ class Lookahead(Schedule, Pending, Reservation):
             if share:
                 self._segments.append(Segment(burst, begin, order))
                 self._starts.append(begin)
-                self._exclude_lost(burst, begin, share)
+                (self._find_repeated_losses if burst.is_repeated else self._exclude_lost)(burst, begin, share)
                 begin += share
                 order += share << 24
                 burst.carrier = self
@@ -126,6 +126,21 @@ class Lookahead(Schedule, Pending, Reservation):
             if branch.sampler is not None and branch.children:
                 for place, _ in branch.sampler.predict(burst.identity, count):
                     self.exclude(begin + place, branch.subtree & ~branch.bit)
+
+    def _find_repeated_losses(self, burst: Burst, begin: int, count: int) -> None:
+        """Find who loses the packets of a repeated burst; those lost on the way do not take part in what is behind."""
+        identities, repeated = [burst.identity_of(place) for place in range(count)], self._repeated
+        for number, identity in enumerate(identities, begin):
+            repeated.pop(identity, None)
+            repeated[identity] = number
+        for branch in self.tree.branches:
+            sampler = branch.sampler
+            for number, identity in enumerate(identities if sampler is not None else (), begin):
+                losers = () if sampler is None or self.is_absent(number, branch.bit) else sampler.next_losers(identity)
+                if losers:
+                    branch.losses[number] = list(losers)
+                    if branch.children:
+                        self.exclude(number, branch.subtree & ~branch.bit)
 
     def _begin(self) -> None:
         """Reserve the tree."""
@@ -154,6 +169,9 @@ class Lookahead(Schedule, Pending, Reservation):
                 del self._absent[number]
             del self._excluded[: bisect_left(self._excluded, self.base)]
             self._offers = {number: offers for number, offers in self._offers.items() if number >= self.base}
+            self._repeated = {identity: number for identity, number in self._repeated.items() if number >= self.base}
+            for branch in self.tree.branches:
+                branch.losses = {number: losers for number, losers in branch.losses.items() if number >= self.base}
             self._segments = [segment for segment in self._segments if segment.start + segment.burst.count > self.base]
             self._starts = [segment.start for segment in self._segments]
 
@@ -216,6 +234,12 @@ class Lookahead(Schedule, Pending, Reservation):
         for number in self._excluded[place:]:
             del self._absent[number]
         del self._excluded[place:]
+        for branch in self.tree.branches:
+            while branch.losses and next(reversed(branch.losses)) >= first:
+                branch.losses.popitem()
+        repeated = self._repeated
+        while repeated and repeated[next(reversed(repeated))] >= first:
+            repeated.popitem()
         del self.sent_at[first - self.base :]
         self.end = first
         for leaf in self._leaves:
@@ -283,11 +307,13 @@ class Lookahead(Schedule, Pending, Reservation):
         self._excluded.clear()
         self._absent.clear()
         self._offers.clear()
+        self._repeated.clear()
         self._closing = None
         self._looks.clear()
         for branch in self.tree.branches:
             branch.link.reservation = None
             branch.far.clear()
+            branch.losses.clear()
         for leaf in self._leaves:
             leaf.cancel_event()
             if leaf.lockstep is not None:
@@ -308,6 +334,11 @@ class Lookahead(Schedule, Pending, Reservation):
             self._depart(when, priority)
         else:
             self._advance(branch, when, priority, order)
+        repeated = None if flight.identity is None else self._repeated.get(flight.identity)
+        if repeated is not None and repeated >= branch.passed and not self.is_absent(repeated, branch.bit):
+            # This packet comes before one whose losses were predicted as if it did not.
+            self.unfold()
+            return
         if branch.is_contested:
             return
         number = branch.passed
@@ -376,5 +407,5 @@ class Lookahead(Schedule, Pending, Reservation):
         burst, nth, host = segment.burst, number - segment.start, self.host
         # Forwarding increments the order.
         order = self.order(number, rank) - 1
-        flight = Flight(burst.message(nth), burst.identity + nth, burst.size, host.place, self.source, self.route, order)
+        flight = Flight(burst.message(nth), burst.identity_of(nth), burst.size, host.place, self.source, self.route, order)
         self.fabric.forwarding.forward(flight, (arrival,), self.kernel.env._now)

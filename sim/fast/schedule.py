@@ -89,15 +89,34 @@ class Schedule(InFlight):
     def _predictable(self, bursts: Sequence[Burst]) -> int:
         """Return how many packets of the bursts, which follow each other, are predictable on every link."""
         total = 0
+        samplers = [branch.sampler for branch in self.tree.branches if branch.sampler is not None]
         for burst in bursts:
             count = burst.count
-            for branch in self.tree.branches:
-                if branch.sampler is not None:
-                    count = min(count, branch.sampler.predictable(burst.identity, count))
+            if burst.is_repeated:
+                count = self._predictable_repeats(burst) if all(sampler.is_uniform for sampler in samplers) else 0
+            else:
+                for sampler in samplers:
+                    count = min(count, sampler.predictable(burst.identity, count))
             total += count
             if count < burst.count:
                 break
         return total
+
+    def _predictable_repeats(self, burst: Burst) -> int:
+        """Return how many packets of a repeated burst come after all others with their identities, which are counted by now."""
+        self.catch_up()
+        passed, repeated = min([branch.passed for branch in self.tree.branches]), self._repeated
+        identities = [burst.identity_of(number) for number in range(burst.count)]
+        for number, identity in enumerate(identities):
+            if identity in repeated and repeated[identity] >= passed:
+                return number
+        for segment in reversed(self._segments):
+            first, end = segment.burst.identity, segment.burst.identity + segment.burst.count
+            if segment.start + segment.burst.count <= passed:
+                break
+            if not segment.burst.is_repeated and any(first <= identity < end for identity in identities):
+                return 0
+        return burst.count
 
     def _find_times(self, burst: Burst, count: int) -> list[float]:
         """Return when up to `count` packets are sent: those before `burst.until`; none if they can't be scheduled now.

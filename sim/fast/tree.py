@@ -62,6 +62,7 @@ class Branch(Point):
         "is_contested",
         "last_conflict",
         "link",
+        "losses",
         "parent",
         "passed",
         "rank_behind",
@@ -96,6 +97,8 @@ class Branch(Point):
         """Whether packets may wait here: their times behind the link are known only when they have been offered to it."""
         self.far: list[float] = []
         """Of a contested link, when the packets offered get to its far end."""
+        self.losses: dict[int, list[int]] = {}
+        """Of packets in repeated bursts (`Burst.is_repeated`) that some members lose on the link: the members, by number."""
         self.last_conflict = -CONFLICTS
         """The last packet that found the link busy."""
 

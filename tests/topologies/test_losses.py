@@ -171,3 +171,33 @@ def test_the_first_packet_lost_is_the_first_of_those_predicted(links: int) -> No
         assert sampler.first_lost(begin, count) == (losses[0][0] if losses else count)
         lost_by_all = [place for place, losers in losses if len(losers) == links]
         assert sampler.first_lost_by_all(begin, count) == (lost_by_all[0] if lost_by_all else count)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 6) | st.integers(255, 258), max_size=60), st.sampled_from([1, 6, 30]))
+def test_the_next_occurrence_is_predicted_without_being_counted(identities: list[int], count: int) -> None:
+    group, counted, single = GroupLoss(member_keys(KEY, count), 0.4), GroupLoss(member_keys(KEY, count), 0.4), links(count, 0.4)
+    for place, identity in enumerate(identities):
+        losers = list(counted.losers(identity))
+        for _ in range(2):
+            assert list(group.next_losers(identity)) == losers
+            assert [member for member, link in enumerate(single) if link.next_losers(identity)] == losers
+        # A packet that was predicted, or one that was not.
+        if place % 2:
+            group.count_next(identity)
+        else:
+            group.losers(identity)
+        for link in single:
+            if place % 2:
+                link.count_next(identity)
+            else:
+                link.lost(identity)
+
+
+def test_a_group_is_uniform_until_one_link_carries_another_packet() -> None:
+    group = GroupLoss(member_keys(KEY, 5), 0.4)
+    group.losers(1)
+    group.losers(None, 2)
+    assert group.is_uniform
+    group.lost(1, 3)
+    assert not group.is_uniform

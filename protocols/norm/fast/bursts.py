@@ -1,8 +1,8 @@
-"""The bursts of a NORM sender: repairs by parity, then the next new symbols of content without bytes, block after block."""
+"""The bursts of a NORM sender: repairs, then the next new symbols of content without bytes, block after block."""
 
 from abc import abstractmethod
 from collections.abc import Hashable
-from typing import Protocol
+from typing import ClassVar, Final, Protocol
 
 from protocols.fast.lookahead import Burst
 from protocols.machine import Group
@@ -11,7 +11,11 @@ from protocols.norm.fast.tx_object import FastTxObject
 from protocols.norm.messages import FLAG_REPAIR, Data, Origin
 from protocols.norm.position import Point, TransmitPosition
 
-__all__ = ["BurstSender", "NewSymbols", "Repairs", "Start", "Symbols", "plan_bursts"]
+__all__ = ["BurstSender", "NewSymbols", "ParityRow", "Repairs", "Repeats", "Start", "Symbols", "plan_bursts"]
+
+
+MOST_REPEATS: Final = 32
+"""About the most repeats in a burst: feedback often ends one early, and its losses are drawn in vain then."""
 
 
 class BurstSender(Protocol):
@@ -26,8 +30,8 @@ class BurstSender(Protocol):
     def commit_new(self, count: int) -> None:
         """Count so many new symbols of a burst."""
 
-    def commit_repairs(self, item: FastTxObject, count: int) -> None:
-        """Count so many repairs of an object in a burst."""
+    def commit_repairs(self, item: FastTxObject, count: int, parity: int) -> None:
+        """Count so many repairs of an object in a burst, and how many of them are parity."""
 
     def burst_ended(self) -> None:
         """Drop what was planned and not sent."""
@@ -47,6 +51,10 @@ class Start:
         self.interval = interval
         self.origin = origin
         self.to = to
+
+    def most_before(self, until: float) -> int:
+        """Return about how many messages are due before `until`, some more rather than fewer: the quotient is not exact."""
+        return int((until - self.begin) / self.interval) + 2
 
     def move(self, burst: "Symbols") -> None:
         """Move behind a burst."""
@@ -177,24 +185,16 @@ class NewSymbols(Symbols):
 
 
 class Repairs(Symbols):
-    """Requested parity symbols of one block, one after another; each concerns the incomplete receivers."""
+    """Requested symbols, one after another; each concerns incomplete receivers."""
 
-    __slots__ = ("_block", "_first")
-
-    def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, block: int, first: int, count: int) -> None:
-        super().__init__(sender, item, start, count, item.parity_identity(block, first))
-        self._block, self._first = block, first
-
-    def point(self, number: int) -> Point:
-        """Return object, block and symbol of message `number`."""
-        return self.key, self._block, self._first + number
+    __slots__ = ()
 
     def position(self, number: int) -> TransmitPosition:
         """Return the position of a receiver after `number` messages: the same next new symbol, another transmit point."""
         known = self._positions.get(number)
         if known is None:
-            first, point = self._positions[0], (self.key, self._block, self._first + number - 1)
-            known = TransmitPosition(first.object_id, first.block, first.symbol, self._ordinal + number, point)
+            first = self._positions[0]
+            known = TransmitPosition(first.object_id, first.block, first.symbol, self._ordinal + number, self.point(number - 1))
             self._positions[number] = known
         return known
 
@@ -217,20 +217,21 @@ class Repairs(Symbols):
     def message(self, number: int) -> FastData:
         """Return message `number`, counted from 0."""
         item, fti = self.item, self.item.fti
+        key, block, symbol = self.point(number)
         before, next_state = self.position(number), self.position(number + 1)
         message = FastData(
             self.origin,
             self._ordinal + number & 0xFFFF,
             item.flags | FLAG_REPAIR,
             fti.fec_id,
-            self.key,
-            self._block,
-            self._first + number,
-            item.partition.length(self._block),
+            key,
+            block,
+            symbol,
+            item.partition.length(block),
             fti,
             None,
             fti.segment,
-            self.identity + number,
+            self.identity_of(number),
         )
         message.expects = None
         message.expects_if_complete, message.next_state, message.redundant = before, next_state, True
@@ -238,32 +239,80 @@ class Repairs(Symbols):
 
     def remove(self, count: int) -> None:
         """Remove them from the object's repairs."""
+        item, parity = self.item, 0
         for _ in range(count):
-            self.item.repair_step()
-        self._sender.commit_repairs(self.item, count)
+            step = item.repair_step()
+            assert step is not None, "what is planned was sent"
+            parity += step[1] >= item.partition.length(step[0])
+        self._sender.commit_repairs(item, count, parity)
+
+
+class ParityRow(Repairs):
+    """Parity symbols of one block that follow each other and were never sent."""
+
+    __slots__ = ("_block", "_first")
+
+    def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, block: int, first: int, count: int) -> None:
+        super().__init__(sender, item, start, count, item.parity_identity(block, first))
+        self._block, self._first = block, first
+
+    def point(self, number: int) -> Point:
+        """Return object, block and symbol of message `number`."""
+        return self.key, self._block, self._first + number
+
+
+class Repeats(Repairs):
+    """Symbols that were sent before, or any others: `steps` are their (block, symbol)."""
+
+    __slots__ = ("_identities", "_steps")
+    is_repeated: ClassVar[bool] = True
+
+    def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, steps: list[tuple[int, int]]) -> None:
+        super().__init__(sender, item, start, len(steps), 0)
+        self._steps = steps
+        self._identities = item.identities(steps)
+
+    def point(self, number: int) -> Point:
+        """Return object, block and symbol of message `number`."""
+        return self.key, *self._steps[number]
+
+    def identity_of(self, number: int) -> int:
+        """Return the identity of message `number`."""
+        return self._identities[number]
 
 
 def plan_bursts(
-    sender: BurstSender, item: FastTxObject, repairs: list[FastTxObject], start: Start, until: float
+    sender: BurstSender, item: FastTxObject | None, repairs: list[FastTxObject], start: Start, until: float
 ) -> list[Burst]:
     """Return what is sent before `until`: the repairs of at most one object, then the symbols of `item` from its cursor on.
 
     Nothing when there are other repairs.
     """
-    bursts: list[Burst] = []
-    for other in repairs:
-        rows = other.parity_rows() if len(repairs) == 1 and other.packet == item.packet else None
-        if rows is None:
+    bursts: list[Symbols] = []
+    if repairs:
+        bursts = _repair_bursts(sender, repairs[0], start, until) if len(repairs) == 1 else []
+        if not bursts or (item is not None and item.packet != repairs[0].packet):
             return []
-        for row in rows:
-            burst = Repairs(sender, other, start, *row)
-            bursts.append(burst)
-            start.move(burst)
-    # A few more than the quotient, which is not exact.
-    count = min(item.steady(), int((until - start.begin) / start.interval) + 2)
-    if item.info_due or count <= 0:
-        return []
-    bursts.append(NewSymbols(sender, item, start, count))
+    planned = sum([burst.count for burst in bursts])
+    if item is not None and planned == sum([mask.bit_count() for each in repairs for mask in each.repairs.values()]):
+        count = min(item.steady(), start.most_before(until))
+        if count > 0 and not item.info_due:
+            bursts.append(NewSymbols(sender, item, start, count))
     for each in bursts:
         each.until = until
-    return bursts
+    return [*bursts]
+
+
+def _repair_bursts(sender: BurstSender, item: FastTxObject, start: Start, until: float) -> list[Symbols]:
+    """Return the repairs of an object, and move `start` behind them; nothing if they are not simple."""
+    rows = item.parity_rows()
+    found: list[Symbols] = []
+    if rows is None:
+        steps = item.repair_steps(min(start.most_before(until), MOST_REPEATS))
+        if steps:
+            found.append(Repeats(sender, item, start, steps))
+            start.move(found[0])
+    for row in rows or ():
+        found.append(ParityRow(sender, item, start, *row))
+        start.move(found[-1])
+    return found

@@ -71,20 +71,19 @@ class FastNormSender(NormSender, FastMachine):
     def plan_bursts(self) -> list[Burst]:
         """Return the pending repairs and the rest of the object, when that is simple and nothing else is due before."""
         factory, clear = self._linked, self._clear
-        if self._limit is not None or self._control.due < inf:
+        if self._limit is not None or self._control.due < inf or not self._busy:
             return []
-        if self._repairs and not self._repairs[0].fti.usable:
-            # Bursts have repairs by parity only.
+        if self._squelch is not None or self._full or self._needs_room or self.ports.trace is not None:
             return []
-        if not self._unsent or self._squelch is not None or self._full or self._needs_room or self.ports.trace is not None:
-            return []
-        item, until = cast(FastTxObject, self._unsent[0]), min(self._probe_at, self._aggregate_at)
-        if not item.counted or not item.packet or self.deadline != clear or not clear < until < inf:
+        unsent, repairs = cast("list[FastTxObject]", self._unsent), cast("list[FastTxObject]", self._repairs)
+        pending, until = unsent or repairs, min(self._probe_at, self._aggregate_at)
+        first = pending[0] if pending else None
+        if first is None or not first.counted or not first.packet or self.deadline != clear or not clear < until < inf:
             return []
         if factory.position is None or factory.last_origin is not factory.origin:
             return []
-        start = Start(factory.position, factory.ordinal, clear, item.packet / self._config.rate, factory.origin, self._group)
-        return plan_bursts(self, item, cast("list[FastTxObject]", self._repairs), start, until)
+        start = Start(factory.position, factory.ordinal, clear, first.packet / self._config.rate, factory.origin, self._group)
+        return plan_bursts(self, first if unsent else None, repairs, start, until)
 
     def burst_taken(self, burst: Burst, deadline: float) -> None:
         """Note that the host carries a burst, whose next message would be due at `deadline`."""
@@ -100,7 +99,7 @@ class FastNormSender(NormSender, FastMachine):
         factory = self._linked
         burst.item.active_at = max(burst.item.active_at, last)
         self._flushes, self._flush_at = 0, inf
-        self._busy = True
+        self._busy = bool(self._repairs or self._unsent)
         factory.ordinal += count
         factory.position, factory.tx_point = burst.position(sent), burst.point(sent - 1)
         self._clear = clear
@@ -109,10 +108,10 @@ class FastNormSender(NormSender, FastMachine):
         """Count so many new symbols of a burst."""
         self._data_sent += count
 
-    def commit_repairs(self, item: FastTxObject, count: int) -> None:
-        """Count so many repairs of an object in a burst, which are all parity."""
+    def commit_repairs(self, item: FastTxObject, count: int, parity: int) -> None:
+        """Count so many repairs of an object in a burst, and how many of them are parity."""
         self._repairs_sent += count
-        self._parity_sent += count
+        self._parity_sent += parity
         if not item.repairing:
             self._repairs.pop(0)
 

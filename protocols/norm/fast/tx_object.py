@@ -65,3 +65,32 @@ class FastTxObject(TxObject):
                 return None
             rows.append((block, first, row.bit_length()))
         return None if self.info_due else rows
+
+    def repair_steps(self, most: int) -> list[tuple[int, int]] | None:
+        """Return the first pending repairs as (block, symbol) in order, at most `most`; None if these are not simple.
+
+        They are if all are full symbols before the cursor.
+        """
+        partition = self.partition
+        steps: list[tuple[int, int]] = []
+        if self.repair_blocks.firsts or self.info_due:
+            return None
+        for block in sorted(self.repairs):
+            mask = self.repairs[block]
+            if block >= self.block and (block > self.block or mask >> self.symbol):
+                return None
+            if block + 1 == partition.blocks and partition.payload(partition.segments - 1) < partition.segment:
+                # The last symbol is short, and so is perhaps the parity.
+                break
+            while mask and len(steps) < most:
+                steps.append((block, (mask & -mask).bit_length() - 1))
+                mask &= mask - 1
+        return steps
+
+    def identities(self, steps: list[tuple[int, int]]) -> list[int]:
+        """Return the identities of symbols, given as (block, symbol)."""
+        first, length, base = self.partition.first, self.partition.length, self.bases[0]
+        return [
+            base | first(block) + symbol & 0xFFFFFFFF if symbol < length(block) else self.parity_identity(block, symbol)
+            for block, symbol in steps
+        ]

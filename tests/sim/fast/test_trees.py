@@ -186,8 +186,18 @@ def test_a_drop_at_a_contested_bottleneck_is_read_at_its_time() -> None:
 @pytest.mark.parametrize(
     ("bottleneck", "receivers", "seed", "protocol"),
     [
-        ({"rate": "3Mbit", "delay": "0.1ms", "queue": None, "loss": "1%"}, 1, 380600, {"rate": "2Mbit", "block": 64, "backoff": 4}),
-        ({"rate": "10Mbit", "delay": "0ms", "queue": None}, 3, 443365, {"rate": "3.9Mbit", "block": 4, "backoff": 0, "probing": "active"}),
+        (
+            {"rate": "3Mbit", "delay": "0.1ms", "queue": None, "loss": "1%"},
+            1,
+            380600,
+            {"rate": "2Mbit", "block": 64, "backoff": 4},
+        ),
+        (
+            {"rate": "10Mbit", "delay": "0ms", "queue": None},
+            3,
+            443365,
+            {"rate": "3.9Mbit", "block": 4, "backoff": 0, "probing": "active"},
+        ),
     ],
 )
 def test_a_packet_posted_before_a_link_is_contested_may_still_wait_there(
