@@ -416,7 +416,9 @@ class GroupLoss(GroupSampler):
         """
         window, offset = identity >> 8, identity & 255
         count = min(count, WINDOW - offset)
-        return 0 if self._differ or self._seen.get(window, 0) >> offset & (1 << count) - 1 else count
+        if self._seen.get(window, 0) >> offset & (1 << count) - 1:
+            return 0
+        return 0 if self._differ and any(map(self._differ.__contains__, range(identity, identity + count))) else count
 
     def predict(self, identity: int, count: int) -> list[tuple[int, Losers]]:
         """Predict which of `count` packets of one window are lost at their first occurrence; nothing is counted (`count`).
@@ -461,6 +463,11 @@ class GroupLoss(GroupSampler):
         self._seen[window] = self._seen.get(window, 0) | (1 << count) - 1 << offset
         starts, members = self._tables.get(window) or self._draw(window)
         return members[starts[offset] : starts[offset + count]]
+
+    def leave_out(self, identity: int, count: int, member: int) -> None:
+        """Note that a member's link did not carry packets that were counted."""
+        for each in range(identity, identity + count):
+            self._differ[each] = {member: -1}
 
     def _draw(self, window: int) -> Table:
         """Draw the losses of a window; if those before it were drawn, too, as in a stream, also of the windows that follow."""

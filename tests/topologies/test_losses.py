@@ -201,3 +201,17 @@ def test_a_group_is_uniform_until_one_link_carries_another_packet() -> None:
     assert group.is_uniform
     group.lost(1, 3)
     assert not group.is_uniform
+
+
+def test_predicted_packets_that_a_member_did_not_carry_are_counted_without_it() -> None:
+    ahead, carried = (GroupLoss(member_keys(7, 12), 0.3) for _ in range(2))
+    for identity in range(20):
+        carried.losers(identity, 3)
+    assert ahead.predictable(0, 20) == 20
+    ahead.count(0, 20)
+    ahead.leave_out(0, 20, 3)
+    for identity in range(20):
+        assert list(ahead.losers(identity)) == list(carried.losers(identity))
+    ahead.lost(40, 3)
+    assert ahead.predictable(30, 20) == 0
+    assert ahead.predictable(41, 20) == 20
