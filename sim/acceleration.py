@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from mypy_extensions import trait
 
 from protocols.machine import Machine, Message
-from sim.flight import Flight, Hop, MarkedFlight, Route
+from sim.flight import Flight, MarkedFlight, Route
 from sim.group_members import GroupMembers
 from sim.timers import KernelHost
 
@@ -25,7 +25,7 @@ class Reservation(ABC):
     """Packets in flight over a link that were scheduled on it ahead of time, instead of being offered one by one."""
 
     @abstractmethod
-    def before_offer(self, link: Hop, flight: Flight) -> None:
+    def before_offer(self, link: object, flight: Flight) -> None:
         """Another packet is offered to the link: bring the link up to date, or cancel what is affected."""
 
 

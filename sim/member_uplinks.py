@@ -1,14 +1,15 @@
 """The links from the members of a counted group to their switch, as one object that keeps only the busy ones."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
+from sim.acceleration import Reservation
 from sim.flight import Arrivals, Flight, Place
 from topologies.drop_tail import DropTailQueue
 from topologies.ethernet import Framing, size_on_link
 from topologies.spec import LinkSpec
 
-__all__ = ["MemberUplinks"]
+__all__ = ["MemberUplink", "MemberUplinks"]
 
 MOST_IDLE: Final = 64
 """Queues kept beyond those found busy at the last clearance, before idle ones are removed."""
@@ -24,6 +25,7 @@ class MemberUplinks:
         "_dropped",
         "_most",
         "_overhead",
+        "_planned",
         "_queues",
         "_spec",
         "base",
@@ -44,15 +46,28 @@ class MemberUplinks:
         # The hosts that sent a batch last, and when their links become idle.
         self._batch: Sequence[int] = ()
         self._batch_end = 0.0
+        # By place of the host, the links on which packets were scheduled ahead before.
+        self._planned: dict[int, MemberUplink] = {}
 
     def carry(self, flight: Flight, now: float, arrivals: Arrivals) -> None:
         """Take a packet of a member."""
+        if self._planned:
+            link = self._planned.get(flight.place)
+            if link is not None and link.reservation is not None:
+                link.reservation.before_offer(link, flight)
         self.offered += 1
-        end = self._queue(flight.place, now).offer(size_on_link(flight.size, self._overhead), now)
+        end = self.queue(flight.place, now).offer(size_on_link(flight.size, self._overhead), now)
         if end is None:
             self._dropped += 1
         else:
             arrivals.setdefault(end + self._delay, []).append((self.head, ()))
+
+    def uplink(self, place: int) -> "MemberUplink":
+        """Return the link from the host at a place, always the same object, to schedule packets ahead on it."""
+        link = self._planned.get(place)
+        if link is None:
+            link = self._planned[place] = MemberUplink(self, place, self._spec)
+        return link
 
     def carry_batch(self, places: Sequence[int], size: int, now: float) -> float | None:
         """Take a packet of `size` bytes of UDP payload from each of these hosts; return when all of them arrive.
@@ -66,7 +81,8 @@ class MemberUplinks:
         self._batch, self._batch_end = places, now + size_on_link(size, self._overhead) / self._spec.rate
         return self._batch_end + self._delay
 
-    def _queue(self, place: int, now: float) -> DropTailQueue:
+    def queue(self, place: int, now: float) -> DropTailQueue:
+        """Return the queue of the link from the host at a place."""
         queue = self._queues.get(place)
         if queue is None:
             if len(self._queues) >= self._most:
@@ -93,3 +109,40 @@ class MemberUplinks:
     def counts(self) -> tuple[int, ...]:
         """See `sim.flight.Hop`; the sums over all members."""
         return self.offered, self._dropped, 0, 0, 0, 0
+
+
+class MemberUplink:
+    """One of the links, from the host at `place`, as a `sim.link.Link` without losses on which packets are scheduled ahead."""
+
+    __slots__ = ("_place", "_uplinks", "delay", "framing", "head", "overhead", "reservation")
+
+    sampler: ClassVar[None] = None
+    is_constant: ClassVar[bool] = True
+
+    def __init__(self, uplinks: MemberUplinks, place: int, spec: LinkSpec) -> None:
+        self._uplinks = uplinks
+        self._place = place
+        self.reservation: Reservation | None = None
+        """As of `sim.link.Link`."""
+        self.head = uplinks.head
+        self.delay = spec.delay
+        self.overhead = spec.overhead if isinstance(spec.overhead, int) else 0
+        self.framing = None if isinstance(spec.overhead, int) else spec.overhead
+
+    @property
+    def queue(self) -> DropTailQueue:
+        """As of `sim.link.Link`."""
+        return self._uplinks.queue(self._place, 0.0)
+
+    @property
+    def offered(self) -> int:
+        """The packets offered to all these links."""
+        return self._uplinks.offered
+
+    @offered.setter
+    def offered(self, offered: int) -> None:
+        self._uplinks.offered = offered
+
+    def free_at(self) -> float:
+        """Return when the link has sent all packets offered so far, in seconds."""
+        return self.queue.free_at

@@ -7,14 +7,17 @@ from protocols.fast.contract import FastMachine
 from protocols.fast.group import MachineGroup
 from protocols.machine import Address, Machine, Message
 from sim.acceleration import Accelerator, deliver_each
+from sim.endpoint import Endpoint
 from sim.fast.batches import Batches
 from sim.fast.lookahead import Lookahead
 from sim.fast.machines import are_hosted, begins_chain, fast_machine, fast_machines, make_group
-from sim.fast.tree import tree_of
+from sim.fast.shared_hop import SharedHop
+from sim.fast.tree import Tree, tree_of
 from sim.fast.unnoticed import Unnoticed
-from sim.flight import Flight, Route
+from sim.flight import Flight, Hop, Route
 from sim.group_members import GroupMembers
 from sim.host import SimHost
+from sim.link import Link, LinkGroup
 from sim.timers import KernelHost
 
 __all__ = ["LockstepAccelerator"]
@@ -29,8 +32,10 @@ class LockstepAccelerator(Accelerator):
     def __init__(self, *, look_ahead: bool) -> None:
         super().__init__()
         self._look_ahead = look_ahead
-        # None for routes on which packets can't be scheduled ahead.
-        self._lookaheads: dict[Route, Lookahead | None] = {}
+        # By route and place of the host; None where packets can't be scheduled ahead.
+        self._lookaheads: dict[tuple[Route, int], Lookahead | None] = {}
+        # By link.
+        self._shared: dict[Hop, SharedHop] = {}
         self._active: list[Lookahead] = []
         self._batches = Batches()
         self._counts_later = Unnoticed(self.unnoticed)
@@ -107,17 +112,23 @@ class LockstepAccelerator(Accelerator):
         """See `Accelerator`."""
         assert isinstance(host, SimHost)
         self._counts_later.restore(host)
+        for shared in self._shared.values():
+            if shared.endpoint is host.endpoint:
+                shared.listeners_change(host.member)
 
     def route_changed(self, route: Route) -> None:
         """See `Accelerator`."""
-        lookahead = self._lookaheads.pop(route, None)
-        if lookahead is not None:
-            lookahead.unfold()
+        for known, place in [key for key in self._lookaheads if key[0] is route]:
+            lookahead = self._lookaheads.pop((known, place))
+            if lookahead is not None:
+                lookahead.unfold()
 
     def catch_up(self) -> None:
         """See `Accelerator`."""
         for lookahead in self._active:
             lookahead.catch_up()
+        for shared in self._shared.values():
+            shared.catch_up()
         self._batches.catch_up()
         self._counts_later.catch_up()
 
@@ -133,10 +144,31 @@ class LockstepAccelerator(Accelerator):
         route = host.endpoint.route
         if route is None or not self._look_ahead:
             return
-        lookahead = self._lookaheads.get(route)
-        if lookahead is None and route not in self._lookaheads:
-            tree = tree_of(route) if type(host) is SimHost else None
+        key = (route, host.place)
+        lookahead = self._lookaheads.get(key)
+        if lookahead is None and key not in self._lookaheads:
+            tree = tree_of(route, host) if type(host) is SimHost else None
+            if tree is not None:
+                self._share_links(tree, host, route.to)
             lookahead = None if tree is None else Lookahead(host, route, tree, self._active, self._plan)
-            self._lookaheads[route] = lookahead
+            self._lookaheads[key] = lookahead
         if lookahead is not None:
             lookahead.plan(machine)
+
+    def _share_links(self, tree: Tree, host: SimHost, to: Address) -> None:
+        """Let several senders schedule packets on the last links of a tree that another tree has, or that lead to a sender."""
+        for branch in tree.leaves:
+            link = branch.link
+            assert isinstance(link, (Link, LinkGroup))
+            assert isinstance(link.head, Endpoint)
+            if link not in self._shared:
+                others = [key for key, other in self._lookaheads.items() if other is not None and other.tree.ends_with(link)]
+                if others or link.head is host.endpoint or link.head.unconcerned.get(to):
+                    self._shared[link] = SharedHop(link)
+                for key in others:
+                    # It is made anew, with the shared link.
+                    lookahead = self._lookaheads.pop(key)
+                    assert lookahead is not None
+                    lookahead.unfold()
+            if link in self._shared:
+                branch.share(self._shared[link])

@@ -4,7 +4,8 @@ from bisect import bisect_left, bisect_right
 from typing import Final, TypeAlias
 
 from protocols.fast.lookahead import Burst
-from sim.fast.tree import MARGIN, Branch, Point, Sampler, Tree
+from sim.fast.shared_losses import SharedLosses
+from sim.fast.tree import MARGIN, Branch, PlainLink, Point, Sampler, Tree
 from sim.flight import Route
 from sim.host import SimHost
 from sim.link import Link, LinkGroup
@@ -208,6 +209,9 @@ class InFlight:
 
     def _advance(self, branch: Branch, when: float, priority: int, order: int) -> None:
         """Apply what was offered to a link other than the first before this instant."""
+        if branch.shared is not None:
+            branch.shared.advance(when, priority, order)
+            return
         end = self.reached(branch.passed, branch, when, priority, order)
         if end > branch.passed:
             self._pass(branch, end)
@@ -293,15 +297,16 @@ class InFlight:
                 _count_lost(link, sampler.count(identity, count))
                 continue
             for number in range(first, first + count):
+                assert not isinstance(sampler, SharedLosses), "several senders plan no repeats"
                 sampler.count_next(burst.identity_of(number - segment.start))
                 if number in known:
                     _count_lost(link, known[number])
 
 
-def _count_lost(link: Link | LinkGroup, losses: Losers) -> None:
+def _count_lost(link: PlainLink, losses: Losers) -> None:
     """Count that members lost packets on a link, each once for every packet."""
-    if isinstance(link, Link):
+    if isinstance(link, LinkGroup):
+        for at in range(0, len(losses), PIECE):
+            link.count_lost(listed(losses[at : at + PIECE]))
+    elif isinstance(link, Link):
         link.lost += len(losses)
-        return
-    for at in range(0, len(losses), PIECE):
-        link.count_lost(listed(losses[at : at + PIECE]))

@@ -1,6 +1,6 @@
 """The end of a branch: one group of hosts to which packets are scheduled ahead, and the arrivals there that are events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from protocols.fast.deferred import Missed
@@ -32,6 +32,8 @@ class LastHop(Point, Pending):
         self.endpoint: Endpoint = branch.link.head
         self.lockstep: SenderGroup | None = None
         """The hosts' machines; None while no host listens."""
+        self.listeners = 0
+        """How many hosts receive the packets."""
         self.arrived = 0
         """How many packets have arrived or were lost, as far as that is applied."""
         # The packets from the first to before the second number are known to arrive.
@@ -48,8 +50,9 @@ class LastHop(Point, Pending):
     def attach(self, burst: Burst) -> bool:
         """Find the lockstep group of the hosts for a burst, or make one; return whether it can be scheduled ahead to them."""
         self.lockstep = None
-        members = self.endpoint.groups.get(self._in_flight.route.to)
-        if members is None or not members.present:
+        members, shared = self.endpoint.groups.get(self._in_flight.route.to), self.branch.shared
+        self.listeners = self.endpoint.count if shared is None else shared.losses.listeners
+        if members is None or not members.present or not self.listeners:
             return True
         if members.machines is None:
             members.pack()
@@ -77,9 +80,14 @@ class LastHop(Point, Pending):
             return self.branch.losses.get(number, [])
         return [] if sampler is None else sampler.first_losers(burst.identity + number - segment.start)
 
+    def apart_of(self, number: int) -> Sequence[int]:
+        """Return the members that lose a packet, or on which it has no effect."""
+        losers, shared = self.losers_of(number), self.branch.shared
+        return losers if shared is None else sorted([*losers, *shared.losses.unconcerned])
+
     def is_gone(self, number: int) -> bool:
         """Return whether a packet does not arrive, or is on its way as an event of its own."""
-        return self._in_flight.is_absent(number, self.branch.bit) or len(self.losers_of(number)) == self.endpoint.count
+        return self._in_flight.is_absent(number, self.branch.bit) or len(self.losers_of(number)) == self.listeners
 
     def _next_present(self, begin: int, end: int) -> int:
         """Return the first packet from `begin` on that arrives; `end` if there is none."""
@@ -101,7 +109,7 @@ class LastHop(Point, Pending):
             if first > begin:
                 break
             if segment.burst.is_repeated:
-                members, losses = self.endpoint.count, self.branch.losses
+                members, losses = self.listeners, self.branch.losses
                 for number in range(first, first + count) if losses else ():
                     if number in losses and len(losses[number]) == members:
                         return number
@@ -165,7 +173,7 @@ class LastHop(Point, Pending):
         if segment is None:
             segment = flying.segment(end - 1)
         lockstep.move(segment.burst.position(end - segment.start), self._time_of(end - 1), end)
-        flying.fabric.delivered += (end - begin) * self.endpoint.count - lost
+        flying.fabric.delivered += (end - begin) * self.listeners - lost
 
     def _time_of(self, number: int) -> float:
         """Return when a packet arrives: as `InFlight.time_at`, which is used for points of another class, too."""
@@ -279,7 +287,7 @@ class LastHop(Point, Pending):
         assert lockstep is not None
         nth, lost_by = number - segment.start, self._losers_of(number, segment)
         self.arrived = number + 1
-        flying.fabric.delivered += self.endpoint.count - len(lost_by)
+        flying.fabric.delivered += self.listeners - len(lost_by)
         lockstep.pass_on(burst, nth, number, flying.source, flying.route.to, flying.kernel.env._now, lost_by)
 
     # Cancelling

@@ -18,8 +18,8 @@ from sim.acceleration import Reservation
 from sim.fast.in_flight import Segment
 from sim.fast.machines import fast_machine
 from sim.fast.schedule import Offer, Schedule
-from sim.fast.tree import CONFLICTS, MARGIN, Branch, Point, Tree
-from sim.flight import Flight, Hop, Postponed, Route
+from sim.fast.tree import CONFLICTS, MARGIN, Branch, Point, Tree, sampler_of
+from sim.flight import Flight, Postponed, Route
 from sim.host import SimHost
 from sim.kernel import Pending
 from sim.occurrence import TIMER, Occurrence, post
@@ -50,7 +50,7 @@ class Lookahead(Schedule, Pending, Reservation):
         super().__init__(host, route, tree)
         self._active = active
         self._plan_next = plan_next
-        self._branch_of: dict[Hop, Branch] = {branch.link: branch for branch in tree.branches}
+        self._branch_of: dict[object, Branch] = {branch.link: branch for branch in tree.branches}
         # The event at the last arrival.
         self._closing: Occurrence | None = None
         self._on_last = (self._on_closing,)
@@ -89,7 +89,7 @@ class Lookahead(Schedule, Pending, Reservation):
     def _attach(self, burst: Burst) -> bool:
         """Whether no other sender has scheduled packets on the tree, and the hosts at its leaves can be advanced together."""
         for branch in self.tree.branches:
-            if branch.link.reservation is not None:
+            if not branch.shared.attach(self) if branch.shared is not None else branch.link.reservation is not None:
                 return False
         return bool(self._leaves) and all(leaf.attach(burst) for leaf in self._leaves)
 
@@ -111,6 +111,9 @@ class Lookahead(Schedule, Pending, Reservation):
                 burst.carrier = self
                 burst.take(share, self.sent_at[begin - self.base - 1] + burst.interval)
         self._begin()
+        for branch in self.tree.leaves:
+            if branch.shared is not None:
+                branch.shared.renew(self)
         for leaf in self._leaves:
             # At once, because this may be work done when the present input is over.
             leaf.settle()
@@ -134,7 +137,7 @@ class Lookahead(Schedule, Pending, Reservation):
             repeated.pop(identity, None)
             repeated[identity] = number
         for branch in self.tree.branches:
-            sampler = branch.sampler
+            sampler = sampler_of(branch.link)
             for number, identity in enumerate(identities if sampler is not None else (), begin):
                 losers = () if sampler is None or self.is_absent(number, branch.bit) else sampler.next_losers(identity)
                 if losers:
@@ -148,7 +151,10 @@ class Lookahead(Schedule, Pending, Reservation):
             return
         self._active.append(self)
         for branch in self.tree.branches:
-            branch.link.reservation = self
+            if branch.shared is not None:
+                branch.shared.add(self, branch)
+            else:
+                branch.link.reservation = self
         for leaf in self._leaves:
             if leaf.lockstep is not None:
                 leaf.lockstep.late = leaf
@@ -164,6 +170,8 @@ class Lookahead(Schedule, Pending, Reservation):
             del self.sent_at[:done]
             for branch in self.tree.branches:
                 del branch.far[:done]
+                if branch.shared is not None:
+                    branch.shared.count(self)
             self.base += done
             for number in self._excluded[: bisect_left(self._excluded, self.base)]:
                 del self._absent[number]
@@ -300,6 +308,13 @@ class Lookahead(Schedule, Pending, Reservation):
         if self not in self._active or (machine is not None and machine.fast_state.coordinator is self):
             # No packet was in flight; or the last has arrived before the sender is woken for the next.
             return
+        for branch in self.tree.branches:
+            if branch.shared is not None:
+                branch.shared.remove(self)
+            else:
+                branch.link.reservation = None
+            branch.far.clear()
+            branch.losses.clear()
         self.base = self.end
         self._segments.clear()
         self._starts.clear()
@@ -310,10 +325,6 @@ class Lookahead(Schedule, Pending, Reservation):
         self._repeated.clear()
         self._closing = None
         self._looks.clear()
-        for branch in self.tree.branches:
-            branch.link.reservation = None
-            branch.far.clear()
-            branch.losses.clear()
         for leaf in self._leaves:
             leaf.cancel_event()
             if leaf.lockstep is not None:
@@ -321,7 +332,7 @@ class Lookahead(Schedule, Pending, Reservation):
                 leaf.lockstep.call_in()
         self._active.remove(self)
 
-    def before_offer(self, link: Hop, flight: Flight) -> None:
+    def before_offer(self, link: object, flight: Flight) -> None:
         """Another packet is offered to one of the links: it queues behind those offered before, and before the rest."""
         branch, now = self._branch_of[link], self.kernel.env._now
         known = branch.link
@@ -351,22 +362,18 @@ class Lookahead(Schedule, Pending, Reservation):
                 if end > now + branch.latency - MARGIN:
                     self.unfold()
             elif end > self.time_at(number, branch):
-                self._single_out(number, branch)
+                self.single_out(number, branch)
 
-    def _single_out(self, number: int, branch: Branch) -> None:
-        """Let a packet that finds a link busy be offered to it at its time, and go on from there by itself."""
+    def single_out(self, number: int, branch: Branch) -> bool:
+        """See `Schedule`."""
         parent = branch.parent
         if parent is None or number >= self._departed(*self.instant()[:2]):
             self.unfold()
-            return
+            return False
         is_contested = number < branch.last_conflict + CONFLICTS
         branch.last_conflict = number
         if is_contested and self._contest(branch):
-            for leaf in self._leaves:
-                if leaf.branch.bit & branch.subtree:
-                    # The next arrival may be later than it was posted.
-                    leaf.wake_in_lockstep()
-            return
+            return True
         self._cancel_offers(number, branch)
         self.exclude(number, branch.subtree)
         offer = Offer(parent, [branch], self)
@@ -375,6 +382,7 @@ class Lookahead(Schedule, Pending, Reservation):
         for leaf in self._leaves:
             if leaf.branch.bit & branch.subtree:
                 leaf.doubt(number)
+        return True
 
     def unfold(self) -> None:
         """Materialise the packets in flight: they go on as if they had been sent one by one."""
@@ -382,6 +390,9 @@ class Lookahead(Schedule, Pending, Reservation):
         machine = fast_machine(self.host.machine)
         if machine is not None and machine.fast_state.coordinator is self:
             self._cancel_rest(machine)
+        for branch in self.tree.leaves:
+            if branch.shared is not None:
+                branch.shared.remove(self)
         for branch in self.tree.branches:
             if branch.children:
                 for number in range(branch.children[0].passed, branch.passed):
@@ -394,7 +405,7 @@ class Lookahead(Schedule, Pending, Reservation):
         for leaf in self._leaves:
             for number in range(leaf.arrived, leaf.branch.passed):
                 if not leaf.is_gone(number):
-                    arrival = Postponed(leaf.endpoint, self.time_at(number, leaf), leaf.losers_of(number))
+                    arrival = Postponed(leaf.endpoint, self.time_at(number, leaf), leaf.apart_of(number))
                     self._go_on(number, leaf.rank, arrival)
             leaf.arrived = self.end
         for branch in self.tree.branches:

@@ -8,8 +8,9 @@ from itertools import accumulate, repeat
 from protocols.fast.lookahead import Burst
 from sim.fast.in_flight import InFlight
 from sim.fast.last_hop import LastHop
-from sim.fast.tree import MARGIN, Branch, Tree
-from sim.flight import Flight, Hop, Route
+from sim.fast.shared_losses import SharedLosses
+from sim.fast.tree import MARGIN, Branch, Sampler, Tree
+from sim.flight import Flight, Route
 from sim.host import SimHost
 from sim.link import Link
 from sim.occurrence import ARRIVAL, Occurrence, post
@@ -23,7 +24,7 @@ class Offer:
 
     def __init__(self, branch: Branch, children: Sequence[Branch], in_flight: InFlight) -> None:
         self._branch = branch
-        self._links: list[Hop] = [child.link for child in children]
+        self._links: list[object] = [child.link for child in children]
         self._router = children[0].router
         self._in_flight = in_flight
         self.bits = sum([child.bit for child in children])
@@ -58,6 +59,13 @@ class Schedule(InFlight):
     def unfold(self) -> None:
         """Materialise the packets in flight."""
 
+    @abstractmethod
+    def single_out(self, number: int, branch: Branch) -> bool:
+        """Let a packet that finds a link busy be offered to it at its time, and go on from there by itself.
+
+        Return False if all packets in flight go on by themselves.
+        """
+
     def catch_up(self) -> None:
         """Apply everything that happens before the present event."""
         self._catch_up(*self.instant())
@@ -89,11 +97,14 @@ class Schedule(InFlight):
     def _predictable(self, bursts: Sequence[Burst]) -> int:
         """Return how many packets of the bursts, which follow each other, are predictable on every link."""
         total = 0
+        for branch in self.tree.leaves:
+            if branch.shared is not None:
+                branch.shared.count(self)
         samplers = [branch.sampler for branch in self.tree.branches if branch.sampler is not None]
         for burst in bursts:
             count = burst.count
             if burst.is_repeated:
-                count = self._predictable_repeats(burst) if all(sampler.is_uniform for sampler in samplers) else 0
+                count = self._predictable_repeats(burst) if all(map(_is_uniform, samplers)) else 0
             else:
                 for sampler in samplers:
                     count = min(count, sampler.predictable(burst.identity, count))
@@ -126,6 +137,8 @@ class Schedule(InFlight):
         sent_at = list(accumulate(repeat(burst.interval, count - 1), initial=burst.begin)) if count else []
         del sent_at[bisect_left(sent_at, burst.until) :]
         for branch in self.tree.branches:
+            if branch.shared is not None and sent_at and not branch.shared.admits(self, branch, sent_at[0] + branch.floor):
+                return []
             if branch.is_contested or not sent_at:
                 continue
             idle = self._free_at(branch)
@@ -167,6 +180,9 @@ class Schedule(InFlight):
         if contested:
             self.tree.update()
             self._place_leaves()
+            for leaf in self._leaves:
+                # The time of an arrival that is posted is not known any more.
+                leaf.wake_in_lockstep()
         for each in contested:
             self._post_look(each)
         return bool(contested)
@@ -176,14 +192,14 @@ class Schedule(InFlight):
 
         Nothing if one of these is the first link or one to a group of hosts, where packets can't wait.
         """
-        if branch.parent is None or not isinstance(branch.link, Link) or branch.cost < 2 * MARGIN:
+        if branch.parent is None or branch.shared is not None or not isinstance(branch.link, Link) or branch.cost < 2 * MARGIN:
             return []
         contested = [branch]
         behind = list(branch.children)
         for child in behind:
-            if child.is_contested:
+            if child.is_contested and child.shared is None:
                 continue
-            if child.cost + MARGIN <= branch.cost:
+            if child.shared is None and child.cost + MARGIN <= branch.cost:
                 behind += child.children
                 continue
             more = self._contested_with(child)
@@ -232,3 +248,8 @@ class Schedule(InFlight):
         self._advance(branch, *self.instant())
         self._post_look(branch)
         kernel.settle_inputs()
+
+
+def _is_uniform(sampler: Sampler) -> bool:
+    """Return whether all links of a group carried the same packets, those of one sender."""
+    return not isinstance(sampler, SharedLosses) and sampler.is_uniform

@@ -4,25 +4,30 @@ While every queue is idle when a packet of a burst is offered to it, the packet'
 which it was sent plus the transmission and propagation times of the links up to there, added one by one as the links add them.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from sim.endpoint import Endpoint
+from sim.fast.shared_losses import SharedLosses
 from sim.flight import Hop, Route
+from sim.host import SimHost
 from sim.link import Link, LinkGroup
+from sim.member_uplinks import MemberUplink, MemberUplinks
 from sim.router import Router
 from sim.switch import Switch
 from topologies.losses import GroupLoss, LinkLoss
 
-__all__ = ["CONFLICTS", "MARGIN", "Branch", "Point", "Sampler", "Tree", "sampler_of", "tree_of"]
+__all__ = ["CONFLICTS", "Branch", "MARGIN", "PlainLink", "Point", "Sampler", "Sharing", "Tree", "sampler_of", "tree_of"]
 
 MARGIN: Final = 1e-6
 """Seconds, far more than the rounding errors of sums of times."""
 CONFLICTS: Final = 16
 """A link on which two packets within so many find it busy counts as contested."""
 
-Sampler: TypeAlias = GroupLoss | LinkLoss
+PlainLink: TypeAlias = Link | LinkGroup | MemberUplink
+Sampler: TypeAlias = GroupLoss | LinkLoss | SharedLosses
 
 
 class Point:
@@ -50,6 +55,41 @@ class Point:
         self.latency = sum(self.steps)
 
 
+class Sharing(ABC):
+    """Offers the packets of several senders to a link to hosts (`sim.fast.shared_hop`); a `schedule` has those of one."""
+
+    def __init__(self, losses: SharedLosses) -> None:
+        self.losses = losses
+
+    @abstractmethod
+    def attach(self, schedule: Any) -> bool:
+        """Return whether packets of another sender can be scheduled."""
+
+    @abstractmethod
+    def admits(self, schedule: Any, branch: "Branch", first: float) -> bool:
+        """Return whether packets can be scheduled, the first of which is offered at `first` seconds."""
+
+    @abstractmethod
+    def add(self, schedule: Any, branch: "Branch") -> None:
+        """Offer the packets of a schedule from now on."""
+
+    @abstractmethod
+    def remove(self, schedule: Any) -> None:
+        """Offer the packets of a schedule no more."""
+
+    @abstractmethod
+    def renew(self, schedule: Any) -> None:
+        """Note that more packets are scheduled."""
+
+    @abstractmethod
+    def count(self, schedule: Any) -> None:
+        """Count the packets of a schedule that were offered, and their losses."""
+
+    @abstractmethod
+    def advance(self, when: float, priority: int, order: int) -> None:
+        """Offer what comes before this instant."""
+
+
 class Branch(Point):
     """The near end of a link of the tree, where packets are offered to it. The links are numbered from 0, parents first."""
 
@@ -68,13 +108,14 @@ class Branch(Point):
         "rank_behind",
         "router",
         "sampler",
+        "shared",
         "subtree",
     )
 
-    def __init__(self, link: Link | LinkGroup, index: int, parent: "Branch | None") -> None:
+    def __init__(self, link: PlainLink, index: int, parent: "Branch | None") -> None:
         super().__init__()
         self.link = link
-        self.sampler = sampler_of(link)
+        self.sampler: Sampler | None = sampler_of(link)
         self.index: int = index
         self.parent = parent
         self.children: list[Branch] = []
@@ -95,12 +136,18 @@ class Branch(Point):
         """How many packets have been offered to the link, as far as that is applied."""
         self.is_contested = False
         """Whether packets may wait here: their times behind the link are known only when they have been offered to it."""
+        self.shared: Sharing | None = None
+        """What offers the packets of several senders to the link, where it is one to hosts; then it is contested."""
         self.far: list[float] = []
         """Of a contested link, when the packets offered get to its far end."""
         self.losses: dict[int, list[int]] = {}
         """Of packets in repeated bursts (`Burst.is_repeated`) that some members lose on the link: the members, by number."""
         self.last_conflict = -CONFLICTS
         """The last packet that found the link busy."""
+
+    def share(self, hop: Sharing) -> None:
+        """Let other senders schedule packets on the link, too."""
+        self.shared, self.sampler = hop, hop.losses
 
 
 class Tree:
@@ -115,12 +162,16 @@ class Tree:
             if branch.parent is not None:
                 branch.parent.subtree |= branch.subtree
 
+    def ends_with(self, link: PlainLink) -> bool:
+        """Return whether a link leads to hosts here."""
+        return any(leaf.link is link for leaf in self.leaves)
+
     def set_size(self, size: int) -> None:
         """Compute the times of packets of `size` bytes of UDP payload, without contested links."""
         self.size = size
         for branch in self.branches:
             branch.cost = (size + branch.link.overhead) / branch.link.queue.rate
-            branch.is_contested = False
+            branch.is_contested = branch.shared is not None
         self.update()
         self._rank()
 
@@ -142,16 +193,18 @@ class Tree:
                 branch.put_behind(branch.parent)
 
 
-def tree_of(route: Route) -> Tree | None:
-    """Return the tree of a multicast route from a plain host, if it is made of plain links and switches; else None."""
-    if len(route.first) != 1 or route.target is not None:
+def tree_of(route: Route, host: SimHost) -> Tree | None:
+    """Return the tree of a multicast route from a host, if it is made of plain links and switches; else None."""
+    endpoint = host.endpoint
+    first = [endpoint.member_uplink(host.member)] if endpoint.counted else route.first
+    if len(first) != 1 or route.target is not None:
         return None
     branches: list[Branch] = []
     # In the order in which a packet gets to them if all links take equally long.
-    frontier: list[tuple[Branch | None, Sequence[Hop]]] = [(None, route.first)]
+    frontier: list[tuple[Branch | None, Sequence[Hop]]] = [(None, first)]
     for parent, hops in frontier:
         for hop in hops:
-            link = _plain(hop, route)
+            link = _plain(hop.uplink(host.place) if type(hop) is MemberUplinks else hop)
             if link is None:
                 return None
             branch = Branch(link, len(branches), parent)
@@ -162,23 +215,23 @@ def tree_of(route: Route) -> Tree | None:
     return Tree(branches)
 
 
-def _plain(hop: Hop, route: Route) -> Link | LinkGroup | None:
+def _plain(hop: object) -> PlainLink | None:
     """Return the link if its arrivals and losses can be computed ahead, and it leads to a plain switch or plain hosts."""
-    if type(hop) is not Link and type(hop) is not LinkGroup:
+    if type(hop) is not Link and type(hop) is not LinkGroup and type(hop) is not MemberUplink:
         return None
-    assert isinstance(hop, (Link, LinkGroup))
+    assert isinstance(hop, (Link, LinkGroup, MemberUplink))
     head = hop.head
     if hop.framing is not None or not hop.is_constant:
         return None
     if type(head) is not Switch and type(head) is not Endpoint and not (type(head) is Router and head.is_immediate):
         return None
-    if head is route.home or type(hop.sampler) not in (GroupLoss, LinkLoss, type(None)):
+    if type(hop.sampler) not in (GroupLoss, LinkLoss, type(None)):
         return None
     return hop
 
 
-def sampler_of(link: Link | LinkGroup) -> Sampler | None:
+def sampler_of(link: PlainLink) -> GroupLoss | LinkLoss | None:
     """Return what decides on the losses of a plain link."""
-    sampler = link.sampler
+    sampler: object = link.sampler
     assert sampler is None or isinstance(sampler, (GroupLoss, LinkLoss))
     return sampler
