@@ -190,8 +190,11 @@ class Timers:
         while times and times[0] <= now:
             when = heappop(times)
             there = self._places.pop(when)
-            for place in sorted(there) if type(there) is list else (there,):
-                self._wake(place, when, now)  # type: ignore[arg-type]
+            if type(there) is int:
+                self._wake(there, when, now)
+            else:
+                for place in sorted(there):  # type: ignore[arg-type]
+                    self._wake(place, when, now)
         kernel.settle_inputs()
         if times and self._tick_at == inf:
             self._post_first()

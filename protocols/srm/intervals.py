@@ -5,6 +5,7 @@ A timer runs d * (start + width * U) seconds, with d the distance in seconds and
 start lets near members suppress far ones.
 """
 
+from functools import lru_cache
 from math import log10, sqrt
 from typing import Final
 
@@ -58,38 +59,43 @@ class Interval:
         """React to a duplicate; `own` and `other` are the distances in seconds, `own` None if this member sent none."""
 
 
+class _Bounds:
+    """Bounds of the parts of an adaptive interval in a group of so many members (0: unknown), and the steps of its width."""
+
+    __slots__ = ("highest", "lowest", "step")
+
+    def __init__(self, start: float, width: float, members: int, is_repair: bool) -> None:
+        self.lowest = min(start, 0.5), min(width, 1.0)
+        self.highest = start, width
+        self.step = 1.0
+        """Factor of the steps of the width."""
+        if members:
+            self.step = max(members / REFERENCE, 1.0)
+            self.highest = max(start, log10(members) if is_repair else 2.0), max(width, LARGEST_WIDTH * members)
+
+
+# Equal for thousands of members of a simulation, which share one object.
+_bounds: Final = lru_cache(maxsize=256)(_Bounds)
+
+
 class AdaptiveInterval(Interval):
     """An interval that widens while there are more duplicates than wanted and narrows while delays are long."""
 
-    __slots__ = (
-        "_configured",
-        "_duplicates",
-        "_highest",
-        "_is_closest",
-        "_is_repair",
-        "_lowest",
-        "_mean_duplicates",
-        "_member",
-        "_members",
-        "_step",
-    )
+    __slots__ = ("_bounds", "_config", "_duplicates", "_is_closest", "_is_repair", "_mean_duplicates", "_member", "_members")
 
-    def __init__(self, start: float, width: float, member: Member, is_repair: bool) -> None:
-        super().__init__(start, width)
+    def __init__(self, config: SrmConfig, member: Member, is_repair: bool) -> None:
+        super().__init__(*_configured(config, is_repair))
+        self._config = config
         self._member = member
         self._is_repair = is_repair
-        self._configured = start, width
-        self._lowest = min(start, 0.5), min(width, 1.0)
-        self._highest = start, width
-        self._step = 1.0
-        """Factor of the steps of the width."""
+        self._bounds = _bounds(self.start, self.width, 0, is_repair)
         self._duplicates = 0
         """Duplicates since the last loss."""
         self._mean_duplicates = -1.0
         """Mean number of duplicates per loss; -1 before the first loss."""
         self._is_closest = False
         self._members = 1
-        """The group size for which the bounds, the steps, and the width of repair timers are."""
+        """The group size for which the bounds and the width of repair timers are."""
 
     def on_loss(self) -> None:
         """Change the interval by the averages (section VII-A)."""
@@ -127,27 +133,31 @@ class AdaptiveInterval(Interval):
         if self._is_repair:
             self.width *= sqrt(members / self._members)
         self._members = members
-        self._step = max(members / REFERENCE, 1.0)
-        start, width = self._configured
-        highest = log10(members) if self._is_repair else 2.0
-        self._highest = max(start, highest), max(width, LARGEST_WIDTH * members)
+        self._bounds = _bounds(*_configured(self._config, self._is_repair), members, self._is_repair)
 
     def _move(self, start: float, width: float) -> None:
         """Add to both parts, within their bounds."""
+        bounds = self._bounds
+        lowest, highest = bounds.lowest, bounds.highest
         if start:
-            self.start = min(max(self.start + start, self._lowest[0]), self._highest[0])
-        self.width = min(max(self.width + width * self._step, self._lowest[1]), self._highest[1])
+            self.start = min(max(self.start + start, lowest[0]), highest[0])
+        self.width = min(max(self.width + width * bounds.step, lowest[1]), highest[1])
+
+
+def _configured(config: SrmConfig, is_repair: bool) -> tuple[float, float]:
+    """Return start and width of an interval as configured."""
+    return (config.d1, config.d2) if is_repair else (config.c1, config.c2)
 
 
 def request_interval(config: SrmConfig, member: Member) -> Interval:
     """Return the interval of request timers; an adaptive one only if it has a random part."""
     if config.timers == "adaptive" and config.c2 > 0.0:
-        return AdaptiveInterval(config.c1, config.c2, member, False)
+        return AdaptiveInterval(config, member, False)
     return Interval(config.c1, config.c2)
 
 
 def repair_interval(config: SrmConfig, member: Member) -> Interval:
     """Return the interval of repair timers; an adaptive one only if it has a random part."""
     if config.timers == "adaptive" and config.d2 > 0.0:
-        return AdaptiveInterval(config.d1, config.d2, member, True)
+        return AdaptiveInterval(config, member, True)
     return Interval(config.d1, config.d2)

@@ -92,7 +92,7 @@ class Member:
         if self.due == inf and self._config.session_share:
             self._resumed_at = self._sent_at = now
             self._spread = 0.5 + self._ports.rng.uniform()
-            self.due = now + self._interval()
+            self.due = now + self._drawn(self._mean_interval())
 
     def on_session(self, message: SessionMessage, now: float) -> None:
         """Take the clock and the distance from a session message of another member."""
@@ -107,14 +107,15 @@ class Member:
         if now - self.active_at > QUIET * self._config.timeout:
             self.due = inf
             return False
-        self.due = self._sent_at + self._interval()
+        mean = self._mean_interval()
+        self.due = self._sent_at + self._drawn(mean)
         if self.due > now:
             return False
-        self._forget(now)
+        self._forget(now - PATIENCE * mean)
         full = self._send(tuple(positions[:MOST_POSITIONS]), now)
         self._sent_at = now
         self._spread = 0.5 + self._ports.rng.uniform()
-        self.due = now + self._interval()
+        self.due = now + self._drawn(self._mean_interval())
         return full
 
     def _send(self, positions: tuple[Position, ...], now: float) -> bool:
@@ -125,9 +126,9 @@ class Member:
         self.sent += 1
         return bool(self._ports.send(Packet(message, size, self._group)))
 
-    def _interval(self) -> float:
-        """Return the seconds between two session messages."""
-        return self._mean_interval() * self._spread / COMPENSATION
+    def _drawn(self, mean: float) -> float:
+        """Return the seconds between two session messages, given their mean."""
+        return mean * self._spread / COMPENSATION
 
     def _mean_interval(self) -> float:
         members, config = self.peers.count(), self._config
@@ -139,8 +140,7 @@ class Member:
         shortest = config.session_interval if self.sent else config.session_interval / 2.0
         return max(shortest, self._size * members / share)
 
-    def _forget(self, now: float) -> None:
-        """Forget members that were not heard for long, but not because the session paused."""
-        before = now - PATIENCE * self._mean_interval()
+    def _forget(self, before: float) -> None:
+        """Forget members that were not heard since `before`, but not because the session paused."""
         if before > self._resumed_at:
             self.peers.forget_before(before)

@@ -16,6 +16,7 @@ from protocols.srm.intervals import repair_interval, request_interval
 from protocols.srm.member import Member
 from protocols.srm.messages import Position, Repair, Request, SessionMessage, microseconds, repair_of, request_of
 from protocols.srm.repair_timers import RepairTimers
+from protocols.srm.unit_cache import UnitCache
 from protocols.srm.wire import size_of
 
 __all__ = ["SrmPolicy", "SrmReceiver", "SrmUnit", "srm_receiver"]
@@ -47,7 +48,6 @@ class SrmPolicy(RepairPolicy):
     """Requests missing units from the group, and repairs from a cache of the units received last what others request."""
 
     __slots__ = (
-        "_cache",
         "_config",
         "_nacks",
         "_nacks_heard",
@@ -58,6 +58,7 @@ class SrmPolicy(RepairPolicy):
         "_request_interval",
         "_session",
         "_suppressed",
+        "cache",
         "member",
     )
     missing_type = SrmUnit
@@ -71,8 +72,7 @@ class SrmPolicy(RepairPolicy):
         self._request_interval = request_interval(config, self.member)
         self._repair_interval = repair_interval(config, self.member)
         self._repairs = RepairTimers(self._repair_interval, session.ports.rng)
-        self._cache: dict[int | None, Data] = {}
-        """The units received last, by identity."""
+        self.cache = UnitCache(config.cache)
         self._nacks = self._nacks_repeated = self._nacks_heard = self._suppressed = self._repairs_sent = 0
 
     def counts(self) -> dict[str, int]:
@@ -92,7 +92,7 @@ class SrmPolicy(RepairPolicy):
         """Return the members and the packets that are remembered, with their limits."""
         return {
             "members": (len(self.member.peers), self._config.peers),
-            "packets for repair": (len(self._cache), self._config.cache),
+            "packets for repair": (len(self.cache), self._config.cache),
         }
 
     def set_deadline(self) -> None:
@@ -133,7 +133,7 @@ class SrmPolicy(RepairPolicy):
         self.member.peers.requested(nack.node)
         if isinstance(missing, SrmUnit):
             return self._on_request_of_another(nack, missing, now)
-        cached = self._cache.get(_identity_of(nack.sender, nack.object_id, nack.unit))
+        cached = self.cache.get(_identity_of(nack.sender, nack.object_id, nack.unit))
         if cached is not None and cached.instance == nack.instance and cached.object_id == nack.object_id:
             distance = self.member.distance_to_requester(nack.node, nack.sender)
             self._repairs.on_request((nack.sender, nack.object_id, nack.unit), distance, now)
@@ -165,17 +165,9 @@ class SrmPolicy(RepairPolicy):
     def on_received(self, message: Data, source: Address, is_new: bool, now: float) -> None:
         """Keep a new unit in the cache; a repair by another member suppresses an own repair of the unit."""
         if is_new:
-            self.keep(message)
+            self.cache.put(message)
         if message.repair:
             self.on_repair(message, now)
-
-    def keep(self, message: Data) -> None:
-        """Put a new unit into the cache."""
-        cache, most = self._cache, self._config.cache
-        if most:
-            cache[message.identity] = message
-            if len(cache) > most:
-                del cache[next(iter(cache))]
 
     def on_repair(self, message: Data, now: float) -> None:
         """Let the repair by another member suppress an own repair of the unit."""
@@ -189,7 +181,7 @@ class SrmPolicy(RepairPolicy):
     def wake(self, now: float) -> None:
         """Multicast the repairs whose timers have run out."""
         for (source, object_id, unit), distance in self._repairs.take_due(now):
-            message = self._cache.get(identity_of(source, object_id, unit))
+            message = self.cache.get(identity_of(source, object_id, unit))
             if message is not None and message.object_id == object_id:
                 self._repairs_sent += 1
                 repair = repair_of(message, microseconds(distance))
@@ -253,13 +245,13 @@ class SrmReceiver(ArqReceiver):
     def _on_position(self, position: Position, now: float) -> None:
         """Handle a report of the position of a source; one that is not ahead of the stored position changes nothing."""
         node, instance, object_id, unit = position
-        sender = self._senders.get(node)
+        sender = self._known(node)
         if sender is not None and sender.origin.instance == instance and (object_id, unit) > sender.reached:
             sender.on_position(object_id, unit, now)
             self._due(self._next_timer())
 
     def _positions(self) -> list[Position]:
-        known = [(sender.origin.node, sender.origin.instance, *sender.reached) for sender in self._senders.values()]
+        known = [(sender.origin.node, sender.origin.instance, *sender.reached) for sender in self._states()]
         return [position for position in known if position[2] >= 0]
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from protocols.rng import Rng
 from protocols.srm.intervals import Interval
 
-__all__ = ["HOLD", "NOT_HELD", "Key", "RepairTimers"]
+__all__ = ["HOLD", "NOT_HELD", "Key", "RepairTimer", "RepairTimers"]
 
 HOLD: Final = 3.0
 """Requests for a unit are ignored for this many distances after its repair."""
@@ -20,7 +20,7 @@ Key = tuple[int, int, int]
 """A unit of a source: (source, object id, unit)."""
 
 
-class _Timer:
+class RepairTimer:
     """A running timer: when it was set and when it runs out, and the distance to the requester, in seconds."""
 
     __slots__ = ("distance", "due", "set_at")
@@ -39,7 +39,7 @@ class RepairTimers:
     def __init__(self, interval: Interval, rng: Rng) -> None:
         self._interval = interval
         self._rng = rng
-        self._timers: dict[Key, _Timer] = {}
+        self._timers: dict[Key, RepairTimer] = {}
         self._heap: list[tuple[float, Key]] = []
         """Times and units of timers; one is valid while it agrees with the timer's `due`."""
         self._held: dict[Key, tuple[float, float | None]] = {}
@@ -56,8 +56,7 @@ class RepairTimers:
             return
         self._interval.on_loss()
         due = now + self._interval.draw(distance, self._rng)
-        self._timers[key] = _Timer(now, due, distance)
-        heappush(self._heap, (due, key))
+        self._start(key, RepairTimer(now, due, distance))
         self.due = min(self.due, due)
 
     def on_repair(self, key: Key, reported: float, now: float) -> bool:
@@ -83,8 +82,7 @@ class RepairTimers:
         """Return the units whose timers have run out, with the distances to their requesters, and hold them down."""
         found = []
         while self.due <= now:
-            key = heappop(self._heap)[1]
-            timer = self._timers.pop(key)
+            key, timer = self._take_first()
             self._interval.on_answer((now - timer.set_at) / (2.0 * timer.distance))
             self._interval.on_sent()
             self.hold(key, timer.distance, now, timer.distance)
@@ -98,6 +96,15 @@ class RepairTimers:
         if len(self._held) > self._most_held:
             self._held = {key: held for key, held in self._held.items() if held[0] > now}
             self._most_held = max(2 * len(self._held), FEW_HELD)
+
+    def _start(self, key: Key, timer: RepairTimer) -> None:
+        self._timers[key] = timer
+        heappush(self._heap, (timer.due, key))
+
+    def _take_first(self) -> tuple[Key, RepairTimer]:
+        """Remove the timer that runs out first, at `due`."""
+        key = heappop(self._heap)[1]
+        return key, self._timers.pop(key)
 
     def _set_due(self) -> None:
         heap, timers = self._heap, self._timers

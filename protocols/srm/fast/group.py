@@ -10,25 +10,29 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from protocols.arq.fast.messages import FastData, FastEnd, Position
-from protocols.arq.messages import Data, Nack
+from protocols.arq.messages import Nack
 from protocols.fast.units import UnitGroup
 from protocols.machine import Address, Message
-from protocols.srm.fast.policy import REPAIR, REPORT, REQUEST, SOURCE, FastSrmPolicy, Heard
+from protocols.srm.fast.peers import Sightings, share_sightings
+from protocols.srm.fast.policy import REPAIR, REPORT, REQUEST, SIGHTING, SOURCE, FastSrmPolicy, Heard
+from protocols.srm.fast.unit_cache import share_units
 from protocols.srm.messages import Repair, SessionMessage
 from protocols.srm.wire import size_of
 
 __all__ = ["SrmGroup"]
 
+LARGE: Final = 256
+"""Members from which on they remember each other by numbers (`SharedPeers`), which takes less memory and more time."""
 MOST_HEARD: Final = 256
 """Entries of the log from which on they are applied to all members."""
 MOST_UNITS: Final = 1024
-"""Units from which on they are put into the caches of all members."""
+"""Units after which those that are in no cache any more are forgotten."""
 
 
 class SrmGroup(UnitGroup):
     """See the module."""
 
-    __slots__ = ("_active_at", "_first", "_identities", "_log", "_paused", "_units")
+    __slots__ = ("_active_at", "_end", "_first", "_log", "_paused", "_sightings", "_trim_at", "_units")
 
     def __init__(self, machines: list[Any]) -> None:
         super().__init__(machines)
@@ -37,31 +41,31 @@ class SrmGroup(UnitGroup):
         self._first = 0
         """The oldest object that the source repairs, as far as all members in lockstep know."""
         self._log: list[Heard] = []
-        self._units: list[Data] = []
-        """New units that advanced the members in lockstep."""
-        self._identities: list[int | None] = []
-        """Their identities."""
         self._paused: list[Any] = []
         """Members that began a pause of their session messages in lockstep; content and requests end it."""
+        self._sightings: Sightings | None = None
+        """What the members of a large group remember of each other."""
+        if len(machines) >= LARGE:
+            self._sightings = share_sightings([machine.policy.member for machine in machines], self._log)
+        self._units = share_units([machine.policy.cache for machine in machines])
+        """New units that the members received together."""
+        self._end = self._units.end
+        """The number of units that the members in lockstep received or left out."""
+        self._trim_at = self._units.end + MOST_UNITS
+        """The number of units from which on those that are in no cache any more are forgotten."""
 
     # -- messages --------------------------------------------------------------------------------------------------
 
     def tell(self, message: Message, source: Address, to: Address, now: float, lost_by: Sequence[int]) -> None:
         """Deliver a message to all members but those at the indices `lost_by`."""
-        machines = self._machines
-        lost = [machines[index] for index in lost_by]
         kind = type(message)
         if kind is FastData:
             assert isinstance(message, FastData)
-            self._on_activity(lost)
-            if message.expects is self._position:
-                self._units.append(message)
-                self._identities.append(message.identity)
-                if len(self._units) >= MOST_UNITS:
-                    self._settle()
-            self._first, self._active_at = message.first, now
-            self._deliver(message, source, to, now, lost_by)
-        elif kind is SessionMessage:
+            self._hear_unit(message, source, to, now, lost_by)
+            return
+        machines = self._machines
+        lost = [machines[index] for index in lost_by]
+        if kind is SessionMessage:
             assert isinstance(message, SessionMessage)
             self._hear_session(message, source, to, now, lost)
         elif kind is Repair:
@@ -74,6 +78,37 @@ class SrmGroup(UnitGroup):
                 assert isinstance(message, FastEnd)
                 self._first = message.first
             self._deliver(message, source, to, now, lost_by)
+
+    def _hear_unit(self, message: FastData, source: Address, to: Address, now: float, lost_by: Sequence[int]) -> None:
+        """Deliver a new unit of the source."""
+        if lost_by or self._paused:
+            machines = self._machines
+            self._on_activity([machines[index] for index in lost_by])
+        is_shared, is_next = self._units.add(message), message.expects is self._position
+        if is_next:
+            self._put_unit(message, is_shared)
+        self._first, self._active_at = message.first, now
+        if is_next and not self._diverged and not lost_by:
+            # As `_deliver`, when nobody is to be called.
+            self._position, self._last_heard = message.next_state, now
+        else:
+            self._deliver(message, source, to, now, lost_by)
+        self._end = self._units.end
+
+    def _put_unit(self, message: FastData, is_shared: bool) -> None:
+        """Put a new unit into the caches of the members in lockstep."""
+        units = self._units
+        self._end = units.end
+        if not is_shared:
+            for machine in self._machines:
+                state: Any = machine.fast_state
+                if state.coordinator is self:
+                    state._policy.cache.advance(units.end)
+                    state._policy.cache.put(message)
+        elif units.end >= self._trim_at:
+            self._settle()
+            units.trim()
+            self._trim_at = units.end + max(MOST_UNITS, (units.end - units.start) // 4)
 
     def _hear_session(self, message: SessionMessage, source: Address, to: Address, now: float, lost: list[Any]) -> None:
         """Deliver a session message: it advances nobody, but may tell that the source is ahead."""
@@ -88,9 +123,13 @@ class SrmGroup(UnitGroup):
                 policy: FastSrmPolicy = state._policy
                 policy.replay(log, count)
                 policy.replayed = count + 1
-        positions = message.positions
-        kind = SOURCE if positions and positions[0][0] == message.node else REPORT
-        log.append((kind, message, now, round(now * 1e6), size_of(message)))
+        sightings, positions = self._sightings, message.positions
+        if sightings is not None:
+            of = sightings.note(message, now), sightings.slot_of(message.node), round(now * 1e6)
+            log.append((SIGHTING, message, now, of, size_of(message)))
+        else:
+            kind = SOURCE if positions and positions[0][0] == message.node else REPORT
+            log.append((kind, message, now, round(now * 1e6), size_of(message)))
         for machine in self._diverged:
             if machine not in lost:
                 machine.receive(message, source, to, now)
@@ -130,17 +169,23 @@ class SrmGroup(UnitGroup):
         self._on_activity(lost)
         called, self._diverged, self._active_at = self._diverged, [], now
         log, key, lacking = self._log, (message.sender, *subject), self._lacking.get(subject, ())
-        count = len(log)
+        count, end = len(log), self._end
         log.append((REQUEST, message, now, None, None))
         for machine in self._machines:
             state: Any = machine.fast_state
-            if state.coordinator is self:
-                policy: FastSrmPolicy = state._policy
-                if machine in lacking or not policy.answers(key):
+            if state.coordinator is not self:
+                continue
+            policy: FastSrmPolicy = state._policy
+            lacks = machine in lacking
+            if lacks or not policy.answers(key):
+                if policy.replayed != count:
                     policy.replay(log, count)
-                    policy.replayed = count + 1
-                    policy.keep_all(self._units, self._identities)
+                policy.replayed = count + 1
+                policy.cache.advance(end)
+                if lacks:
                     machine.overhear(message, now)
+                elif policy.on_request(message, key, now) and policy.deadline < machine.deadline:
+                    machine._due(policy.deadline)
         self._call_diverged(called, message, source, to, now, lost)
         self._trim()
 
@@ -179,13 +224,22 @@ class SrmGroup(UnitGroup):
 
     # -- membership ------------------------------------------------------------------------------------------------
 
+    def dissolve(self) -> None:
+        """Make every machine independent; the group is not used any more."""
+        super().dissolve()
+        if self._sightings is not None:
+            self._sightings.log = None
+        self._units.in_use = False
+
     def refresh(self, state: Any) -> None:
         """Bring a member in lockstep up to date."""
         policy: FastSrmPolicy = state._policy
         state.position, state.last_heard = self._position, self._last_heard
         policy.member.active_at = self._active_at
-        policy.replay(self._log, len(self._log))
-        policy.keep_all(self._units, self._identities)
+        end = len(self._log)
+        if policy.replayed != end:
+            policy.replay(self._log, end)
+        policy.cache.advance(self._end)
 
     def _update(self, state: Any) -> None:
         self.refresh(state)
@@ -205,7 +259,8 @@ class SrmGroup(UnitGroup):
                 continue
             if policy.is_paused:
                 self._paused.append(machine)
-            policy.replayed, policy.kept = len(self._log), len(self._units)
+            policy.replayed = len(self._log)
+            state._policy.cache.skip(self._units.end)
             state.coordinator = self
             if not state.is_complete:
                 for unit in state.lacks():
@@ -224,10 +279,8 @@ class SrmGroup(UnitGroup):
             state: Any = machine.fast_state
             if state.coordinator is self:
                 self.refresh(state)
-                state._policy.replayed = state._policy.kept = 0
+                state._policy.replayed = 0
         self._log.clear()
-        self._units.clear()
-        self._identities.clear()
 
     def _trim(self) -> None:
         if len(self._log) >= MOST_HEARD:

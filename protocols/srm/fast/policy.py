@@ -3,48 +3,52 @@
 from math import inf
 from typing import Any, Final, TypeAlias
 
-from protocols.arq.messages import Data
+from protocols.arq.messages import Data, Nack
 from protocols.arq.session import Session
 from protocols.srm.config import SrmConfig
+from protocols.srm.fast.repair_timers import FastRepairTimers
+from protocols.srm.fast.unit_cache import FastUnitCache
 from protocols.srm.member import SIZE_GAIN
 from protocols.srm.peers import CLOCK, GAIN, LONGEST, NEAREST, Peer
-from protocols.srm.receiver import SrmPolicy
+from protocols.srm.receiver import SrmPolicy, _identity_of
 from protocols.srm.repair_timers import NOT_HELD, Key
 
-__all__ = ["REPAIR", "REPORT", "REQUEST", "SOURCE", "FastSrmPolicy", "Heard"]
+__all__ = ["REPAIR", "REPORT", "REQUEST", "SIGHTING", "SOURCE", "FastSrmPolicy", "Heard"]
 
 Heard: TypeAlias = "tuple[int, Any, float, Any, Any]"
 """A kind, the message, when it came (seconds), and two values by kind.
 
-REPORT and SOURCE: a session message of a receiver or a source, when it came in microseconds, its size in bytes. REPAIR: the key
-of the unit, and the distance that the repair reports in seconds. REQUEST: none.
+REPORT and SOURCE: a session message of a receiver or a source, when it came in microseconds, its size in bytes. SIGHTING: one
+in a large group; its number, the slot of its node (`SharedPeers`) and when it came in microseconds; its size in bytes. REPAIR:
+the key of the unit, and the distance that the repair reports in seconds. REQUEST: none.
 """
 REPORT: Final = 0
 SOURCE: Final = 1
 REPAIR: Final = 2
 REQUEST: Final = 3
+SIGHTING: Final = 4
 
 
 class FastSrmPolicy(SrmPolicy):
     """An `SrmPolicy` that applies messages from the log of its group."""
 
-    __slots__ = ("kept", "replayed")
+    __slots__ = ("replayed",)
 
     def __init__(self, session: Session, config: SrmConfig) -> None:
         super().__init__(session, config)
+        self.cache = FastUnitCache(config.cache)
+        self._repairs = FastRepairTimers(self._repair_interval, session.ports.rng)
         self.replayed = 0
         """How many entries of the group's log are applied."""
-        self.kept = 0
-        """How many of the units that the group received are in the cache."""
 
     def replay(self, log: list[Heard], end: int) -> None:
         """Apply the entries of the log before number `end`: session messages, requests, and repairs of units received."""
         begin, self.replayed = self.replayed, end
-        if begin == end:
-            return
         member, own = self.member, self._session.node
-        peers, mean = member.peers, member._size
-        known = peers._peers
+        mean = member._size
+        # Of any class, because in a large group it is a `SharedPeers`, which has no table of its own.
+        peers: Any = member.peers
+        known: Any = getattr(peers, "_peers", None)
         for kind, message, now, first, second in log[begin:end]:
             if kind == REPORT:
                 member.heard += 1
@@ -67,6 +71,11 @@ class FastSrmPolicy(SrmPolicy):
                     if sample < NEAREST:  # noqa: PLR1730 (half the cost of max)
                         sample = NEAREST
                     peer.distance += GAIN * (sample - peer.distance) if peer.distance else sample
+            elif kind == SIGHTING:
+                member.heard += 1
+                mean += SIZE_GAIN * (second - mean)
+                number, slot, microseconds = first
+                peers.take(message, number, slot, microseconds)
             elif kind == REPAIR:
                 self._on_useless_repair(message, first, second, now)
             elif kind == REQUEST:
@@ -92,14 +101,17 @@ class FastSrmPolicy(SrmPolicy):
         else:
             repairs.hold(key, self.member.distance(message.sender), now)
 
-    def keep_all(self, units: list[Data], identities: list[int | None]) -> None:
-        """Put the units that the group received into the cache."""
-        begin, self.kept = self.kept, len(units)
-        cache, most = self._cache, self._config.cache
-        if most and begin < self.kept:
-            cache.update(zip(identities[begin:], units[begin:], strict=True))
-            while len(cache) > most:
-                del cache[next(iter(cache))]
+    def on_request(self, nack: Nack, key: Key, now: float) -> bool:
+        """Handle another member's request for a unit that is not missing, as `on_overheard`; False: no timer starts."""
+        self._nacks_heard += 1
+        member = self.member
+        member.peers.requested(nack.node)
+        cached = self.cache.get(_identity_of(nack.sender, nack.object_id, nack.unit))
+        if cached is None or cached.instance != nack.instance or cached.object_id != nack.object_id:
+            return False
+        self._repairs.on_request(key, member.distance_to_requester(nack.node, nack.sender), now)
+        self.deadline = min(self._repairs.due, member.due)
+        return True
 
     def answers(self, key: Key) -> bool:
         """Return whether a repair timer of a unit runs."""

@@ -1,5 +1,6 @@
 """The SRM receiver that advances with others while it has one source."""
 
+from collections.abc import Collection
 from math import inf
 from typing import Any, Final
 
@@ -17,10 +18,12 @@ from protocols.srm.fast.group import SrmGroup
 from protocols.srm.fast.policy import FastSrmPolicy
 from protocols.srm.fast.sender_state import FastSrmSenderState
 from protocols.srm.messages import Repair
-from protocols.srm.receiver import SrmReceiver
+from protocols.srm.receiver import SrmPolicy, SrmReceiver
 
 __all__ = ["FastSrmReceiver", "make_receiver"]
 
+_NO_SENDERS: Final[dict[int, SenderState]] = {}
+"""Shared by the receivers that know one source at most; never modified."""
 _OWN: Final = OwnState()
 """Shared by the receivers that know no source, or several: nothing ever advances them from outside."""
 
@@ -33,6 +36,13 @@ class FastSrmReceiver(SrmReceiver, UnitMachine):
     def __init__(self, session: Session, policy: FastSrmPolicy) -> None:
         super().__init__(session, policy)
         self.fast_state: Any = _OWN
+        # Only several sources are entered here: a dictionary takes 200 bytes.
+        self._senders = _NO_SENDERS
+
+    @property
+    def policy(self) -> SrmPolicy:
+        """The repair policy."""
+        return self._srm
 
     @staticmethod
     def make_group(machines: list[Any], others: list[Other]) -> MachineGroup | None:
@@ -78,6 +88,19 @@ class FastSrmReceiver(SrmReceiver, UnitMachine):
         else:
             self.leave_lockstep()
 
+    def wake(self, now: float) -> None:
+        """Serve the timers that have run out, and send a session message if one is due."""
+        state, policy = self.fast_state, self._srm
+        if state is _OWN:
+            super().wake(now)
+            return
+        if policy.member.due <= now:
+            policy.member.wake(self._positions(), now)
+        state.wake(now)
+        if policy.deadline <= now:
+            policy.wake(now)
+        self.set_deadline()
+
     def overhear(self, feedback: Message, now: float) -> None:
         """Process a request of another member."""
         assert isinstance(feedback, Nack)
@@ -105,11 +128,23 @@ class FastSrmReceiver(SrmReceiver, UnitMachine):
         if self.fast_state is not _OWN:
             self.fast_state.sync()
 
+    def _known(self, node: int) -> SenderState | None:
+        state: Any = self.fast_state
+        return state if state is not _OWN and state.origin.node == node else self._senders.get(node)
+
+    def _states(self) -> Collection[SenderState]:
+        return self._senders.values() if self.fast_state is _OWN else (self.fast_state,)
+
     def _enter(self, first: Data | End, address: Address) -> SenderState:
         """Make the state of a source; a second one ends the lockstep, one that has restarted is replaced."""
         self._settle()
-        state = self._senders[first.sender] = FastSrmSenderState(self._session, self._policy, first, address)
-        self.fast_state = state if len(self._senders) == 1 else _OWN
+        state, known = FastSrmSenderState(self._session, self._policy, first, address), self.fast_state
+        if self._senders is _NO_SENDERS and (known is _OWN or known.origin.node == first.sender):
+            self.fast_state = state
+            return state
+        if self._senders is _NO_SENDERS:
+            self._senders, self.fast_state = {known.origin.node: known}, _OWN
+        self._senders[first.sender] = state
         return state
 
 
