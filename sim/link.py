@@ -3,12 +3,12 @@
 Packets must be offered in order of time.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
-from sim.acceleration import Passing, Reservation
+from sim.acceleration import Reservation
 from sim.endpoint import Endpoint
 from sim.flight import Arrivals, Flight, Place
 from topologies.drop_tail import DropTailQueue
@@ -98,15 +98,74 @@ class Link:
         return self.offered, self.dropped, self.lost, 0, 0, 0
 
 
+class _SeparateQueue(DropTailQueue):
+    """The queue of members whose links have another state than most, the same for all of them, and carry the same packets."""
+
+    __slots__ = ("members",)
+
+    def __init__(self, like: DropTailQueue, member: int) -> None:
+        super().__init__(like.rate, like.limit)
+        self.free_at = like.free_at
+        if like.departures is not None:
+            self.departures = like.departures.copy()
+        self.members = [member]
+        """Only appended to, because packets in flight refer to its first elements."""
+
+
+class _Copies:
+    """The place where a packet arrives for the first `count` of some members of an endpoint."""
+
+    __slots__ = ("count", "endpoint", "members")
+
+    def __init__(self, endpoint: Endpoint, members: list[int]) -> None:
+        self.endpoint = endpoint
+        self.members = members
+        self.count = len(members)
+
+    def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """Deliver a packet to each member but those of `lost_by`."""
+        endpoint = self.endpoint
+        for member in self.members[: self.count]:
+            if member not in lost_by:
+                endpoint.host(member).arrive(flight, (), now)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LeftOut(Sequence[int]):
+    """Members that do not get a packet with the others, ascending: the first ones of a list, and those that lose it.
+
+    The list may be appended to. It is not copied, because it may have thousands of members, and thousands of packets be in
+    flight.
+    """
+
+    __slots__ = ("_apart", "_count", "_lost_by")
+
+    def __init__(self, apart: list[int], lost_by: Sequence[int]) -> None:
+        self._apart = apart
+        self._count = len(apart)
+        self._lost_by = lost_by
+
+    def __len__(self) -> int:
+        return self._count + len(self._lost_by)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted([*self._lost_by, *self._apart[: self._count]]))
+
+    def __getitem__(self, index: Any) -> Any:
+        return list(self)[index]
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LinkGroup:
     """The last hops to a counted group of equal hosts: N links that share one queue as long as they carry the same packets.
 
     A multicast does not return to the member that sent it, and a unicast goes to one member, so the links of these carry other
-    packets than the rest. Such a link has a queue of its own until it and the shared queue are idle; then they are equal again.
+    packets than the rest. Such a link has a separate queue until it and the shared queue are idle; then they are equal again.
+    Links whose separate queues have come to the same state share one.
     """
 
     __slots__ = (
+        "_apart",
         "_most",
         "delay",
         "dropped",
@@ -132,8 +191,10 @@ class LinkGroup:
         self.overhead, self.framing = _framing(spec)
         self.sampler = spec.loss.group(key, head.count)
         self._most = MOST_IDLE
-        self.separate_queues: dict[int, DropTailQueue] = {}
+        self.separate_queues: dict[int, _SeparateQueue] = {}
         """The queues of members that do not share `queue` now."""
+        self._apart: list[int] = []
+        """Their keys; only appended to."""
         self.is_constant = True
         """As of `Link`."""
         self.reservation: Reservation | None = None
@@ -178,7 +239,10 @@ class LinkGroup:
 
     def queues(self) -> list[DropTailQueue]:
         """See `Hop`: the shared queue, and those of members that do not share it now."""
-        return [self.queue, *self.separate_queues.values()]
+        return [self.queue, *self._separates()]
+
+    def _separates(self) -> list[_SeparateQueue]:
+        return list(dict.fromkeys(self.separate_queues.values()))
 
     def losses_of(self, member: int) -> int:
         """See `Hop`."""
@@ -201,18 +265,40 @@ class LinkGroup:
     def rejoin(self, now: float) -> None:
         """Let idle links share the queue again while it is idle."""
         if self.separate_queues and self.queue.free_at <= now:
-            self.separate_queues = {member: queue for member, queue in self.separate_queues.items() if queue.free_at > now}
+            kept = {member: each for member, each in self.separate_queues.items() if each.free_at > now}
+            self.separate_queues, self._apart = kept, list(kept)
+
+    def _separate(self, member: int) -> _SeparateQueue:
+        """Return a queue that no other member has, in the state of the one that this member had."""
+        former = self.separate_queues.get(member)
+        if former is None:
+            made = _SeparateQueue(self.queue, member)
+            self._apart.append(member)
+        elif len(former.members) == 1:
+            return former
+        else:
+            made = _SeparateQueue(former, member)
+            former.members = [each for each in former.members if each != member]
+        self.separate_queues[member] = made
+        return made
+
+    def _merge(self, own: _SeparateQueue, others: Sequence[_SeparateQueue]) -> None:
+        """Let a member share the separate queue of others in the same state."""
+        for each in others:
+            if each is not own and each.free_at == own.free_at and each.departures == own.departures:
+                each.members += own.members
+                for member in own.members:
+                    self.separate_queues[member] = each
+                return
 
     def _carry_one(self, flight: Flight, member: int, now: float, arrivals: Arrivals) -> None:
         self.offered += 1
         lost = self.sampler is not None and self.sampler.lost(flight.identity, member)
-        if member not in self.separate_queues:
-            if len(self.separate_queues) >= self._most:
-                # An idle queue is like the shared one when that is idle too, so it only takes room.
-                self.rejoin(now)
-                self._most = len(self.separate_queues) + MOST_IDLE
-            self.separate_queues[member] = self.queue.fork()
-        end = self.separate_queues[member].offer(self._octets(flight.size), now)
+        if member not in self.separate_queues and len(self.separate_queues) >= self._most:
+            # An idle queue is like the shared one when that is idle too, so it only takes room.
+            self.rejoin(now)
+            self._most = len(self.separate_queues) + MOST_IDLE
+        end = self._separate(member).offer(self._octets(flight.size), now)
         if end is None or lost:
             self._lose(member, is_dropped=end is None)
         else:
@@ -229,50 +315,56 @@ class LinkGroup:
     def _carry_apart(self, flight: Flight, skip: int, lost_by: Sequence[int], now: float, arrivals: Arrivals) -> None:
         """Do `carry` while some members have queues of their own, or one is left out because it is the sender."""
         self.rejoin(now)
-        if skip >= 0 and skip not in self.separate_queues:
-            self.separate_queues[skip] = self.queue.fork()
-        apart = sorted(self.separate_queues)
-        if apart != [skip]:
-            lost_by = self._send_apart(flight, apart, skip, lost_by, now, arrivals)
+        own = None if skip < 0 else self._separate(skip)
+        if len(self._apart) > (own is not None):
+            separates = self._separates()
+            lost_by = self._send_apart(flight, separates, own, lost_by, now, arrivals)
+            if own is not None:
+                self._merge(own, separates)
         end = self.queue.offer(self._octets(flight.size), now)
         if end is None:
-            self._drop_shared(apart)
+            self._drop_shared(self._apart)
             return
         if lost_by:
             self.count_lost(lost_by)
-            apart = sorted([*lost_by, *apart])
-        if len(apart) < self.head.count:
-            arrivals.setdefault(end + self.delay, []).append((self.head, apart))
+        apart = self._apart
+        left_out: Sequence[int] = LeftOut(apart, lost_by) if len(apart) > MOST_IDLE else sorted([*lost_by, *apart])
+        if len(left_out) < self.head.count:
+            arrivals.setdefault(end + self.delay, []).append((self.head, left_out))
 
     def _send_apart(
-        self, flight: Flight, apart: list[int], skip: int, lost_by: Sequence[int], now: float, arrivals: Arrivals
+        self,
+        flight: Flight,
+        separates: Sequence[_SeparateQueue],
+        own: _SeparateQueue | None,
+        lost_by: Sequence[int],
+        now: float,
+        arrivals: Arrivals,
     ) -> Sequence[int]:
-        """Send to the members with queues of their own, but not to `skip`; returns which of the others lose the packet."""
-        head, queues, delay = self.head, self.separate_queues, self.delay
+        """Send to the members with separate queues, but for that of the sender; returns which of the others lose the packet."""
+        head, apart = self.head, self.separate_queues
+        octets, lost_apart = self._octets(flight.size), [member for member in lost_by if member in apart]
         unconcerned = head.unconcerned_by(flight) if head.unconcerned else ()
-        passing: list[Passing] = []
-        octets, lost_apart = self._octets(flight.size), set(lost_by).intersection(apart)
-        seconds = octets / self.queue.rate
-        for member in apart:
-            if member == skip:
+        for queue in separates:
+            if queue is own:
                 continue
-            queue = queues[member]
-            if queue.departures is None:
-                # As `offer`, without a call.
-                begin = queue.free_at
-                end: float | None = (begin if begin > now else now) + seconds
-                queue.free_at = end  # type: ignore[assignment]
-            else:
-                end = queue.offer(octets, now)
-            if end is None or member in lost_apart:
-                self._lose(member, is_dropped=end is None)
-            elif member in unconcerned:
-                passing.append((end + delay, head.base + member, flight))
-            else:
-                arrivals.setdefault(end + delay, []).append((head.host(member), ()))
-        if passing:
-            head.pass_unnoticed(passing)
-        return [member for member in lost_by if member not in lost_apart] if lost_apart else lost_by
+            members = queue.members
+            end = queue.offer(octets, now)
+            if end is None:
+                for member in members:
+                    self._lose(member, is_dropped=True)
+                continue
+            left_out = [member for member in lost_apart if apart[member] is queue] if lost_apart else []
+            for member in left_out:
+                self._lose(member, is_dropped=False)
+            when = end + self.delay
+            passing = [member for member in members if member in unconcerned and member not in left_out] if unconcerned else []
+            if passing:
+                head.pass_unnoticed([(when, head.base + member, flight) for member in passing])
+                left_out += passing
+            if len(left_out) < len(members):
+                arrivals.setdefault(when, []).append((_Copies(head, members), left_out))
+        return [member for member in lost_by if member not in apart] if lost_apart else lost_by
 
     def _drop_shared(self, apart: Sequence[int]) -> None:
         self.shared_drops += 1

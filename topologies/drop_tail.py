@@ -64,11 +64,3 @@ class DropTailQueue:
         if self.departures is not None:
             self.departures.clear()
             self.departures.append(end)
-
-    def fork(self) -> "DropTailQueue":
-        """Return an independent queue in the same state."""
-        twin = DropTailQueue(self.rate, self.limit)
-        twin.free_at = self.free_at
-        if self.departures is not None:
-            twin.departures = self.departures.copy()
-        return twin

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any, cast
+from unittest.mock import patch
 
 import networkx as nx
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.machine import Address
+from sim import link
 from sim.flight import Arrivals, Flight, Route
 from sim.link import Link, LinkGroup
 from sim.network import Network
@@ -104,12 +106,13 @@ def heard(topology: Topology, talk: list[tuple[float, str, str, int]]) -> dict[s
 
 
 @settings(deadline=None, max_examples=150)
-@given(TALK, st.sampled_from([None, 0, 2]))
+@given(TALK, st.sampled_from([None, 0, 2]), st.sampled_from([0, 64]))
 def test_a_counted_group_behaves_as_its_members_would_one_by_one(
-    talk: list[tuple[float, str, str, int]], queue: int | None
+    talk: list[tuple[float, str, str, int]], queue: int | None, few: int
 ) -> None:
     spec = LinkSpec(rate=100.0, delay=0.25, queue=queue)
-    grouped = heard(star(4, rate=800, delay=0.25, queue=queue), talk)
+    with patch.object(link, "MOST_IDLE", few):
+        grouped = heard(star(4, rate=800, delay=0.25, queue=queue), talk)
     assert grouped == heard(plain_star(4, spec), talk)
 
 

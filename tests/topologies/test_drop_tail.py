@@ -52,21 +52,6 @@ def test_without_a_limit_no_departures_are_kept() -> None:
     queue = DropTailQueue(RATE, None)
     assert [queue.offer(100, 0.0) for _ in range(3)] == [1.0, 2.0, 3.0]
     assert queue.departures is None
-    assert queue.fork().departures is None
-
-
-@given(STEPS, STEPS)
-def test_a_fork_continues_from_the_same_state_independently(
-    before: list[tuple[float, int]], after: list[tuple[float, int]]
-) -> None:
-    offers = timed([*before, *after])
-    queue = DropTailQueue(RATE, 2)
-    for now, size in offers[: len(before)]:
-        queue.offer(size, now)
-    twin = queue.fork()
-    assert [twin.offer(size, now) for now, size in offers[len(before) :]] == [
-        queue.offer(size, now) for now, size in offers[len(before) :]
-    ]
 
 
 @pytest.mark.parametrize("limit", [None, 1])

@@ -112,7 +112,7 @@ class SrmGroup(UnitGroup):
 
     def _hear_session(self, message: SessionMessage, source: Address, to: Address, now: float, lost: list[Any]) -> None:
         """Deliver a session message: it advances nobody, but may tell that the source is ahead."""
-        if self._is_ahead(message):
+        if self.is_ahead(message):
             self._call_all(message, None, source, to, now, lost)
             return
         log = self._log
@@ -130,12 +130,11 @@ class SrmGroup(UnitGroup):
         else:
             kind = SOURCE if positions and positions[0][0] == message.node else REPORT
             log.append((kind, message, now, round(now * 1e6), size_of(message)))
-        for machine in self._diverged:
-            if machine not in lost:
-                machine.receive(message, source, to, now)
+        called, self._diverged = self._diverged, []
+        self._call_diverged(called, message, source, to, now, lost)
         self._trim()
 
-    def _is_ahead(self, message: SessionMessage) -> bool:
+    def is_ahead(self, message: SessionMessage) -> bool:
         """Return whether a position of the source in a session message is beyond that of the group."""
         at = self._position
         if not isinstance(at, Position):
@@ -215,12 +214,13 @@ class SrmGroup(UnitGroup):
         self, machines: list[Any], message: Message, source: Address, to: Address, now: float, lost: list[Any]
     ) -> None:
         """Deliver a message to members that had diverged, but for those that lost it; some may be at the group's position."""
+        if lost and machines:
+            left_out = set(lost)
+            self._diverged += [machine for machine in machines if machine in left_out]
+            machines = [machine for machine in machines if machine not in left_out]
         for machine in machines:
-            if machine in lost:
-                self._diverged.append(machine)
-            else:
-                machine.receive(message, source, to, now)
-                self._join([machine])
+            machine.receive(message, source, to, now)
+        self._join(machines)
 
     # -- membership ------------------------------------------------------------------------------------------------
 

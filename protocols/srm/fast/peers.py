@@ -116,9 +116,7 @@ class SharedPeers(Peers):
         self.sightings = sightings
         sightings.sharers.append(self)
         peers = former._peers
-        self.seen = "".join(
-            [sightings.number(node, peer.clock, peer.heard_at, peer.is_source) for node, peer in peers.items()]
-        )
+        self.seen = "".join([sightings.number(node, peer.clock, peer.heard_at, peer.is_source) for node, peer in peers.items()])
         self.known = "".join([sightings.slot_of(node) for node in peers])
         self._recent: tuple[int, ...] = ()
         """Recent requesters, the latest last."""

@@ -17,7 +17,7 @@ from protocols.srm.config import SrmConfig
 from protocols.srm.fast.group import SrmGroup
 from protocols.srm.fast.policy import FastSrmPolicy
 from protocols.srm.fast.sender_state import FastSrmSenderState
-from protocols.srm.messages import Repair
+from protocols.srm.messages import Repair, SessionMessage
 from protocols.srm.receiver import SrmPolicy, SrmReceiver
 
 __all__ = ["FastSrmReceiver", "make_receiver"]
@@ -48,6 +48,16 @@ class FastSrmReceiver(SrmReceiver, UnitMachine):
     def make_group(machines: list[Any], others: list[Other]) -> MachineGroup | None:
         """Return a group of these members; None if there are others."""
         return None if others or None in machines else SrmGroup(machines)
+
+    def leave_lockstep_for(self, message: Message) -> None:
+        """Become independent of the group, but for a session message only if it reports that the source is ahead."""
+        group: Any = self.fast_state.coordinator
+        if group is None:
+            return
+        if type(message) is SessionMessage and not group.is_ahead(message):
+            group.refresh(self.fast_state)
+        else:
+            self.leave_lockstep()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Handle a message of a source or of another member."""

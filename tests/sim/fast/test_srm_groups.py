@@ -1,13 +1,16 @@
 """Lockstep of SRM members: equal results with any memory of members and packets, and few calls of single members."""
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.simulator import bytes_per_receiver
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
+from protocols.srm.fast import group
 from protocols.srm.fast.receiver import FastSrmReceiver
 from tests.sim.test_arq_engines import FAST, STRICT, fingerprints, scenario
 
@@ -32,14 +35,19 @@ def network(receivers: int, loss: str, delay: str = "1ms") -> dict[str, Any]:
 
 
 @settings(deadline=None, max_examples=12, derandomize=True)
-@given(st.integers(0, 1000), st.integers(4, 25), st.sampled_from(["1%", "20%"]), PARAMETERS)
-@example(7, 6, "20%", FORGETFUL)
-@example(7, 30, "4%", {"session_share": 0.2, "session_interval": 0.01, "peers": 8})
-def test_engines_agree_whatever_members_remember(seed: int, receivers: int, loss: str, parameters: dict[str, Any]) -> None:
+@given(st.integers(0, 1000), st.integers(4, 25), st.sampled_from(["1%", "20%"]), PARAMETERS, st.sampled_from([4, 256]))
+@example(7, 6, "20%", FORGETFUL, 4)
+@example(7, 6, "20%", FORGETFUL, 256)
+@example(7, 30, "4%", {"session_share": 0.2, "session_interval": 0.01, "peers": 8}, 4)
+def test_engines_agree_whatever_members_remember(
+    seed: int, receivers: int, loss: str, parameters: dict[str, Any], large: int
+) -> None:
+    """`large` is the number of members from which on they share what they remember."""
     protocol = {"name": "srm", "rate": "4Mbit", **parameters}
     work: list[dict[str, Any]] = [{"size": 60_000}, {"size": 20_000, "at": "80ms"}, {"size": 1400, "at": "1s"}]
     written = scenario(network(receivers, loss), protocol, work, seed=seed, duration="4s")
-    assert len(fingerprints(written, FAST, STRICT)) == 1
+    with patch.object(group, "LARGE", large):
+        assert len(fingerprints(written, FAST, STRICT)) == 1
 
 
 def test_pauses_of_the_session_end_in_lockstep() -> None:
@@ -62,3 +70,11 @@ def test_most_deliveries_call_no_single_member(monkeypatch: pytest.MonkeyPatch) 
     result = run(parse(written | FAST, "srm"))
     assert result.completed
     assert 0 < calls < 0.2 * 60 * result.metrics["packets"]["total"]
+
+
+def test_members_of_a_large_group_take_less_memory_than_with_a_table_each() -> None:
+    found = []
+    for large in (256, 1000):
+        with patch.object(group, "LARGE", large):
+            found.append(bytes_per_receiver(300, 2, case="srm"))
+    assert found[0] < 0.5 * found[1]
