@@ -14,7 +14,7 @@ __all__ = ["FjmSubscriber"]
 class FjmSubscriber(RegisteredClient, NackedSubscriber):
     """A subscription is in effect when the manager of its topic has registered it."""
 
-    __slots__ = ("_fjm", "_joined", "_others", "_registration")
+    __slots__ = ("_fjm", "_joined", "_others", "_registration", "_unwanted_received")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports, context)
@@ -23,7 +23,7 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
         self._joined: dict[str, int] = {}
         # The groups that the card lets pass beside the own ones.
         self._others: dict[Group, None] = {}
-        self._counts["unwanted_received"] = 0
+        self._unwanted_received = 0
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Register for the topic."""
@@ -60,7 +60,7 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Handle a message of a manager or a packet; one of another topic costs time only."""
         if isinstance(message, Data) and to in self._others:
-            self._counts["unwanted_received"] += 1
+            self._unwanted_received += 1
             self.ports.work(self._fjm.unwanted)
             return
         self.take_from_manager(message, now)
@@ -75,6 +75,10 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
             if group not in self._others and group not in self._groups:
                 self._others[group] = None
                 self.ports.join(group)
+
+    def counts(self) -> dict[str, int]:
+        """Return messages delivered, and packets received, lost, sent, and of other topics, by kind."""
+        return {**super().counts(), "unwanted_received": self._unwanted_received}
 
     def wake(self, now: float) -> None:
         """Ask again, and send the NACKs that are due."""

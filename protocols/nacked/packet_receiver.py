@@ -8,6 +8,7 @@ from protocols.messaging import Publication
 from protocols.nacked.config import NackedConfig
 from protocols.nacked.messages import Data, Nack, Origin, Status
 from protocols.nacked.wire import MOST_RANGES
+from protocols.norm.maps import SmallDict
 from protocols.range_set import RangeSet
 from protocols.rng import Rng
 
@@ -49,7 +50,7 @@ class PacketReceiver:
         self._rng = rng
         self._next = first
         # The packets behind the next one, by sequence number.
-        self._kept: dict[int, Data] = {}
+        self._kept: SmallDict[Data] = SmallDict()
         self._kept_octets = 0
         self.highest = first - 1
         """The last packet that is known to have been sent."""
@@ -67,10 +68,14 @@ class PacketReceiver:
         self.skipped = 0
         """Messages of which parts were lost, and that were not told yet."""
 
+    def is_known(self, sequence: int) -> bool:
+        """Return whether a packet was received or given up before."""
+        return sequence < self._next or sequence in self._kept
+
     def take(self, packet: Data, now: float) -> list[Publication]:
         """Take a packet, and return the messages that are complete by it, in order."""
         sequence = packet.sequence
-        if sequence < self._next or sequence in self._kept:
+        if self.is_known(sequence):
             return []
         found: list[Publication] = []
         if sequence - self._next > self._config.ahead:
@@ -136,7 +141,7 @@ class PacketReceiver:
     def _give_up(self, behind: int, found: list[Publication]) -> None:
         """Give up what is missing before `behind`, and append to `found` the messages that are complete before it."""
         place = self._next
-        for sequence in sorted(number for number in self._kept if number < behind):
+        for sequence in sorted([number for number in self._kept if number < behind]):
             self._lose(sequence - place)
             self._join(self._unkeep(sequence), found)
             place = sequence + 1

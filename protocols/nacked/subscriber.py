@@ -10,6 +10,7 @@ from protocols.nacked.config import NackedConfig
 from protocols.nacked.messages import Data, Nack, Origin, Status
 from protocols.nacked.packet_receiver import PacketReceiver
 from protocols.nacked.wire import size_of
+from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
 from protocols.subscriptions import SubscriptionTable
 
@@ -27,18 +28,31 @@ EARLY = 64
 class NackedSubscriber(Subscriber):
     """Delivers the messages of every publisher in order."""
 
-    __slots__ = ("_counts", "_groups", "_octets", "_receivers", "config", "subscriptions")
+    __slots__ = (
+        "_data_lost",
+        "_data_received",
+        "_duplicates",
+        "_groups",
+        "_messages_received",
+        "_nacks_overheard",
+        "_nacks_sent",
+        "_octets",
+        "_receivers",
+        "config",
+        "subscriptions",
+    )
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports)
         self.config: NackedConfig = context.config
         self.subscriptions = SubscriptionTable()
-        self._groups: dict[Group, int] = {}
+        # Most subscribers hear one publisher on one group: dictionaries would be a third of their memory.
+        self._groups: SmallDict[int] = SmallDict()
         # By the node id of the publisher and its group.
-        self._receivers: dict[tuple[int, Group], PacketReceiver] = {}
+        self._receivers: SmallDict[PacketReceiver] = SmallDict()
         self._octets = 0
-        names = ("messages_received", "data_received", "duplicates", "nacks_sent", "nacks_overheard", "data_lost")
-        self._counts = dict.fromkeys(names, 0)
+        self._messages_received = self._data_received = self._data_lost = self._nacks_sent = self._nacks_overheard = 0
+        self._duplicates = 0
 
     @abstractmethod
     def group_of(self, destination: str) -> Group:
@@ -68,7 +82,8 @@ class NackedSubscriber(Subscriber):
         self._groups[group] -= 1
         if not self._groups[group]:
             del self._groups[group]
-            self._receivers = {key: each for key, each in self._receivers.items() if key[1] != group}
+            for key in [key for key in self._receivers if key[1] == group]:
+                del self._receivers[key]
             self.ports.leave(group)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
@@ -76,8 +91,9 @@ class NackedSubscriber(Subscriber):
         if not isinstance(to, Group) or to not in self._groups:
             return
         if isinstance(message, Data):
-            self._counts["data_received"] += 1
+            self._data_received += 1
             receiver = self._of(message.origin, to, message.sequence)
+            self._duplicates += receiver.is_known(message.sequence)
             before = receiver.octets
             messages = receiver.take(message, now)
             self._octets += receiver.octets - before
@@ -91,7 +107,7 @@ class NackedSubscriber(Subscriber):
         elif isinstance(message, Nack):
             known = self._receivers.get((message.origin[0], to))
             if known is not None and known.origin == message.origin:
-                self._counts["nacks_overheard"] += 1
+                self._nacks_overheard += 1
                 known.overhear(message, now)
 
     def _of(self, origin: Origin, group: Group, first: int) -> PacketReceiver:
@@ -103,7 +119,8 @@ class NackedSubscriber(Subscriber):
                 del self._receivers[key]
                 self.ports.notify(SenderReset(origin[0]))
             elif len(self._receivers) >= MOST_PUBLISHERS:
-                del self._receivers[next(iter(self._receivers))]
+                first = next(iter(self._receivers.more or ()))
+                del self._receivers[first]
             # Who hears one of the first packets of a publisher was there before it, and lost those in front.
             first = 0 if first <= EARLY else first
             receiver = self._receivers[key] = PacketReceiver(origin, self.config, self.ports.rng, first)
@@ -116,7 +133,7 @@ class NackedSubscriber(Subscriber):
             key = max(self._receivers, key=lambda each: self._receivers[each].octets)
             gone = self._receivers.pop(key)
             self._octets -= gone.octets
-            self._counts["data_lost"] += gone.kept
+            self._data_lost += gone.kept
             self.ports.notify(MessagesLost(key[0], 1))
 
     def _deliver(self, receiver: PacketReceiver, messages: list[Publication], now: float) -> None:
@@ -124,29 +141,36 @@ class NackedSubscriber(Subscriber):
         if receiver.skipped:
             self.ports.notify(MessagesLost(receiver.origin[0], receiver.skipped))
             receiver.skipped = 0
-        self._counts["data_lost"] += receiver.lost
+        self._data_lost += receiver.lost
         receiver.lost = 0
         for message in messages:
             for event in self.subscriptions.delivery(message, self.ports.epoch + now):
-                self._counts["messages_received"] += isinstance(event, MessageReceived)
+                self._messages_received += isinstance(event, MessageReceived)
                 self.ports.notify(event)
         if receiver.nack_at < self.deadline:
             self._due(receiver.nack_at)
 
     def wake(self, now: float) -> None:
         """Send the NACKs that are due."""
-        for (_, group), receiver in list(self._receivers.items()):
+        for (_, group), receiver in self._receivers.items():
             found: list[Publication] = []
             nack = receiver.due(now, found)
             if nack is not None:
-                self._counts["nacks_sent"] += 1
+                self._nacks_sent += 1
                 self.ports.send(Packet(nack, size_of(nack), group))
             self._deliver(receiver, found, now)
         self.deadline = min((receiver.nack_at for receiver in self._receivers.values()), default=inf)
 
     def counts(self) -> dict[str, int]:
         """Return messages delivered, and packets received, lost and sent by kind."""
-        return dict(self._counts)
+        return {
+            "messages_received": self._messages_received,
+            "data_received": self._data_received,
+            "duplicates": self._duplicates,
+            "nacks_sent": self._nacks_sent,
+            "nacks_overheard": self._nacks_overheard,
+            "data_lost": self._data_lost,
+        }
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the most packets that wait for a missing one."""
