@@ -119,8 +119,7 @@ class NackedSubscriber(Subscriber):
                 del self._receivers[key]
                 self.ports.notify(SenderReset(origin[0]))
             elif len(self._receivers) >= MOST_PUBLISHERS:
-                first = next(iter(self._receivers.more or ()))
-                del self._receivers[first]
+                del self._receivers[next(iter(self._receivers.more or ()))]
             # Who hears one of the first packets of a publisher was there before it, and lost those in front.
             first = 0 if first <= EARLY else first
             receiver = self._receivers[key] = PacketReceiver(origin, self.config, self.ports.rng, first)

@@ -123,12 +123,12 @@ class SrmGroup(UnitGroup):
                 policy: FastSrmPolicy = state._policy
                 policy.replay(log, count)
                 policy.replayed = count + 1
-        sightings, positions = self._sightings, message.positions
+        sightings, node = self._sightings, message.node
         if sightings is not None:
-            of = sightings.note(message, now), sightings.slot_of(message.node), round(now * 1e6)
+            of = sightings.note(message, now), sightings.slot_of(node), round(now * 1e6)
             log.append((SIGHTING, message, now, of, size_of(message)))
         else:
-            kind = SOURCE if positions and positions[0][0] == message.node else REPORT
+            kind = SOURCE if message.positions and message.positions[0][0] == node else REPORT
             log.append((kind, message, now, round(now * 1e6), size_of(message)))
         called, self._diverged = self._diverged, []
         self._call_diverged(called, message, source, to, now, lost)

@@ -28,7 +28,7 @@ class Sightings:
     too (`slot_of`), and keep them.
     """
 
-    __slots__ = ("_latest", "_most", "_slots", "clocks", "log", "nodes", "sharers", "slots", "sources", "times", "were_sources")
+    __slots__ = ("_latest", "_most", "_slots", "clocks", "log", "nodes", "sharers", "slots", "sources", "times")
 
     def __init__(self) -> None:
         self._slots: dict[int, str] = {}
@@ -42,8 +42,6 @@ class Sightings:
         self.clocks: list[int] = []
         self.times: list[float] = []
         self.sources: list[bool] = []
-        self.were_sources: set[int] = set()
-        """The nodes that ever were sources."""
         self.log: list[Any] | None = None
         """The log of the group that has the numbers, too; they do not change while it has entries."""
         self.sharers: list[SharedPeers] = []
@@ -71,8 +69,6 @@ class Sightings:
                 return latest
         if len(self.nodes) >= self._most and not self.log:
             self._forget()
-        if is_source:
-            self.were_sources.add(node)
         found = self._latest[node] = chr(len(self.nodes))
         self.nodes.append(node)
         self.clocks.append(clock)

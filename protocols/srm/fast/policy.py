@@ -18,15 +18,15 @@ __all__ = ["REPAIR", "REPORT", "REQUEST", "SIGHTING", "SOURCE", "FastSrmPolicy",
 Heard: TypeAlias = "tuple[int, Any, float, Any, Any]"
 """A kind, the message, when it came (seconds), and two values by kind.
 
-REPORT and SOURCE: a session message of a receiver or a source, when it came in microseconds, its size in bytes. SIGHTING: one
+REPORT and SOURCE: a session message of a receiver or a source; when it came in microseconds, its size in bytes. SIGHTING: one
 in a large group; its number, the slot of its node (`SharedPeers`) and when it came in microseconds; its size in bytes. REPAIR:
 the key of the unit, and the distance that the repair reports in seconds. REQUEST: none.
 """
 REPORT: Final = 0
 SOURCE: Final = 1
-REPAIR: Final = 2
-REQUEST: Final = 3
-SIGHTING: Final = 4
+SIGHTING: Final = 2
+REPAIR: Final = 3
+REQUEST: Final = 4
 
 
 class FastSrmPolicy(SrmPolicy):
@@ -46,14 +46,20 @@ class FastSrmPolicy(SrmPolicy):
         """Apply the entries of the log before number `end`: session messages, requests, and repairs of units received."""
         begin, self.replayed = self.replayed, end
         member, own = self.member, self._session.node
-        mean = member._size
+        heard, mean = member.heard, member._size
         # Of any class, because in a large group it is a `SharedPeers`, which has no table of its own.
         peers: Any = member.peers
         known: Any = getattr(peers, "_peers", None)
         for kind, message, now, first, second in log[begin:end]:
-            if kind == REPORT:
-                member.heard += 1
+            if kind <= SIGHTING:
+                heard += 1
                 mean += SIZE_GAIN * (second - mean)
+                if kind:
+                    if kind == SIGHTING:
+                        peers.take(message, *first)
+                    else:
+                        peers.heard(message, now)
+                    continue
                 peer = known.get(message.node)
                 if peer is None and not peers._bits and len(known) < peers._most:
                     peer = known[message.node] = Peer()
@@ -61,7 +67,8 @@ class FastSrmPolicy(SrmPolicy):
                 elif peer is None or peer.is_source:
                     peers.heard(message, now)
                     continue
-                peer.clock, peer.heard_at = message.clock, now
+                peer.clock = message.clock
+                peer.heard_at = now
                 echo = message.echoes.get(own)
                 if echo is not None:
                     rtt = (first - echo[0] - echo[1]) & CLOCK
@@ -71,22 +78,14 @@ class FastSrmPolicy(SrmPolicy):
                     sample = rtt * 0.5e-6
                     if sample < NEAREST:  # noqa: PLR1730 (half the cost of max)
                         sample = NEAREST
-                    peer.distance += GAIN * (sample - peer.distance) if peer.distance else sample
-            elif kind == SIGHTING:
-                member.heard += 1
-                mean += SIZE_GAIN * (second - mean)
-                number, slot, microseconds = first
-                peers.take(message, number, slot, microseconds)
+                    distance = peer.distance
+                    peer.distance = distance + GAIN * (sample - distance) if distance else sample
             elif kind == REPAIR:
                 self._on_useless_repair(message, first, second, now)
-            elif kind == REQUEST:
+            else:
                 self._nacks_heard += 1
                 peers.requested(message.node)
-            else:
-                member.heard += 1
-                mean += SIZE_GAIN * (second - mean)
-                peers.heard(message, now)
-        member._size = mean
+        member.heard, member._size = heard, mean
 
     def _on_useless_repair(self, message: Data, key: Key, reported: float, now: float) -> None:
         """Handle a repair of a unit that was received; as `on_repair`."""
