@@ -3,8 +3,8 @@
 Packets must be offered in order of time.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
@@ -15,7 +15,7 @@ from topologies.drop_tail import DropTailQueue
 from topologies.ethernet import Framing, wire_bytes
 from topologies.spec import LinkSpec
 
-__all__ = ["Link", "LinkGroup"]
+__all__ = ["Link", "LinkGroup", "Part"]
 
 MOST_IDLE: Final = 64
 """Separate queues of a group beyond those found busy at the last clearance, before idle ones are removed."""
@@ -112,47 +112,45 @@ class _SeparateQueue(DropTailQueue):
         """Only appended to, because packets in flight refer to its first elements."""
 
 
-class _Copies:
-    """The place where a packet arrives for the first `count` of some members of an endpoint."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Part:
+    """The place where a packet arrives for a part of an endpoint's members: the first ones of a list, which is appended to.
 
-    __slots__ = ("count", "endpoint", "members")
+    The list is not copied, because it may have thousands of members, and thousands of packets be in flight.
+    """
 
-    def __init__(self, endpoint: Endpoint, members: list[int]) -> None:
+    __slots__ = ("count", "endpoint", "listed")
+
+    def __init__(self, endpoint: Endpoint, listed: list[int]) -> None:
         self.endpoint = endpoint
-        self.members = members
-        self.count = len(members)
+        self.listed = listed
+        self.count = len(listed)
+
+    def reach(self) -> list[int]:
+        """Return the members."""
+        return self.listed[: self.count]
 
     def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
         """Deliver a packet to each member but those of `lost_by`."""
-        endpoint = self.endpoint
-        for member in self.members[: self.count]:
+        for member in self.reach():
             if member not in lost_by:
-                endpoint.host(member).arrive(flight, (), now)
+                self.endpoint.host(member).arrive(flight, (), now)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class LeftOut(Sequence[int]):
-    """Members that do not get a packet with the others, ascending: the first ones of a list, and those that lose it.
+class Remainder(Part):
+    """The place of all members but those listed."""
 
-    The list may be appended to. It is not copied, because it may have thousands of members, and thousands of packets be in
-    flight.
-    """
+    __slots__ = ()
 
-    __slots__ = ("_apart", "_count", "_lost_by")
+    def reach(self) -> list[int]:
+        """Return the members."""
+        listed = set(self.listed[: self.count])
+        return [member for member in range(self.endpoint.count) if member not in listed]
 
-    def __init__(self, apart: list[int], lost_by: Sequence[int]) -> None:
-        self._apart = apart
-        self._count = len(apart)
-        self._lost_by = lost_by
-
-    def __len__(self) -> int:
-        return self._count + len(self._lost_by)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(sorted([*self._lost_by, *self._apart[: self._count]]))
-
-    def __getitem__(self, index: Any) -> Any:
-        return list(self)[index]
+    def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """Deliver a packet to the members but those of `lost_by`."""
+        self.endpoint.arrive(flight, sorted([*lost_by, *self.listed[: self.count]]), now)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -328,9 +326,10 @@ class LinkGroup:
         if lost_by:
             self.count_lost(lost_by)
         apart = self._apart
-        left_out: Sequence[int] = LeftOut(apart, lost_by) if len(apart) > MOST_IDLE else sorted([*lost_by, *apart])
-        if len(left_out) < self.head.count:
-            arrivals.setdefault(end + self.delay, []).append((self.head, left_out))
+        if len(apart) + len(lost_by) < self.head.count:
+            few = len(apart) <= MOST_IDLE
+            rest = (self.head, sorted([*lost_by, *apart])) if few else (Remainder(self.head, apart), lost_by)
+            arrivals.setdefault(end + self.delay, []).append(rest)
 
     def _send_apart(
         self,
@@ -363,7 +362,7 @@ class LinkGroup:
                 head.pass_unnoticed([(when, head.base + member, flight) for member in passing])
                 left_out += passing
             if len(left_out) < len(members):
-                arrivals.setdefault(when, []).append((_Copies(head, members), left_out))
+                arrivals.setdefault(when, []).append((Part(head, members), left_out))
         return [member for member in lost_by if member not in apart] if lost_apart else lost_by
 
     def _drop_shared(self, apart: Sequence[int]) -> None:

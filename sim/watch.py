@@ -16,6 +16,7 @@ from protocols.machine import Packet
 from sim.endpoint import Endpoint
 from sim.flight import Arrivals, Carrier, Flight, Forwarding, Hop, Place, Postponed
 from sim.host import SimHost
+from sim.link import Part
 from sim.network import Network
 from sim.stats import LinkCounts
 
@@ -247,6 +248,8 @@ class _Tap:
                 left_out = frozenset(lost_by)
                 if not grouped or isinstance(place, Endpoint):
                     here: Sequence[int] = members
+                elif isinstance(place, Part):
+                    here = place.reach()
                 else:
                     # Other places report the packet when it arrives.
                     here = (place.member,) if isinstance(place, SimHost) else ()
