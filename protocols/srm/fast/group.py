@@ -180,7 +180,7 @@ class SrmGroup(UnitGroup):
                 if policy.replayed != count:
                     policy.replay(log, count)
                 policy.replayed = count + 1
-                policy.cache.advance(end)
+                state._policy.cache.advance(end)
                 if lacks:
                     machine.overhear(message, now)
                 elif policy.on_request(message, key, now) and policy.deadline < machine.deadline:
@@ -239,7 +239,7 @@ class SrmGroup(UnitGroup):
         end = len(self._log)
         if policy.replayed != end:
             policy.replay(self._log, end)
-        policy.cache.advance(self._end)
+        state._policy.cache.advance(self._end)
 
     def _update(self, state: Any) -> None:
         self.refresh(state)

@@ -33,7 +33,6 @@ class FastSrmPolicy(SrmPolicy):
     """An `SrmPolicy` that applies messages from the log of its group."""
 
     __slots__ = ("replayed",)
-    cache: FastUnitCache
 
     def __init__(self, session: Session, config: SrmConfig) -> None:
         super().__init__(session, config)
