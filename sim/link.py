@@ -15,7 +15,7 @@ from topologies.drop_tail import DropTailQueue
 from topologies.ethernet import Framing, wire_bytes
 from topologies.spec import LinkSpec
 
-__all__ = ["Link", "LinkGroup", "Part"]
+__all__ = ["Link", "LinkGroup", "Part", "Remainder"]
 
 MOST_IDLE: Final = 64
 """Separate queues of a group beyond those found busy at the last clearance, before idle ones are removed."""

@@ -181,10 +181,12 @@ class SrmGroup(UnitGroup):
                     policy.replay(log, count)
                 policy.replayed = count + 1
                 state._policy.cache.advance(end)
+                # As of any class: the compiler can't read a float through a trait.
+                member: Any = machine
                 if lacks:
-                    machine.overhear(message, now)
-                elif policy.on_request(message, key, now) and policy.deadline < machine.deadline:
-                    machine._due(policy.deadline)
+                    member.overhear(message, now)
+                elif policy.on_request(message, key, now) and policy.deadline < member.deadline:
+                    member._due(policy.deadline)
         self._call_diverged(called, message, source, to, now, lost)
         self._trim()
 

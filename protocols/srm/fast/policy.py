@@ -46,8 +46,7 @@ class FastSrmPolicy(SrmPolicy):
         begin, self.replayed = self.replayed, end
         member, own = self.member, self._session.node
         heard, mean = member.heard, member._size
-        # Of any class, because in a large group it is a `SharedPeers`, which has no table of its own.
-        peers: Any = member.peers
+        peers: Any = member.peers  # In a large group a `SharedPeers`, which has no table of its own.
         known: Any = getattr(peers, "_peers", None)
         for kind, message, now, first, second in log[begin:end]:
             if kind <= SIGHTING:
@@ -66,19 +65,17 @@ class FastSrmPolicy(SrmPolicy):
                 elif peer is None or peer.is_source:
                     peers.heard(message, now)
                     continue
-                peer.clock = message.clock
-                peer.heard_at = now
+                peer.clock, peer.heard_at = message.clock, now
                 echo = message.echoes.get(own)
                 if echo is not None:
                     rtt = (first - echo[0] - echo[1]) & CLOCK
-                    if rtt > LONGEST:
+                    if rtt <= LONGEST:
+                        sample = rtt * 0.5e-6
+                        if sample < NEAREST:  # noqa: PLR1730 (half the cost of max)
+                            sample = NEAREST
+                        peer.distance += GAIN * (sample - peer.distance) if peer.distance else sample
+                    else:
                         peers.rejected += 1
-                        continue
-                    sample = rtt * 0.5e-6
-                    if sample < NEAREST:  # noqa: PLR1730 (half the cost of max)
-                        sample = NEAREST
-                    distance = peer.distance
-                    peer.distance = distance + GAIN * (sample - distance) if distance else sample
             elif kind == REPAIR:
                 self._on_useless_repair(message, first, second, now)
             else:
