@@ -266,7 +266,7 @@ class LinkGroup:
             kept = {member: each for member, each in self.separate_queues.items() if each.free_at > now}
             self.separate_queues, self._apart = kept, list(kept)
 
-    def _separate(self, member: int) -> _SeparateQueue:
+    def separate(self, member: int) -> _SeparateQueue:
         """Return a queue that no other member has, in the state of the one that this member had."""
         former = self.separate_queues.get(member)
         if former is None:
@@ -296,7 +296,7 @@ class LinkGroup:
             # An idle queue is like the shared one when that is idle too, so it only takes room.
             self.rejoin(now)
             self._most = len(self.separate_queues) + MOST_IDLE
-        end = self._separate(member).offer(self._octets(flight.size), now)
+        end = self.separate(member).offer(self._octets(flight.size), now)
         if end is None or lost:
             self._lose(member, is_dropped=end is None)
         else:
@@ -313,7 +313,7 @@ class LinkGroup:
     def _carry_apart(self, flight: Flight, skip: int, lost_by: Sequence[int], now: float, arrivals: Arrivals) -> None:
         """Do `carry` while some members have queues of their own, or one is left out because it is the sender."""
         self.rejoin(now)
-        own = None if skip < 0 else self._separate(skip)
+        own = None if skip < 0 else self.separate(skip)
         if len(self._apart) > (own is not None):
             separates = self._separates()
             lost_by = self._send_apart(flight, separates, own, lost_by, now, arrivals)

@@ -241,26 +241,19 @@ class SharedHop(Sharing, Reservation):
             return [[member, link.queue.free_at, uncounted.setdefault(member, [])] for member in self.losses.unconcerned]
         differ = self._differ(now)
         assert not differ, "the packet goes on by itself"
-        separate, found = link.separate_queues, []
-        for member in self.losses.unconcerned:
-            if member not in separate:
-                separate[member] = link.queue.fork()
-            found.append([member, separate[member].free_at, uncounted.setdefault(member, [])])
-        return found
+        return [[member, link.separate(member).free_at, uncounted.setdefault(member, [])] for member in self.losses.unconcerned]
 
     def _differ(self, now: float) -> bool:
         """Return whether the links of those on which packets have an effect differ; idle ones do not any more."""
         link = self.link
         if not isinstance(link, LinkGroup):
             return False
-        separate, unconcerned = link.separate_queues, self.losses.unconcerned
-        differing = [member for member in separate if member not in unconcerned]
-        if differing and link.queue.free_at <= now:
-            for member in differing:
-                if separate[member].free_at <= now:
-                    del separate[member]
-            differing = [member for member in differing if member in separate]
-        return bool(differing)
+        unconcerned = self.losses.unconcerned
+        differ = any(member not in unconcerned for member in link.separate_queues)
+        if differ:
+            link.rejoin(now)
+            differ = any(member not in unconcerned for member in link.separate_queues)
+        return differ
 
     def before_offer(self, link: object, flight: Flight) -> None:
         """See `Reservation`: the packets that come while links differ go on by themselves."""
