@@ -7,6 +7,7 @@ which it was sent plus the transmission and propagation times of the links up to
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from math import inf
 from typing import Any, Final, TypeAlias
 
 from sim.endpoint import Endpoint
@@ -194,7 +195,7 @@ class Tree:
 
 
 def tree_of(route: Route, host: SimHost) -> Tree | None:
-    """Return the tree of a multicast route from a host, if it is made of plain links and switches; else None."""
+    """Return the tree of a multicast route from a host; None unless it is made of plain links and switches, which take time."""
     endpoint = host.endpoint
     first = [endpoint.member_uplink(host.member)] if endpoint.counted else route.first
     if len(first) != 1 or route.target is not None:
@@ -212,7 +213,11 @@ def tree_of(route: Route, host: SimHost) -> Tree | None:
             head = link.head
             if isinstance(head, Switch):
                 frontier.append((branch, head.next_links(route)))
-    return Tree(branches)
+    tree = Tree(branches)
+    if len(tree.leaves) > 1 and any(leaf.link.delay == 0.0 and leaf.link.queue.rate == inf for leaf in tree.leaves):
+        # Feedback may be at the other leaves at the very instant of the packet that it answers.
+        return None
+    return tree
 
 
 def _plain(hop: object) -> PlainLink | None:

@@ -213,6 +213,26 @@ def test_a_packet_posted_before_a_link_is_contested_may_still_wait_there(
     assert outcome("fast", topology, **written) == outcome("strict", topology, **written)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_feedback_that_takes_no_time_is_behind_the_packet_that_it_answers_on_every_link(seed: int) -> None:
+    topology = {
+        "kind": "graph",
+        "nodes": {"s1": {"kind": "switch"}, "s2": {"kind": "switch"}, "ra": {"count": 10}, "rb": {"count": 3}, "sender": {}},
+        "links": [
+            {"ends": ["s1", "s2"], "delay": "5ms", "down": {"loss": "1%"}},
+            {"ends": ["sender", "s1"], "rate": "100Mbit", "delay": "0.01ms", "down": {"loss": "15%"}},
+            {"ends": ["s1", "ra"]},
+            {"ends": ["s1", "rb"], "rate": "10Mbit", "down": {"loss": "1%"}},
+        ],
+    }
+    written = {
+        "seed": seed,
+        "protocol": {"rate": "1Mbit", "grtt": "10ms", "gsize": 1000, "block": 16, "parity": 0, "backoff": 0},
+        "workload": [{"size": "120kB", "at": "100ms"}],
+    }
+    assert outcome("fast", topology, **written) == outcome("strict", topology, **written)
+
+
 def test_a_packet_on_a_tree_costs_no_event_per_link() -> None:
     # Strict: one for each of 13 links, 24 receivers and the sender's timer.
     assert events_per_packet(waxman(), workload=[{"size": "1MB"}]) < 5
