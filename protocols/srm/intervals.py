@@ -84,7 +84,8 @@ class AdaptiveInterval(Interval):
     __slots__ = ("_bounds", "_config", "_duplicates", "_is_closest", "_is_repair", "_mean_duplicates", "_member", "_members")
 
     def __init__(self, config: SrmConfig, member: Member, is_repair: bool) -> None:
-        super().__init__(*_configured(config, is_repair))
+        begin, width = _configured(config, is_repair)
+        super().__init__(begin, width)
         self._config = config
         self._member = member
         self._is_repair = is_repair

@@ -75,15 +75,15 @@ class FastNormSender(NormSender, FastMachine):
             return []
         if self._squelch is not None or self._full or self._needs_room or self.ports.trace is not None:
             return []
-        unsent, repairs = cast("list[FastTxObject]", self._unsent), cast("list[FastTxObject]", self._repairs)
-        pending, until = unsent or repairs, min(self._probe_at, self._aggregate_at)
-        first = pending[0] if pending else None
+        pending, until = self._unsent or self._repairs, min(self._probe_at, self._aggregate_at)
+        first = cast(FastTxObject, pending[0]) if pending else None
         if first is None or not first.counted or not first.packet or self.deadline != clear or not clear < until < inf:
             return []
         if factory.position is None or factory.last_origin is not factory.origin:
             return []
         start = Start(factory.position, factory.ordinal, clear, first.packet / self._config.rate, factory.origin, self._group)
-        return plan_bursts(self, first if unsent else None, repairs, start, until)
+        repairs = cast("list[FastTxObject]", self._repairs)
+        return plan_bursts(self, first if self._unsent else None, repairs, start, until)
 
     def burst_taken(self, burst: Burst, deadline: float) -> None:
         """Note that the host carries a burst, whose next message would be due at `deadline`."""

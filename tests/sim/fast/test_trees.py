@@ -225,7 +225,7 @@ def test_feedback_that_takes_no_time_is_behind_the_packet_that_it_answers_on_eve
             {"ends": ["s1", "rb"], "rate": "10Mbit", "down": {"loss": "1%"}},
         ],
     }
-    written = {
+    written: dict[str, Any] = {
         "seed": seed,
         "protocol": {"rate": "1Mbit", "grtt": "10ms", "gsize": 1000, "block": 16, "parity": 0, "backoff": 0},
         "workload": [{"size": "120kB", "at": "100ms"}],
