@@ -26,7 +26,7 @@ _SOCKADDR = 128
 
 @dataclass(frozen=True, slots=True)
 class UdpOptions:
-    """What a host asks of the IP layer. UsageError for a `ttl` that IP can't carry.
+    """Options of the IP layer for the sockets of a host. UsageError for a `ttl` that IP can't carry.
 
     `ttl` is the hop limit of multicasts, `unicast_ttl` that of unicasts, None the system's; `tos` the 8 bits of the traffic
     class. With `df` no packet may be fragmented, without it any; None leaves it to the system (on Linux a sender fragments

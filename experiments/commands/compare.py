@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from experiments.commands.large_runs import admit_simulations
-from experiments.commands.options import Brief, Columns, FirstSeed, Json, ScenarioFile, Sets, Wide, Yes
+from experiments.commands.options import Backend, Brief, Columns, FirstSeed, Json, ScenarioFile, Sets, Wide, Yes
 from experiments.output import tables
 from experiments.output.budget import Column, Table, number, says_nothing
 from experiments.output.printer import Printer, View
@@ -45,14 +45,7 @@ def compare_command(
         list[str] | None,
         typer.Option("--with", help="Set a parameter of one protocol or case; may be repeated.", metavar="PROTOCOL.key=value"),
     ] = None,
-    backend: Annotated[
-        str | None,
-        typer.Option(
-            "--on",
-            help="Backend: sim (the simulator) or emu (Mininet).  (default: emu if `nodes` names foreign programs)",
-            metavar="sim|emu",
-        ),
-    ] = None,
+    backend: Backend = None,
     seed: FirstSeed = None,
     sets: Sets = None,
     yes: Yes = False,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from experiments.session.membership import Membership
 
 __all__ = [
+    "Backend",
     "Brief",
     "Columns",
     "Group",
@@ -63,6 +64,14 @@ FairTo: TypeAlias = Annotated[
 ]
 FeedbackMode: TypeAlias = Annotated[
     str, typer.Option(help="NACKs and ACKs: to the group, to the sender alone, or none.", metavar="multicast|unicast|none")
+]
+Backend: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        help="Backend: sim (the simulator) or emu (Mininet).  (default: emu if `nodes` names foreign programs)",
+        metavar="sim|emu",
+    ),
 ]
 ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)

@@ -10,7 +10,7 @@ import typer
 
 from emu.hold import Hold, NotStartedError
 from experiments.commands.large_runs import admit_simulations
-from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Sets, Wide, Yes, seconds
+from experiments.commands.options import Backend, Brief, Columns, Json, ScenarioFile, Sets, Wide, Yes, seconds
 from experiments.output import tables
 from experiments.output.printer import Printer, View
 from experiments.running.live_view import LiveView
@@ -28,14 +28,7 @@ __all__ = ["run_command"]
 def run_command(
     *,
     scenario: ScenarioFile,
-    backend: Annotated[
-        str | None,
-        typer.Option(
-            "--on",
-            help="Backend: sim (the simulator) or emu (Mininet).  (default: emu if `nodes` names foreign programs)",
-            metavar="sim|emu",
-        ),
-    ] = None,
+    backend: Backend = None,
     seed: Annotated[int | None, typer.Option(help="Seed.  (default: the scenario's)", metavar="N", show_default=False)] = None,
     sets: Sets = None,
     out: Annotated[

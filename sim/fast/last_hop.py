@@ -33,7 +33,7 @@ class LastHop(Point, Pending):
         self.lockstep: SenderGroup | None = None
         """The hosts' machines; None while no host listens."""
         self.listeners = 0
-        """How many hosts receive the packets."""
+        """Number of hosts that receive the packets when none is lost."""
         self.arrived = 0
         """How many packets have arrived or were lost, as far as that is applied."""
         # The packets from the first to before the second number are known to arrive.

@@ -21,11 +21,11 @@ class _Window:
     def __init__(self, losses: Iterable[tuple[int, Losers]], unconcerned: Collection[int], listeners: int) -> None:
         self.places: list[int] = []
         self.losers: list[list[int]] = []
-        """Those on which packets have an effect."""
+        """Of each of these packets, the members that lose it and on which packets have an effect."""
         self.gone: list[int] = []
-        """The places of packets that all of these lose."""
+        """The places of packets that all members lose on which packets have an effect."""
         self.apart: list[tuple[int, list[int]]] = []
-        """The same for unconcerned members."""
+        """Place and losers of each packet that unconcerned members lose."""
         for place, members in losses:
             lost_by = listed(members)
             concerned = [member for member in lost_by if member not in unconcerned]

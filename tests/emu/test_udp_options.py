@@ -1,4 +1,4 @@
-"""What a host asks of the IP layer: hop limits, traffic class, fragments, sources of groups, ports that are its own."""
+"""Options of the IP layer for the sockets of a host: hop limits, traffic class, fragments, sources of groups, own ports."""
 
 import select
 import socket

@@ -44,7 +44,7 @@ class SrmGroup(UnitGroup):
         self._paused: list[Any] = []
         """Members that began a pause of their session messages in lockstep; content and requests end it."""
         self._sightings: Sightings | None = None
-        """What the members of a large group remember of each other."""
+        """The session messages received in a large group, stored once for all its members; None in a smaller one."""
         if len(machines) >= LARGE:
             self._sightings = share_sightings([machine.policy.member for machine in machines], self._log)
         self._units = share_units([machine.policy.cache for machine in machines])

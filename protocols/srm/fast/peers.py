@@ -1,4 +1,4 @@
-"""What members of a large group remember of the others, kept so that ten thousand of them do not need ten thousand tables.
+"""Tables of the other members in a large group, with what all of its members received stored once.
 
 All members of a group receive the same session messages. What one of them says, and when it came, is stored once
 (`Sightings`); a member remembers its number. Only measured distances are a member's own. A table of its own for each member

@@ -28,11 +28,11 @@ class GroupUnits:
         """Numbers by identity."""
         self._origin: Origin | None = None
         self._is_mixed = False
-        """Whether there were units of several sources, or of one that has restarted: they may have the same identities."""
+        """Whether units came from several sources, or from one that restarted, so that two of them may have one identity."""
         self.start = self.end = 0
         """The numbers of the first unit, and after the last one."""
         self.in_use = True
-        """Whether a group adds units."""
+        """Whether the lockstep group stores the units that its members receive here."""
         self.sharers: list[FastUnitCache] = []
         """The caches that may refer to units by their numbers."""
 
