@@ -8,8 +8,7 @@ from itertools import accumulate, repeat
 from protocols.fast.lookahead import Burst
 from sim.fast.in_flight import InFlight
 from sim.fast.last_hop import LastHop
-from sim.fast.shared_losses import SharedLosses
-from sim.fast.tree import MARGIN, Branch, Sampler, Tree
+from sim.fast.tree import MARGIN, Branch, Tree
 from sim.flight import Flight, Route
 from sim.host import SimHost
 from sim.link import Link
@@ -104,7 +103,7 @@ class Schedule(InFlight):
         for burst in bursts:
             count = burst.count
             if burst.is_repeated:
-                count = self._predictable_repeats(burst) if all(map(_is_uniform, samplers)) else 0
+                count = self._predictable_repeats(burst) if all(sampler.is_uniform for sampler in samplers) else 0
             else:
                 for sampler in samplers:
                     count = min(count, sampler.predictable(burst.identity, count))
@@ -248,8 +247,3 @@ class Schedule(InFlight):
         self._advance(branch, *self.instant())
         self._post_look(branch)
         kernel.settle_inputs()
-
-
-def _is_uniform(sampler: Sampler) -> bool:
-    """Return whether all links of a group carried the same packets, those of one sender."""
-    return not isinstance(sampler, SharedLosses) and sampler.is_uniform

@@ -68,6 +68,11 @@ class SharedLosses:
             found = self._windows[number] = _Window(losses, self.unconcerned, self.listeners)
         return found
 
+    @property
+    def is_uniform(self) -> bool:
+        """False: the link of a sender does not carry what that sends."""
+        return False
+
     def predictable(self, identity: int, count: int) -> int:
         """As of `GroupLoss`."""
         return count if self._sampler is None else self._sampler.predictable(identity, count)

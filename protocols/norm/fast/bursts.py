@@ -239,12 +239,13 @@ class Repairs(Symbols):
 
     def remove(self, count: int) -> None:
         """Remove them from the object's repairs."""
-        item, parity = self.item, 0
         for _ in range(count):
-            step = item.repair_step()
-            assert step is not None, "what is planned was sent"
-            parity += step[1] >= item.partition.length(step[0])
-        self._sender.commit_repairs(item, count, parity)
+            self.item.repair_step()
+        self._sender.commit_repairs(self.item, count, self.parity_among(count))
+
+    @abstractmethod
+    def parity_among(self, count: int) -> int:
+        """Return how many of the `count` messages committed last are parity."""
 
 
 class ParityRow(Repairs):
@@ -260,9 +261,13 @@ class ParityRow(Repairs):
         """Return object, block and symbol of message `number`."""
         return self.key, self._block, self._first + number
 
+    def parity_among(self, count: int) -> int:
+        """Return all of them."""
+        return count
+
 
 class Repeats(Repairs):
-    """Symbols that were sent before, or any others: `steps` are their (block, symbol)."""
+    """Requested symbols of which some were sent before: `steps` are their (block, symbol) in the order of sending."""
 
     __slots__ = ("_identities", "_steps")
     is_repeated: ClassVar[bool] = True
@@ -275,6 +280,11 @@ class Repeats(Repairs):
     def point(self, number: int) -> Point:
         """Return object, block and symbol of message `number`."""
         return self.key, *self._steps[number]
+
+    def parity_among(self, count: int) -> int:
+        """Return how many of the `count` messages committed last are parity."""
+        length, steps = self.item.partition.length, self._steps[self._committed - count : self._committed]
+        return sum([symbol >= length(block) for block, symbol in steps])
 
     def identity_of(self, number: int) -> int:
         """Return the identity of message `number`."""
