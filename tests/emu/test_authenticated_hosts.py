@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -148,12 +149,19 @@ def transfer(loop: Loop, forge: Forge | None = None, replays: int = 0, *, keyed:
 
     complete: list[Event] = []
 
+    def stop_when_quiet(before: int) -> None:
+        """Stop when no host has refused a packet since the last call: some attacks go on behind the transfer."""
+        refused = sum(sum(host.faults.values()) for host in hosts)
+        if refused == before:
+            loop.stop()
+        else:
+            loop.call_later(0.05, partial(stop_when_quiet, refused))
+
     def on_event(event: Event) -> None:
         if isinstance(event, ObjectReceived):
             complete.append(event)
             if len(complete) == 2:
-                # Some attacks go on behind the transfer.
-                loop.call_later(0.05, loop.stop)
+                stop_when_quiet(-1)
 
     try:
         config = NormConfig(**CONFIG)
