@@ -93,7 +93,7 @@ class FastState:
     position: Any
     """The state that messages name; compared by identity."""
     last_heard: float
-    """When the last message of the sender arrived, in seconds. Accessed as that of `Any`: mypyc reads no float of a trait."""
+    """When the last message of the sender arrived, in seconds. Set as that of `Any`: mypyc sets no float of a trait."""
     duplicates: int
     """Content received that was of no use."""
     overheard: int
@@ -242,8 +242,9 @@ class FastMachine(Machine):
         attentive: list[Any] = []
         others: list[Any] = []
         for machine in machines:
-            state: Any = machine.fast_state
-            state.position, state.last_heard = position, last_heard
+            state: FastState = machine.fast_state
+            timed: Any = state
+            state.position, timed.last_heard = position, last_heard
             machine.receive(message, source, to, now)
             (attentive if state.attentive else others).append(machine)
         return attentive, others

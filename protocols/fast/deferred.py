@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from protocols.fast.index import PartIndex
 
 if TYPE_CHECKING:
-    from protocols.fast.contract import Coordinator, FastMachine, FastMessage
+    from protocols.fast.contract import Coordinator, FastMachine, FastMessage, FastState
     from protocols.fast.lookahead import Burst
 
 __all__ = ["DeferredLosses", "Missed", "StayingLosers"]
@@ -138,7 +138,7 @@ class StayingLosers:
         """Have the machines advanced again; return those that the message concerned: they are not listed any more."""
         concerned, self._concerned, redundant = self._concerned, {}, message.redundant
         for machine in concerned:
-            state: Any = machine.fast_state
+            state: FastState = machine.fast_state
             state.coordinator = coordinator
             state.duplicates -= redundant
         return [machine for machine, is_concerned in concerned.items() if is_concerned]

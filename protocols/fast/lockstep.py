@@ -320,9 +320,12 @@ class LockstepGroup(SenderGroup):
         for group in groups:
             self._staying.note(group)
         unchanged, attentive, advanced, others = self._apply_batch(groups, message, now, self)
+        position, heard, duplicates = before
         for machine in others:
-            state: Any = machine.fast_state
-            state.position, state.last_heard, duplicates = before
+            state: FastState = machine.fast_state
+            timed: Any = state
+            state.position = position
+            timed.last_heard = heard
             state.duplicates += duplicates
             state.overheard += self._overheard
             state.coordinator = None
@@ -345,7 +348,7 @@ class LockstepGroup(SenderGroup):
         if self._counts_overheard(message):
             self._overheard += 1
             for machine in lost_by:
-                state: Any = machine.fast_state
+                state: FastState = machine.fast_state
                 if state.coordinator is self:
                     state.overheard -= 1
 
@@ -440,9 +443,10 @@ class LockstepGroup(SenderGroup):
 
     def _update(self, machine: FastMachine) -> None:
         """Copy the group's state to a machine, which is not in lockstep any more."""
-        state: Any = machine.fast_state
+        state: FastState = machine.fast_state
+        timed: Any = state
         state.position = self._position
-        state.last_heard = self._last_heard
+        timed.last_heard = self._last_heard
         state.duplicates += self._duplicates
         state.overheard += self._overheard
         state.coordinator = None

@@ -6,9 +6,11 @@ from typing import Any, Final, TypeAlias
 from protocols.arq.messages import Data, Nack
 from protocols.arq.session import Session
 from protocols.srm.config import SrmConfig
+from protocols.srm.fast.peers import SharedPeers
 from protocols.srm.fast.repair_timers import FastRepairTimers
 from protocols.srm.fast.unit_cache import FastUnitCache
 from protocols.srm.member import SIZE_GAIN
+from protocols.srm.messages import SessionMessage
 from protocols.srm.peers import CLOCK, GAIN, LONGEST, NEAREST, Peer
 from protocols.srm.receiver import SrmPolicy, _identity_of
 from protocols.srm.repair_timers import NOT_HELD, Key
@@ -44,31 +46,34 @@ class FastSrmPolicy(SrmPolicy):
     def replay(self, log: list[Heard], end: int) -> None:
         """Apply the entries of the log before number `end`: session messages, requests, and repairs of units received."""
         begin, self.replayed = self.replayed, end
-        member, own = self.member, self._session.node
+        member, own, peers = self.member, self._session.node, self.member.peers
         heard, mean = member.heard, member._size
-        peers: Any = member.peers  # In a large group a `SharedPeers`, which has no table of its own.
-        known: Any = getattr(peers, "_peers", None)
+        shared = peers if isinstance(peers, SharedPeers) else None
+        known: dict[int, Peer] = peers._peers if shared is None else {}
         for kind, message, now, first, second in log[begin:end]:
             if kind <= SIGHTING:
                 heard += 1
                 mean += SIZE_GAIN * (second - mean)
                 if kind:
-                    if kind == SIGHTING:
-                        peers.take(message, *first)
+                    if kind == SIGHTING and shared is not None:
+                        number, slot, arrived = first
+                        shared.take(message, number, slot, arrived)
                     else:
                         peers.heard(message, now)
                     continue
-                peer = known.get(message.node)
+                report: SessionMessage = message
+                peer = known.get(report.node)
                 if peer is None and not peers._bits and len(known) < peers._most:
-                    peer = known[message.node] = Peer()
+                    peer = known[report.node] = Peer()
                     peers._count = 0
                 elif peer is None or peer.is_source:
-                    peers.heard(message, now)
+                    peers.heard(report, now)
                     continue
-                peer.clock, peer.heard_at = message.clock, now
-                echo = message.echoes.get(own)
+                peer.clock, peer.heard_at = report.clock, now
+                echo = report.echoes.get(own)
                 if echo is not None:
-                    rtt = (first - echo[0] - echo[1]) & CLOCK
+                    came: int = first
+                    rtt = (came - echo[0] - echo[1]) & CLOCK
                     if rtt <= LONGEST:
                         sample = rtt * 0.5e-6
                         if sample < NEAREST:  # noqa: PLR1730 (half the cost of max)
@@ -79,8 +84,9 @@ class FastSrmPolicy(SrmPolicy):
             elif kind == REPAIR:
                 self._on_useless_repair(message, first, second, now)
             else:
+                request: Nack = message
                 self._nacks_heard += 1
-                peers.requested(message.node)
+                peers.requested(request.node)
         member.heard, member._size = heard, mean
 
     def _on_useless_repair(self, message: Data, key: Key, reported: float, now: float) -> None:
