@@ -7,7 +7,7 @@ of place, then timers are set.
 import gc
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from heapq import heappop
+from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
 from typing import Any, Final
@@ -126,19 +126,20 @@ class Kernel:
         # A run makes millions of short-lived objects and hardly a cycle; to look for cycles as usual costs a twentieth.
         gc.set_threshold(max(thresholds[0], GC_THRESHOLD), *thresholds[1:])
         try:
-            while not self._finished and queue:
-                key = queue[0]
+            while queue and not self._finished:
+                key = heappop(queue)
                 when, _, _, event = key
                 if when >= until:
+                    heappush(queue, key)
                     break
-                self.events += 1
                 self.key = key
+                self.events += 1
                 if isinstance(event, Occurrence):
                     # What `env.step()` does, without what our own events never need.
-                    heappop(queue)
                     env._now = when
                     event.callbacks[0](event)
                 else:
+                    heappush(queue, key)
                     env.step()
         finally:
             gc.set_threshold(*thresholds)

@@ -85,34 +85,39 @@ class Timers:
     def flush(self) -> None:
         """Enter the requested wake-ups, and post an event for the first one."""
         times, requests = self._times, self.requests
-        new = [when for when, place in requests if self._enter(when, place)]
-        if len(new) > _BULK and len(new) > len(times) >> 3:
-            times.extend(new)
-            heapify(times)
-        else:
-            for when in new:
-                heappush(times, when)
+        for when, place in requests:
+            self._enter(when, place)
         requests.clear()
         if times and times[0] < self._tick_at:
             self._post_first()
 
-    def _enter(self, when: float, place: int) -> bool:
-        """Add a host to the entry of a time; True when the entry is new."""
-        there = self._places.get(when)
+    def _enter(self, when: float, place: int) -> None:
+        """Add a host to the entry of a time; a new one is made if need be."""
+        places = self._places
+        there = places.get(when)
         if there is None:
-            self._places[when] = place
-            return True
-        if type(there) is list:
+            places[when] = place
+            heappush(self._times, when)
+        elif type(there) is list:
             there.append(place)
         else:
-            self._places[when] = [there, place]  # type: ignore[list-item]
-        return False
+            places[when] = [there, place]  # type: ignore[list-item]
 
     def _post_first(self) -> None:
         """Post an event for the first valid entry, unless an earlier one is posted."""
         when = self._first()
-        if when < self._tick_at:
-            self._post_tick(when)
+        if when >= self._tick_at:
+            return
+        tick = self._tick
+        if self._tick_at < inf:
+            # The tick in SimPy's queue is too late; it stays there and is ignored.
+            tick = self._tick = Occurrence(self._callbacks, None)
+        else:
+            tick.callbacks = self._callbacks
+        self._tick_at = when
+        env = self._env
+        now = env._now
+        heappush(env._queue, (when if when > now else now, TIMER, next(env._eid), tick))  # type: ignore[misc]
 
     def _is_valid(self, when: float, place: int) -> bool:
         """Whether the host is still to be woken then; if its deadline moved later, it is entered at that time instead."""
@@ -134,8 +139,8 @@ class Timers:
     def _move(self, host: KernelHost, later: float) -> None:
         """Set the pending wake-up of a host to this time, for which it may have an entry already."""
         host.armed = later
-        if later != host.parked and later < inf and self._enter(later, host.place):
-            heappush(self._times, later)
+        if later != host.parked and later < inf:
+            self._enter(later, host.place)
 
     def _is_stale(self, when: float) -> bool:
         """Whether no host is to be woken then. Removes stale hosts from the end of the entry."""
@@ -168,18 +173,6 @@ class Timers:
         times[:] = places
         heapify(times)
         return times[0] if times else inf
-
-    def _post_tick(self, when: float) -> None:
-        tick = self._tick
-        if self._tick_at < inf:
-            # The tick in SimPy's queue is too late; it stays there and is ignored.
-            tick = self._tick = Occurrence(self._callbacks, None)
-        else:
-            tick.callbacks = self._callbacks
-        self._tick_at = when
-        env = self._env
-        now = env._now
-        heappush(env._queue, (when if when > now else now, TIMER, next(env._eid), tick))  # type: ignore[misc]
 
     def _on_tick(self, tick: Occurrence) -> None:
         if tick is not self._tick:
