@@ -40,11 +40,8 @@ class LastHop(Point, Pending):
         self._sure_from = self._sure_to = 0
         self._in_flight = in_flight
         self._unfold = unfold
-        # The number of the packet whose arrival is an event, its segment, where it is then, and the event.
-        self._posted: int | None = None
-        self._segment: Segment | None = None
-        self._point: Point | None = None
-        self._occurrence: Occurrence | None = None
+        # The event; its content is the number of the packet, its segment, and where it is then.
+        self._posted: Occurrence | None = None
         self._callbacks = (self._on_arrival,)
 
     def attach(self, burst: Burst) -> bool:
@@ -201,42 +198,45 @@ class LastHop(Point, Pending):
 
     def _post_next(self) -> None:
         """Post the next arrival that is an event; if it may still have to wait on its way, an event when that is known."""
-        flying = self._in_flight
-        number = self._find_event()
-        if number == flying.end:
-            self.cancel_event()
+        flying, posted = self._in_flight, self._posted
+        found = self._find_event()
+        if found is None:
+            self._posted = None
             return
+        number, segment = found
         point = self if self.source is None else flying.known_at(number, self)
-        if number != self._posted or point is not self._point:
-            segment = flying.segment(number)
-            self._posted, self._segment, self._point = number, segment, point
-            occurrence = self._occurrence = Occurrence(self._callbacks, number)
-            # A packet that is sent at this very time has been offered when the timers of this time are over.
-            priority = ARRIVAL if point is self else TIMER
-            # As `InFlight.order`.
-            order = segment.order + (number - segment.start << 24) + self.rank
-            when = self._time_of(number) if point is self else flying.time_at(number, point)
-            post(flying.kernel.env, when, priority, order, occurrence)
+        if posted is not None and posted.content[0] == number and posted.content[2] is point:
+            return
+        self._posted = occurrence = Occurrence(self._callbacks, (number, segment, point))
+        # A packet that is sent at this very time has been offered when the timers of this time are over.
+        priority = ARRIVAL if point is self else TIMER
+        # As `InFlight.order`.
+        order = segment.order + (number - segment.start << 24) + self.rank
+        when = self._time_of(number) if point is self else flying.time_at(number, point)
+        post(flying.kernel.env, when, priority, order, occurrence)
 
-    def _find_event(self) -> int:
-        """Return the next packet whose arrival is an event; the end if there is none."""
+    def _find_event(self) -> tuple[int, Segment] | None:
+        """Return the next packet whose arrival is an event, and its segment; None if there is none."""
         flying, lockstep, number = self._in_flight, self.lockstep, self.arrived
         end = flying.end
         are_sure = self._sure_from <= number and end <= self._sure_to
         if not are_sure:
             number = self._next_present(number, end)
         if number == end or lockstep is None:
-            return end
+            return None
         segment = flying.segment(number)
         if not lockstep.stands_at(segment.burst.position(number - segment.start)):
-            return number
-        visible = self._find_visible(number, segment)
-        return visible if are_sure else self._next_present(self._next_gone(number, visible), end)
+            return number, segment
+        visible, segment = self._find_visible(number, segment)
+        if not are_sure:
+            visible = self._next_present(self._next_gone(number, visible), end)
+            segment = flying.segment(visible)
+        return (visible, segment) if visible < end else None
 
-    def _find_visible(self, number: int, segment: Segment) -> int:
+    def _find_visible(self, number: int, segment: Segment) -> tuple[int, Segment]:
         """Return the next packet with more effect than to advance receivers, or the first that does not follow the others.
 
-        Packet `number`, from which on it is looked for, is one of `segment`.
+        Packet `number`, from which on it is looked for, is one of `segment`. Returns its segment, too.
         """
         flying = self._in_flight
         while number < flying.end:
@@ -245,13 +245,13 @@ class LastHop(Point, Pending):
             if burst.shows_losses:
                 next_visible = min(next_visible, self._next_lossy(number, start + burst.count) - start)
             if next_visible < burst.count:
-                return start + next_visible
+                return start + next_visible, segment
             number = start + burst.count
             if number < flying.end:
                 segment = flying.segment(number)
                 if segment.burst.position(0) is not burst.position(burst.count):
                     break
-        return number
+        return number, segment
 
     def _next_lossy(self, begin: int, end: int) -> int:
         """Return the first packet from `begin` on that some members lose on the link; `end` if there is none."""
@@ -264,31 +264,32 @@ class LastHop(Point, Pending):
         return end
 
     def _on_arrival(self, occurrence: Occurrence) -> None:
-        if self._occurrence is not occurrence:
+        if self._posted is not occurrence:
             # Cancelled: another arrival is next, or the packet goes on by itself or was never sent.
             return
-        flying, kernel, number = self._in_flight, self._in_flight.kernel, occurrence.content
+        self._posted = None
+        flying = self._in_flight
+        kernel, now = flying.kernel, flying.kernel.env._now
         kernel.busy = True
-        point, segment = self._point, self._segment
-        self.cancel_event()
-        if point is self and segment is not None:
+        number, segment, point = occurrence.content
+        if point is self:
             if self.arrived < number:
                 self._apply(number)
-            self._deliver(number, segment)
+            self._deliver(number, segment, now)
         else:
-            flying.reached(self.arrived, self, kernel.env._now, TIMER, 0)
+            flying.reached(self.arrived, self, now, TIMER, 0)
         if self not in kernel.pending:
             self._post_next()
         kernel.settle_inputs()
 
-    def _deliver(self, number: int, segment: Segment) -> None:
+    def _deliver(self, number: int, segment: Segment, now: float) -> None:
         """Deliver a packet of a segment to the lockstep group."""
         flying, lockstep, burst = self._in_flight, self.lockstep, segment.burst
         assert lockstep is not None
-        nth, lost_by = number - segment.start, self._losers_of(number, segment)
+        lost_by = self._losers_of(number, segment)
         self.arrived = number + 1
         flying.fabric.delivered += self.listeners - len(lost_by)
-        lockstep.pass_on(burst, nth, number, flying.source, flying.route.to, flying.kernel.env._now, lost_by)
+        lockstep.pass_on(burst, number - segment.start, number, flying.source, flying.route.to, now, lost_by)
 
     # Cancelling
 
@@ -300,13 +301,13 @@ class LastHop(Point, Pending):
     def cancel_from(self, first: int) -> None:
         """Cancel the event if it is the arrival of packet `first` or a later one, which are not sent."""
         self._sure_to = min(self._sure_to, first)
-        if self._posted is not None and self._posted >= first:
-            self.cancel_event()
+        if self._posted is not None and self._posted.content[0] >= first:
+            self._posted = None
             self.wake_in_lockstep()
 
     def cancel_event(self) -> None:
         """Cancel the event."""
-        self._posted = self._segment = self._point = self._occurrence = None
+        self._posted = None
 
     def unfold(self) -> None:
         """Go on without lookahead."""
