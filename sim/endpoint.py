@@ -1,5 +1,6 @@
 """The network interface of hosts: a graph node that is one host, or a counted group of equal hosts."""
 
+from array import array
 from collections.abc import Callable, Container, Sequence
 
 from mypy_extensions import mypyc_attr
@@ -15,6 +16,7 @@ from sim.group_members import GroupMembers
 from sim.host import SimHost
 from sim.noise import Noise
 from sim.processor import HostProcessor
+from topologies.draws import member_keys
 
 __all__ = ["Endpoint"]
 
@@ -40,7 +42,7 @@ class Endpoint:
         "processors",
         "route",
         "routes",
-        "stream_key",
+        "stream_keys",
         "ttl",
         "unconcerned",
         "uplinks",
@@ -55,8 +57,9 @@ class Endpoint:
         self.count = count
         self.counted = counted
         self.host_class = host_class
-        self.stream_key = key_of(fabric.seed, "node", name)
-        """See `topologies.keys.stream_key`, which extends it for a member of a group."""
+        key = key_of(fabric.seed, "node", name)
+        self.stream_keys: Sequence[int] = array("Q", member_keys(key, count).tobytes()) if counted else (key,)
+        """The keys of the members' random numbers, `topologies.keys.stream_key`."""
         self.groups: dict[Address, GroupMembers] = {}
         self.processors: dict[int, HostProcessor] | None = None
         """The processors of hosts whose machines stated work, by place; None before the first."""

@@ -12,7 +12,7 @@ from protocols.errors import ContractError, UsageError
 from protocols.events import Event
 from protocols.layer import handed_through, outermost
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
-from protocols.rng import Rng, extend
+from protocols.rng import Rng
 from protocols.snapshot import Snapshot
 from protocols.storage import Change
 from sim.addresses import address_at, name_and_port
@@ -63,7 +63,7 @@ class SimHost(KernelHost):
     def key(self) -> int:
         """That of the host's random numbers, `topologies.keys.stream_key`."""
         endpoint = self.endpoint
-        return extend(endpoint.stream_key, self.place - endpoint.base) if endpoint.counted else endpoint.stream_key
+        return endpoint.stream_keys[self.place - endpoint.base]
 
     @property
     def rng(self) -> Rng:
