@@ -73,8 +73,9 @@ class LockstepAccelerator(Accelerator):
             return
         if machine.fast_state.coordinator is not None:
             machine.wake_in_lockstep(now)
-        if machine.plans_bursts:
-            self._plan(host, machine)
+            if machine.plans_bursts:
+                # Otherwise it was asked after the last wake-up.
+                self._plan(host, machine)
         # As a `Machine`: the compiler can't read a float through a trait.
         if host.machine.deadline <= now:
             machine.wake(now)

@@ -29,7 +29,7 @@ __all__ = ["Lookahead"]
 FORGET: Final = 1024
 SHORTEST: Final = 4
 """The shortest burst that is worth being scheduled."""
-MOST_SKIPPED: Final = 32
+MOST_SKIPPED: Final = 16
 """Chances to plan that are left out at the most, where others use the links too often."""
 
 
@@ -77,7 +77,7 @@ class Lookahead(Schedule, Pending, Reservation):
             self._pause = 0
             self._schedule(machine, bursts, sent_at)
         else:
-            self._pause = self._left_out = min(2 * self._pause + 1, MOST_SKIPPED)
+            self._pause = self._left_out = min(2 * self._pause or 1, MOST_SKIPPED)
 
     def _times_of(self, bursts: Sequence[Burst]) -> list[float]:
         """Return when packets of bursts are sent, as many as can be scheduled now."""
