@@ -262,15 +262,17 @@ class BlockBitmaps:
             node = more
         return node.item
 
-    def __contains__(self, block: int) -> bool:
-        return self.get(block, NONE) != NONE
-
     def __len__(self) -> int:
         count, more = int(self.key != NONE), self.more
         while isinstance(more, BlockBitmaps):
             count += 1
             more = more.more
         return count if more is None else count + len(more)
+
+    def has_more_than(self, most: float) -> bool:
+        """Return whether there are more than `most` blocks behind the lowest; `most` is not below `FEW`."""
+        more = self.more
+        return more is not None and not isinstance(more, BlockBitmaps) and len(more) > most
 
     def __setitem__(self, block: int, mask: int) -> None:
         if block == self.key:
@@ -305,11 +307,15 @@ class BlockBitmaps:
         new = node.more = BlockBitmaps(block, 0, more)
         return new
 
-    def __delitem__(self, block: int) -> None:
+    def remove(self, block: int) -> None:
+        """Remove a block, which must be there."""
         more = self.more
-        if block == self.key and isinstance(more, BlockBitmaps):
+        if block == self.key and (more is None or isinstance(more, BlockBitmaps)):
             # The usual case.
-            self.key, self.item, self.more = more.key, more.item, more.more
+            if more is None:
+                self.key, self.item = NONE, 0
+            else:
+                self.key, self.item, self.more = more.key, more.item, more.more
             return
         if isinstance(more, dict):
             if block != self.key:
@@ -331,23 +337,21 @@ class BlockBitmaps:
                 node.more = None
                 return
             node, more = more, more.more
-        if isinstance(more, BlockBitmaps):
-            node.key, node.item, node.more = more.key, more.item, more.more
-        else:
-            node.key, node.item = NONE, 0
+        assert isinstance(more, BlockBitmaps)
+        node.key, node.item, node.more = more.key, more.item, more.more
 
     def items(self) -> list[tuple[int, int]]:
         """Return the entries there are now, the lowest block first."""
         more = self.more
         if more is None:
             return [(self.key, self.item)] if self.key != NONE else []
-        if isinstance(more, dict):
+        if not isinstance(more, BlockBitmaps):
             return [(self.key, self.item), *more.items()]
         found = [(self.key, self.item), (more.key, more.item)]
-        rest = more.more
-        while isinstance(rest, BlockBitmaps):
-            found.append((rest.key, rest.item))
-            rest = rest.more
+        while more.more is not None:
+            assert isinstance(more.more, BlockBitmaps)
+            more = more.more
+            found.append((more.key, more.item))
         return found
 
 

@@ -361,15 +361,12 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
                 return False
     if missing_symbols is None:
         return True
-    if missing_symbols.more is None:
-        # As `items()`, without a call.
-        masks = [(missing_symbols.key, missing_symbols.item)]
-    elif len(missing_symbols.more) > most:
+    if missing_symbols.has_more_than(most):
         return False
-    else:
-        masks = missing_symbols.items()
+    masks = missing_symbols.items()
     parity, usable, counts = item.parity, item.fti.usable, asked.counts(key, item.fti)
-    for block, missing in masks:
+    for block, missing in reversed(masks):
+        # The last is the least likely to be covered.
         if block < end:
             count, lacking, heard = counts[block], missing.bit_count(), 0
             if parity is not None:

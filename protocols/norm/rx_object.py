@@ -262,9 +262,9 @@ class RxObject:
         if missing_symbols.more is None:
             self.missing_symbols = None
         else:
-            del missing_symbols[block]
-        if parity is not None and block in parity:
-            del parity[block]
+            missing_symbols.remove(block)
+        if parity is not None and parity.get(block, 0):
+            parity.remove(block)
             if parity.key == NONE:
                 self.parity = None
         if self._kept is not None:

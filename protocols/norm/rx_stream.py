@@ -175,7 +175,7 @@ class RxStream(RxObject):
         symbols, ranges = self.missing_symbols, self.missing_blocks
         if symbols is not None:
             for each in [each for each, _ in symbols.items() if each < block]:
-                del symbols[each]
+                symbols.remove(each)
                 self._forget_parity(each)
             if not symbols.items():
                 self.missing_symbols = None
@@ -189,7 +189,7 @@ class RxStream(RxObject):
         have = self.parity_of(block)
         if have:
             assert self.parity is not None
-            del self.parity[block]
+            self.parity.remove(block)
             if not self.parity.items():
                 self.parity = None
         if self._kept is not None:

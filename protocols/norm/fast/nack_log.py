@@ -30,7 +30,7 @@ OPEN = -1
 SYMBOLS = (1 << 256) - 1
 """The symbols that a block can have, as a bit mask."""
 MOST_BLOCKS = 64
-"""Incomplete blocks from which on a receiver is asked at every repair and every NACK."""
+"""Incomplete blocks behind the first, beyond which a receiver is asked at every repair and every NACK."""
 
 
 class NackLog:
@@ -333,5 +333,4 @@ def simple_item(objects: Objects) -> RxObject | None:
     if item is None or item.missing_blocks or (item.wants_info and item.info is None):
         return None
     missing = item.missing_symbols
-    has_many = missing is None or (isinstance(missing.more, dict) and len(missing.more) >= MOST_BLOCKS)
-    return None if has_many else item
+    return None if missing is None or missing.has_more_than(MOST_BLOCKS) else item
