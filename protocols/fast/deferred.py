@@ -115,28 +115,28 @@ class DeferredLosses:
 class StayingLosers:
     """The machines that stay in lockstep though they lost a visible message, while it is applied to the others."""
 
-    __slots__ = ("_concerned",)
+    __slots__ = ("concerned",)
 
     def __init__(self) -> None:
-        # Whether the message concerns them.
-        self._concerned: dict[FastMachine, bool] = {}
+        self.concerned: dict[FastMachine, bool] = {}
+        """Whether the message concerns them; empty while there are none."""
 
     def begin(self, machines: "Sequence[FastMachine]", message: "FastMessage") -> None:
         """Let machines not be advanced until `end`."""
-        self._concerned = dict.fromkeys(machines, message.rewinds())
+        self.concerned = dict.fromkeys(machines, message.rewinds())
         for machine in machines:
             machine.fast_state.coordinator = None
 
     def note(self, machines: "Iterable[FastMachine]") -> None:
         """Note those of some machines that lost the message; it concerns all of these."""
-        concerned = self._concerned
-        for machine in machines if concerned else ():
+        concerned = self.concerned
+        for machine in machines:
             if machine in concerned:
                 concerned[machine] = True
 
     def end(self, coordinator: "Coordinator", message: "FastMessage") -> "list[FastMachine]":
         """Have the machines advanced again; return those that the message concerned: they are not listed any more."""
-        concerned, self._concerned, redundant = self._concerned, {}, message.redundant
+        concerned, self.concerned, redundant = self.concerned, {}, message.redundant
         for machine in concerned:
             state: FastState = machine.fast_state
             state.coordinator = coordinator

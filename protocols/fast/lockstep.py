@@ -108,7 +108,11 @@ class LockstepGroup(SenderGroup):
         if self._position is not burst.position(nth) or not burst.is_deferrable(nth):
             self._deliver(burst.message(nth), source, to, now, lost_by)
         elif burst.next_visible(nth) == nth:
-            self._deliver_visible(burst, nth, number, source, to, now, lost_by)
+            if lost_by:
+                self._deliver_visible(burst, nth, number, source, to, now, lost_by)
+            else:
+                self._deferred.following = number + 1
+                self._deliver(burst.message(nth), source, to, now, lost_by)
         else:
             diverged = self._diverged
             if lost_by:
@@ -143,6 +147,8 @@ class LockstepGroup(SenderGroup):
             self._defer_one(burst, nth, number, lost_by, heard)
 
     def _at(self, indices: Sequence[int]) -> list[FastMachine]:
+        if not indices:
+            return []
         members = self._members
         if members is self._machines:
             return [members[index] for index in indices]
@@ -317,8 +323,9 @@ class LockstepGroup(SenderGroup):
         Those to be called singly are added to `called`. `before` is position, time of the last message and duplicates of the
         group before the message.
         """
-        for group in groups:
-            self._staying.note(group)
+        if self._staying.concerned:
+            for group in groups:
+                self._staying.note(group)
         unchanged, attentive, advanced, others = self._apply_batch(groups, message, now, self)
         position, heard, duplicates = before
         for machine in others:
@@ -475,7 +482,8 @@ class LockstepGroup(SenderGroup):
                 joined.append(machine)
             else:
                 diverged.append(machine)
-        self._list(joined)
+        if joined:
+            self._list(joined)
 
     def _list(self, machines: list[FastMachine]) -> None:
         """List machines that joined the group and that some messages or some feedback concern."""

@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from typing import Protocol
 
-from protocols.fast.contract import Coordinator, FastMachine, FastState, Overheard
+from protocols.fast.contract import Coordinator, FastMachine, Overheard
 from protocols.machine import Address, Message
 
 __all__ = ["Overhearers", "OverhearingGroup"]
@@ -77,22 +77,22 @@ class Overhearers:
     ) -> Overheard:
         """Deliver feedback to those of some machines that are in lockstep and attentive, but not to `lost_by`."""
         group, behind = self._group, self._group.with_losses()
-        called: list[FastMachine] = []
         attentive: list[FastMachine] = []
         others: list[FastMachine] = []
-        for machine in dict.fromkeys(machines):
-            state: FastState = machine.fast_state
-            if state.coordinator is not group or not state.attentive:
-                continue
-            if machine in lost_by:
-                attentive.append(machine)
-            elif machine in behind and group.is_behind(machine):
-                machine.receive(message, source, to, now)
-                others.append(machine)
-                if state.attentive:
+        called = [
+            each for each in dict.fromkeys(machines) if each.fast_state.coordinator is group and each.fast_state.attentive
+        ]
+        special = [machine for machine in called if machine in lost_by or machine in behind]
+        if special:
+            # Not those that only had losses that they could notice.
+            apart = dict.fromkeys([machine for machine in special if machine in lost_by or group.is_behind(machine)])
+            called = [machine for machine in called if machine not in apart]
+            for machine in apart:
+                if machine not in lost_by:
+                    machine.receive(message, source, to, now)
+                    others.append(machine)
+                if machine.fast_state.attentive:
                     attentive.append(machine)
-            else:
-                called.append(machine)
         if called:
             still, more = called[0].overhear_batch(called, message, source, to, now, position, last_heard)
             attentive += still
