@@ -14,8 +14,7 @@ from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessa
 from protocols.fast.index import PartIndex, QuietQueue
 from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Message
-from protocols.norm.backoff import NEVER
-from protocols.norm.fast.messages import Effect, FastData, FastFlush
+from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.nack_log import MOST_BLOCKS, FastNackProcess
 from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
@@ -168,7 +167,12 @@ class NormFollower(FastMachine):
         """Deliver feedback to receivers at one position."""
         if isinstance(message, Nack):
             return _overhear_nack(machines, message, now, position, last_heard)
-        return FastMachine.overhear_batch(machines, message, source, to, now, position, last_heard)
+        for machine in machines:
+            state: FastSenderState = machine.fast_state
+            state.position, state.last_heard = position, last_heard
+            machine.overhear(message, now)
+        # An ACK concerns only the answers to a probe.
+        return [machine for machine in machines if machine.fast_state.attentive], []
 
 
 def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
@@ -176,7 +180,9 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
     answer: Applied = [], [], [], []
     by_group, attentive, advanced, rest = answer
     key, _, reach = message.effect()
-    next_state, fti, indexed, suppressed_to, is_covered_to = message.next_state, None, False, None, False
+    next_state, suppressed_to, is_covered_to = message.next_state, None, False
+    # Receivers of an indexed object may wait for something else now, or be quiet.
+    indexed = isinstance(message, FastData) and message.fti is not None and message.fti.is_sparse
     for group in groups:
         unchanged: list[Any] = []
         by_group.append(unchanged)
@@ -185,14 +191,9 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
             if state.coordinator is not coordinator or state.position is next_state:
                 continue
             objects, process = state.objects, state.nack_process
-            item = objects.item
-            if item is None:
+            if objects.item is None:
                 rest.append(machine)
                 continue
-            if item.fti is not fti:
-                fti = item.fti
-                # Receivers of an indexed object may wait for something else now, or be quiet.
-                indexed = fti.is_sparse
             if process is not None and now < process.holdoff_end and not indexed:
                 # As `is_idle_before`; many are suppressed up to the same point.
                 if now < process.backoff_end and process.suppressed_to is not suppressed_to:
@@ -210,62 +211,57 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
                 machine.settle(state)
                 if state.attentive and not was_attentive:
                     attentive.append(machine)
-            (advanced if indexed else unchanged).append(machine)
+            if indexed:
+                advanced.append(machine)
+            else:
+                unchanged.append(machine)
     return answer
 
 
 def _apply_content(groups: list[list[Any]], message: FastData, now: float, coordinator: Coordinator) -> Applied:
     """Apply a repair or parity of content without bytes. Receivers in an unusual state come last."""
     answer: Applied = [], [], [], []
-    effect, indexed = message.effect(), message.fti is not None and message.fti.is_sparse
-    for group in groups:
-        _fill(group, message, effect, indexed, now, coordinator, answer)
-    return answer
-
-
-def _fill(
-    group: list[Any], message: FastData, effect: Effect, indexed: bool, now: float, coordinator: Coordinator, answer: Applied
-) -> None:
-    """Apply a repair or parity to one group."""
     by_group, attentive, advanced, rest = answer
-    unchanged: list[Any] = []
-    by_group.append(unchanged)
-    key, block, reach = effect
+    key, block, reach = message.effect()
     next_state, number = message.next_state, message.symbol - message.block_length
-    for machine in group:
-        state: FastSenderState = machine.fast_state
-        if state.coordinator is not coordinator or state.position is next_state:
-            continue
-        objects, process, item = state.objects, state.nack_process, state.objects.item
-        if objects.key != key or item is None or item.missing_blocks:
-            rest.append(machine)
-            continue
-        missing = item.missing_symbols
-        fills = missing is not None and (missing.key == block or (missing.key < block and missing.get(block, 0) > 0))
-        is_idle, backoff_end = False, NEVER
-        if process is not None:
-            backoff_end = process.backoff_end
-            is_idle = now < process.holdoff_end and (process.suppressed_to is None or process.is_idle_before(reach, now))
-            if is_idle and not fills:
-                # In hold-off, receivers of an indexed object are quiet.
-                (advanced if indexed and now >= backoff_end else unchanged).append(machine)
+    indexed = message.fti is not None and message.fti.is_sparse
+    for group in groups:
+        unchanged: list[Any] = []
+        by_group.append(unchanged)
+        for machine in group:
+            state: FastSenderState = machine.fast_state
+            if state.coordinator is not coordinator or state.position is next_state:
                 continue
-        state.position, state.last_heard = next_state, now
-        if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
-            state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
-            if (missing := item.missing_symbols) is None:
-                state.finish(item)
-        was_attentive = state.attentive and not fills
-        if not state.is_complete:
-            advanced.append(machine)
-            # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
-            is_waiting = missing is not None and missing.key >= block and not item.wants_info and now >= backoff_end
-            if not (is_idle or is_waiting) and state.check(reach, now):
-                machine.settle(state)
-        elif state.attentive:
-            machine.settle(state)
-        if state.attentive and not was_attentive:
-            attentive.append(machine)
+            objects, process = state.objects, state.nack_process
+            item = objects.item
+            if item is None or objects.key != key or item.missing_blocks:
+                rest.append(machine)
+                continue
+            missing = item.missing_symbols
+            fills = missing is not None and (missing.key == block or (missing.key < block and missing.get(block, 0) > 0))
+            if not fills and process is not None and now < process.holdoff_end and process.is_idle_before(reach, now):
+                # In hold-off, receivers of an indexed object are quiet.
+                (advanced if indexed and now >= process.backoff_end else unchanged).append(machine)
+                continue
+            was_attentive = state.attentive and not fills
+            state.position, state.last_heard = next_state, now
+            if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
+                state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
+                missing = item.missing_symbols
+                if missing is None:
+                    state.finish(item)
+            if state.is_complete:
+                if state.attentive:
+                    machine.settle(state)
+            else:
+                advanced.append(machine)
+                # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
+                has_earlier = missing is None or missing.key < block or item.wants_info
+                if (has_earlier or (process is not None and now < process.backoff_end)) and state.check(reach, now):
+                    machine.settle(state)
+            if state.attentive and not was_attentive:
+                attentive.append(machine)
+    return answer
 
 
 class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, int], int]]):
@@ -288,8 +284,7 @@ class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, in
 
 def _overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
     """Deliver a NACK to the sender, which its other receivers may be about to send, too."""
-    answer: Overheard = [], []
-    attentive, others = answer
+    others: list[Any] = []
     has_echo = bool(nack.response_sec or nack.response_usec)
     known: FastSenderState = machines[0].fast_state
     origin = known.origin if known.is_addressed(nack) else None
@@ -297,11 +292,12 @@ def _overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transm
     indexed, boundary, key = False, position.tx_point, position.tx_point[0]
     for machine in machines:
         state: FastSenderState = machine.fast_state
-        process, response, objects, item = state.nack_process, state.probe_response, state.objects, state.objects.item
+        objects, process = state.objects, state.nack_process
+        item = objects.item
         if (
-            (origin is None or state.origin is not origin or objects.key != key)
-            or (not isinstance(process, FastNackProcess) or item is None or process.log is not None)
-            or (has_echo and response is not None and response.due < inf)
+            (origin is None or state.origin is not origin or item is None or objects.key != key)
+            or (not isinstance(process, FastNackProcess) or process.log is not None)
+            or (has_echo and (response := state.probe_response) is not None and response.due < inf)
         ):
             state.position, state.last_heard = position, last_heard
             machine.overhear(nack, now)
@@ -319,9 +315,7 @@ def _overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transm
                 machine.settle(state)
                 if indexed:
                     others.append(machine)
-        if state.attentive:
-            attentive.append(machine)
-    return answer
+    return [machine for machine in machines if machine.fast_state.attentive], others
 
 
 def _is_covered(
@@ -329,8 +323,7 @@ def _is_covered(
 ) -> bool:
     """As `is_covered` for the object that is being sent; parity never sent, the usual case, is compared by `counts`."""
     missing, parity, end = item.missing_symbols, item.parity, boundary[1]
-    is_usual = usable and end and not item.missing_blocks and not (item.wants_info and item.info is None)
-    if is_usual and missing is not None and not isinstance(missing.more, dict):
+    if usable and end and missing is not None and not item.missing_blocks and not item.wants_info:
         node: Any = missing
         while node is not None and node.key < end:
             count, lacking, left = counts[node.key], node.item.bit_count(), usable
@@ -340,9 +333,9 @@ def _is_covered(
                 left -= heard.bit_length()
             if count < lacking:
                 return False
-            if count > left:
-                break
             node = node.more
+            if count > left or isinstance(node, dict):
+                break
         else:
             return True
     return is_covered(objects, boundary, asked, MOST_COMPARED)
@@ -362,7 +355,7 @@ def _list_indexed(
     Return the (object, block) that it waits for besides: QUIET for none, None if every message concerns it.
     """
     key, process = state.objects.key, state.nack_process
-    if isinstance(missing.more, dict) and len(missing.more) >= MOST_BLOCKS:
+    if missing.has_more_than(MOST_BLOCKS):
         return None
     if lacking is not None:
         # By its missing symbols, or by blocks where parity repairs them.

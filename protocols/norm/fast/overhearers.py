@@ -44,7 +44,9 @@ class NormOverhearers(Overhearers):
     def add(self, machines: Sequence[FastMachine]) -> None:
         """Add receivers in lockstep that are attentive, or that may now wait for other NACKs."""
         self._known = machines[0].fast_state
-        indexed = _indexed(machines)
+        indexed = [
+            machine for machine in machines if (item := machine.fast_state.objects.item) is not None and item.fti.is_sparse
+        ]
         if not indexed:
             self.machines += machines
             return
@@ -200,16 +202,3 @@ class NormOverhearers(Overhearers):
             for machines in index.take(unit, SYMBOLS >> symbol << symbol if is_same else 0):
                 taken += machines
         return taken
-
-
-def _indexed(machines: Sequence[FastMachine]) -> list[FastMachine]:
-    """Return those of some machines whose object is indexed."""
-    found, fti, indexed = [], None, False
-    for machine in machines:
-        item: RxObject | None = machine.fast_state.objects.item
-        if item is not None and item.fti is not fti:
-            fti = item.fti
-            indexed = fti.is_sparse
-        if indexed and item is not None:
-            found.append(machine)
-    return found
