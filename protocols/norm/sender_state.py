@@ -113,14 +113,14 @@ class SenderState(PendingObjects):
         has_moved = False
         if isinstance(message, Data):
             has_moved = self._on_data(message, sequence, now)
+        elif isinstance(message, Probe):
+            self._on_probe(message, now)
         elif isinstance(message, Info):
             has_moved = self._on_info(message, sequence, now)
         elif isinstance(message, Flush):
             has_moved = (self._on_acking_flush if message.acking else self._on_flush)(message, sequence, now)
         elif isinstance(message, Squelch):
             self._on_squelch(message)
-        elif isinstance(message, Probe):
-            self._on_probe(message, now)
         elif isinstance(message, RepairAdv):
             self._on_repair_adv(message, now)
         elif isinstance(message, Application):
@@ -577,8 +577,10 @@ class SenderState(PendingObjects):
 
     def note_suppression(self, process: NackProcess) -> None:
         """Count a NACK that is not sent because others requested the same."""
-        self.session.nacks_suppressed += 1
-        self.session.trace("nack_suppressed", "due", process.backoff_end)
+        session = self.session
+        session.nacks_suppressed += 1
+        if session.ports.trace is not None:
+            session.trace("nack_suppressed", "due", process.backoff_end)
 
     def _rewind(self, point: Point, now: float) -> None:
         """Note that the sender repairs at `point`."""

@@ -5,7 +5,7 @@ from math import inf
 from typing import Any, Final
 
 from protocols.fast.contract import Coordinator, FastMessage, FastState
-from protocols.norm.fast.messages import FastData, FastFlush, Loss
+from protocols.norm.fast.messages import FastData, FastFlush, FastProbe, Loss
 from protocols.norm.fast.nack_log import FastNackProcess
 from protocols.norm.maps import BlockBitmaps
 from protocols.norm.messages import FLAG_REPAIR
@@ -42,22 +42,22 @@ class FastSenderState(StreamSenderState, FastState):
         """
         position = self.position
         if message.expects_if_complete is position:
-            return self.advance(message, now) or self._interpret(message, now)
+            return self.advance(message, now) or self.interpret(message, now)
         gap = (message.sequence - position.sequence) & 0xFFFF
         if message.next_state is None or message.origin is not self.origin or self.idle_at == inf or gap >= 0x8000:
-            return self._interpret(message, now)
+            return self.interpret(message, now)
         if message.expects is None:
-            return self._advance_over_repairs(message, gap, now) or self._interpret(message, now)
+            return self._advance_over_repairs(message, gap, now) or self.interpret(message, now)
         block, symbol = message.block, message.symbol
         # The last symbol of a block moves on to the next.
         if position.block != block or position.object_id != message.object_id:
-            return self._interpret(message, now)
+            return self.interpret(message, now)
         if not position.symbol < symbol < message.block_length - 1:
-            return self._interpret(message, now)
+            return self.interpret(message, now)
         key, objects = message.object_id, self.objects
         item = objects.item if objects.key == key else objects.get(key)
         if item is None or message.payload is not None:
-            return self._interpret(message, now)
+            return self.interpret(message, now)
         self.last_heard = now
         self.lost += gap
         item.lose(block, (1 << symbol) - (1 << position.symbol))
@@ -70,7 +70,7 @@ class FastSenderState(StreamSenderState, FastState):
             return RESCHEDULE
         return ADVANCED
 
-    def _interpret(self, message: FastData, now: float) -> int:
+    def interpret(self, message: FastData | FastProbe, now: float) -> int:
         """Process a message as the plain receiver does, which looks for the sender first; OTHER if that takes more."""
         if message.origin is not self.origin:
             return OTHER
@@ -152,7 +152,7 @@ class FastSenderState(StreamSenderState, FastState):
         """Return whether symbols of this (object, block) are missing."""
         item = self.objects.item
         missing = None if item is None or unit[0] != self.objects.key else item.missing_symbols
-        return missing is not None and unit[1] in missing
+        return missing is not None and missing.get(unit[1], 0) > 0
 
     def unlink(self) -> None:
         """Become independent of what is kept for the whole group that the receiver was in."""
@@ -177,8 +177,12 @@ class FastSenderState(StreamSenderState, FastState):
 
     def _is_postponed(self, position: TransmitPosition) -> bool:
         """Return whether the object that is being sent is not open yet, so that each of its messages is to be looked at."""
-        key = position.object_id
-        return bool(position.block or position.symbol) and key in self.objects and self.objects[key] is None
+        key, objects = position.object_id, self.objects
+        if not (position.block or position.symbol):
+            return False
+        if objects.more is None:
+            return bool(key == objects.key) and objects.item is None
+        return key in objects.more and objects.more[key] is None
 
     def _ordinal(self, message: SenderMessage) -> int:
         """Return the sender's count of messages where it is known, so that positions can be shared."""
