@@ -1,13 +1,23 @@
-"""The bursts of a sender of N1 or N2: the next new units of content without bytes."""
+"""The bursts of a sender that repeats units on request: the next new units of content without bytes."""
 
-from typing import ClassVar, Protocol
+from collections.abc import Sequence
+from typing import ClassVar, Final, Protocol
 
+from protocols.arq.config import AConfig
 from protocols.arq.fast.messages import FastData, Position
+from protocols.arq.fast.tx_object import FastObjectStore
 from protocols.arq.messages import Data
+from protocols.arq.wire import DATA_OVERHEAD
 from protocols.fast.lookahead import Burst
 from protocols.machine import Group
 
-__all__ = ["BurstSender", "NewUnits"]
+__all__ = ["BurstSender", "NewUnits", "UnitBursts"]
+
+SHORTEST: Final = 8
+LONGEST: Final = 256
+"""Units of the shortest and the longest burst planned."""
+PAUSE: Final = 16
+"""Units sent without a burst after one that was cut to less than half of the shortest: to plan costs more than it saves."""
 
 
 class BurstSender(Protocol):
@@ -16,36 +26,35 @@ class BurstSender(Protocol):
     def burst_taken(self, burst: "NewUnits", deadline: float) -> None:
         """Note that the host carries a burst, whose next message would be due at `deadline`."""
 
-    def commit(self, count: int, position: Position, clear: float) -> None:
-        """Update the sender as if it had sent `count` more units; the next is due at `clear`."""
+    def commit(self, count: int, position: Position, last: float, clear: float) -> None:
+        """Update the sender as if it had sent `count` more units, the last at `last` seconds; the next is due at `clear`."""
 
     def burst_ended(self) -> None:
         """Drop what was planned and not sent."""
-
-    def unit_message(self, before: Position, after: Position) -> FastData:
-        """Return the DATA message of the unit between two positions."""
 
 
 class NewUnits(Burst):
     """Units in the middle of one object, from a position on."""
 
-    __slots__ = ("_positions", "_sender", "committed")
+    __slots__ = ("_model", "_positions", "_sender", "committed")
     shows_losses: ClassVar[bool] = True
 
     def __init__(
         self,
         sender: BurstSender,
         start: Position,
+        model: FastData,
         begin: float,
         interval: float,
         count: int,
-        identity: int,
         size: int,
         to: Group,
         until: float,
     ) -> None:
-        super().__init__(begin, interval, count, identity, Data.kind, size, to)
+        assert model.identity is not None
+        super().__init__(begin, interval, count, model.identity + start.unit - model.unit, Data.kind, size, to)
         self._sender = sender
+        self._model = model
         self._positions: dict[int, Position] = {0: start}
         self.committed = 0
         """Messages that the sender knows to be sent."""
@@ -80,7 +89,7 @@ class NewUnits(Burst):
 
     def message(self, number: int) -> FastData:
         """Return message `number`, counted from 0."""
-        return self._sender.unit_message(self.position(number), self.position(number + 1))
+        return self._model.between(self.position(number), self.position(number + 1))
 
     def take(self, count: int, deadline: float) -> None:
         """Note that the host carries the first `count` messages."""
@@ -89,12 +98,62 @@ class NewUnits(Burst):
 
     def commit(self, sent: int, last: float, clear: float) -> None:
         """Commit the first `sent` messages."""
-        del last
         count = sent - self.committed
         if count:
             self.committed = sent
-            self._sender.commit(count, self.position(sent), clear)
+            self._sender.commit(count, self.position(sent), last, clear)
 
     def end(self) -> None:
         """Drop the messages that are not committed."""
         self._sender.burst_ended()
+
+
+class UnitBursts:
+    """Plans the bursts of one sender: each twice as long as what was sent of the one before."""
+
+    __slots__ = ("_group", "_horizon", "_interval", "_next_plan", "_sender", "_size", "_store", "current")
+
+    def __init__(self, sender: BurstSender, store: FastObjectStore, config: AConfig, group: Group) -> None:
+        self._sender = sender
+        self._store = store
+        self._group = group
+        self._size = DATA_OVERHEAD + config.segment
+        """Bytes of the message of a unit that is neither the first nor the last of its object."""
+        self._interval = self._size / config.rate
+        self._horizon = SHORTEST
+        """Units to plan."""
+        self._next_plan = 0
+        """Number of the next message before which a burst may be planned."""
+        self.current: NewUnits | None = None
+        """The burst that the host carries."""
+
+    def plan(self, begin: float, until: float) -> Sequence[Burst]:
+        """Return the next new units of an object without bytes that are due from `begin` to before `until` seconds."""
+        store = self._store
+        start, model = store.position, store.model
+        if model is None or start.sent < self._next_plan:
+            return ()
+        item, unit = store.waiting[-1]
+        count = min(item.units - 1 - unit, self._horizon)
+        if count <= 0:
+            return ()
+        return (NewUnits(self._sender, start, model, begin, self._interval, count, self._size, self._group, until),)
+
+    def keep_until(self, until: float) -> bool:
+        """Let the burst that the host carries end at `until` seconds; return False if there is none."""
+        burst = self.current
+        if burst is None or burst.carrier is None:
+            return False
+        if until != burst.until:
+            burst.until = until
+            burst.carrier.shorten(until)
+        return True
+
+    def end(self) -> None:
+        """Drop what was planned and not sent."""
+        burst, self.current = self.current, None
+        if burst is not None:
+            sent = burst.committed
+            self._horizon = min(max(2 * sent, SHORTEST), LONGEST)
+            if 2 * sent < SHORTEST:
+                self._next_plan = self._store.position.sent + PAUSE

@@ -28,6 +28,32 @@ class FastData(Data, UnitMessage):
 
     __slots__ = _CHAIN
 
+    def of_unit(self, unit: int) -> "FastData":
+        """Return the DATA of another unit that as this one is in the middle of the object without bytes, linked to none."""
+        assert self.identity is not None
+        return FastData(
+            self.sender,
+            self.instance,
+            self.object_id,
+            unit,
+            self.first,
+            self.size,
+            self.segment,
+            self.is_file,
+            False,
+            None,
+            self.length,
+            self.identity + unit - self.unit,
+        )
+
+    def between(self, before: Position, after: Position) -> "FastData":
+        """As `of_unit`, between two positions."""
+        message = self.of_unit(before.unit)
+        message.expects, message.next_state = before, after
+        message.expects_if_complete = message.fills = None
+        message.redundant = False
+        return message
+
 
 class FastEnd(End, UnitMessage):
     """END between two positions: it advances nobody who knows that everything was sent."""

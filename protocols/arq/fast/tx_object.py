@@ -10,14 +10,14 @@ __all__ = ["FastObjectStore"]
 class FastObjectStore(ObjectStore):
     """As `ObjectStore`; `position` is where receivers are that received everything sent so far."""
 
-    __slots__ = ("_served_from", "has_no_bytes", "position")
+    __slots__ = ("_served_from", "model", "position")
 
     data_type = FastData
 
     def __init__(self, config: AConfig, node: int, instance: int) -> None:
         super().__init__(config, node, instance)
-        self.has_no_bytes = False
-        """Whether the latest new unit sent was neither the first nor the last of its object, and had no bytes."""
+        self.model: FastData | None = None
+        """A unit sent of the object that is being sent, if it and the latest are in the middle of it and have no bytes."""
         self._served_from = 0
         """The oldest object that is repaired, as the last message said."""
         self.position = Position((node, self._instance), -1, 0, 0, True)
@@ -40,10 +40,10 @@ class FastObjectStore(ObjectStore):
             after = Position(before.origin, before.object_id, before.unit, before.sent + 1, before.is_end)
         else:
             after = Position(before.origin, object_id, unit + 1, before.sent + 1, unit + 1 == item.units)
-        if not repair:
-            self.has_no_bytes = is_middle
         message = self._make(item, unit, repair, payload, length)
         assert isinstance(message, FastData)
+        if not repair:
+            self.model = message if is_middle else None
         message.expects = before if (repair or is_middle) and self.is_steady else None
         message.expects_if_complete = None
         message.fills = (object_id, unit) if repair else None
@@ -52,14 +52,10 @@ class FastObjectStore(ObjectStore):
         self._served_from = message.first
         return message
 
-    def linked(self, before: Position, after: Position, length: int) -> FastData:
-        """Return the DATA message of a new unit of `length` bytes in the middle of an object."""
-        message = self._make(self.objects[before.object_id], before.unit, False, None, length)
-        assert isinstance(message, FastData)
-        message.expects, message.next_state = before, after
-        message.expects_if_complete = message.fills = None
-        message.redundant = False
-        return message
+    def drop(self, object_id: int) -> None:
+        """As of `ObjectStore`; the next message may abandon the object."""
+        super().drop(object_id)
+        self.model = None
 
     def end(self) -> FastEnd:
         """Return the END message, which only advances receivers that know how much was sent."""

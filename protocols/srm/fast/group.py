@@ -7,7 +7,7 @@ unless it reports a position of the source ahead of the group.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from protocols.arq.fast.messages import FastData, FastEnd, Position
 from protocols.arq.messages import Nack
@@ -18,6 +18,9 @@ from protocols.srm.fast.policy import REPAIR, REPORT, REQUEST, SIGHTING, SOURCE,
 from protocols.srm.fast.unit_cache import share_units
 from protocols.srm.messages import Repair, SessionMessage
 from protocols.srm.wire import size_of
+
+if TYPE_CHECKING:
+    from protocols.fast.lookahead import Burst
 
 __all__ = ["SrmGroup"]
 
@@ -32,7 +35,7 @@ MOST_UNITS: Final = 1024
 class SrmGroup(UnitGroup):
     """See the module."""
 
-    __slots__ = ("_active_at", "_end", "_first", "_log", "_paused", "_sightings", "_trim_at", "_units")
+    __slots__ = ("_active_at", "_end", "_first", "_latest", "_log", "_paused", "_sightings", "_trim_at", "_units")
 
     def __init__(self, machines: list[Any]) -> None:
         super().__init__(machines)
@@ -40,6 +43,8 @@ class SrmGroup(UnitGroup):
         """When members in lockstep received content or a request last, in seconds."""
         self._first = 0
         """The oldest object that the source repairs, as far as all members in lockstep know."""
+        self._latest: FastData | None = None
+        """The new unit delivered last."""
         self._log: list[Heard] = []
         self._paused: list[Any] = []
         """Members that began a pause of their session messages in lockstep; content and requests end it."""
@@ -58,6 +63,18 @@ class SrmGroup(UnitGroup):
 
     def tell(self, message: Message, source: Address, to: Address, now: float, lost_by: Sequence[int]) -> None:
         """Deliver a message to all members but those at the indices `lost_by`."""
+        late = self.late
+        if late is None:
+            self._hear(message, source, to, now, lost_by)
+            return
+        late.sync()
+        position = self._position
+        stood = self.stands_at(position)
+        self._hear(message, source, to, now, lost_by)
+        if not stood or not self.stands_at(position):
+            late.wake_in_lockstep()
+
+    def _hear(self, message: Message, source: Address, to: Address, now: float, lost_by: Sequence[int]) -> None:
         kind = type(message)
         if kind is FastData:
             assert isinstance(message, FastData)
@@ -87,7 +104,7 @@ class SrmGroup(UnitGroup):
         is_shared, is_next = self._units.add(message), message.expects is self._position
         if is_next:
             self._put_unit(message, is_shared)
-        self._first, self._active_at = message.first, now
+        self._first, self._active_at, self._latest = message.first, now, message
         if is_next and not self._diverged and not lost_by:
             # As `_deliver`, when nobody is to be called.
             self._position, self._last_heard = message.next_state, now
@@ -105,7 +122,13 @@ class SrmGroup(UnitGroup):
                 if state.coordinator is self:
                     state._policy.cache.advance(units.end)
                     state._policy.cache.put(message)
-        elif units.end >= self._trim_at:
+        else:
+            self._trim_units()
+
+    def _trim_units(self) -> None:
+        """Forget units that are in no cache any more, from time to time."""
+        units = self._units
+        if units.end >= self._trim_at:
             self._settle()
             units.trim()
             self._trim_at = units.end + max(MOST_UNITS, (units.end - units.start) // 4)
@@ -145,6 +168,8 @@ class SrmGroup(UnitGroup):
     def pause(self, machine: Any) -> None:
         """Note that a member in lockstep has paused its session messages."""
         self._paused.append(machine)
+        if self.late is not None:
+            self.late.wake_in_lockstep()
 
     def _on_activity(self, lost: list[Any]) -> None:
         """Let those diverge that content or a request changes more than others: those that lost it, and those that pause."""
@@ -224,6 +249,31 @@ class SrmGroup(UnitGroup):
             machine.receive(message, source, to, now)
         self._join(machines)
 
+    # -- lookahead -------------------------------------------------------------------------------------------------
+
+    def pass_on(
+        self, burst: "Burst", nth: int, number: int, source: Address, to: Address, now: float, lost_by: Sequence[int]
+    ) -> None:
+        """Deliver burst message `nth`."""
+        del number
+        self._hear(burst.message(nth), source, to, now, lost_by)
+
+    def stands_at(self, position: object) -> bool:
+        """Return whether all members are at this position, so that a unit that expects it does no more than to advance them."""
+        return self._position is position and not self._diverged and not self._paused and not self._units.is_mixed
+
+    def move(self, position: object, heard: float, following: int) -> None:
+        """Advance the group over units that nobody lost, the last received at `heard` seconds."""
+        before, latest, units = self._position, self._latest, self._units
+        assert isinstance(before, Position)
+        assert isinstance(position, Position)
+        assert latest is not None
+        for unit in range(before.unit, position.unit):
+            units.add(latest.of_unit(unit))
+        self._end, self._active_at = units.end, heard
+        super().move(position, heard, following)
+        self._trim_units()
+
     # -- membership ------------------------------------------------------------------------------------------------
 
     def dissolve(self) -> None:
@@ -235,6 +285,11 @@ class SrmGroup(UnitGroup):
 
     def refresh(self, state: Any) -> None:
         """Bring a member in lockstep up to date."""
+        if self.late is not None:
+            self.late.sync()
+        self._refresh(state)
+
+    def _refresh(self, state: Any) -> None:
         policy: FastSrmPolicy = state._policy
         state.position, state.last_heard = self._position, self._last_heard
         policy.member.active_at = self._active_at
@@ -244,7 +299,7 @@ class SrmGroup(UnitGroup):
         state._policy.cache.advance(self._end)
 
     def _update(self, state: Any) -> None:
-        self.refresh(state)
+        self._refresh(state)
         state.coordinator = None
 
     def _join(self, machines: Sequence[Any]) -> None:
@@ -280,7 +335,7 @@ class SrmGroup(UnitGroup):
         for machine in self._machines:
             state: Any = machine.fast_state
             if state.coordinator is self:
-                self.refresh(state)
+                self._refresh(state)
                 state._policy.replayed = 0
         self._log.clear()
 

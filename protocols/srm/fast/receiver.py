@@ -54,9 +54,8 @@ class FastSrmReceiver(SrmReceiver, UnitMachine):
         group: Any = self.fast_state.coordinator
         if group is None:
             return
-        if type(message) is SessionMessage and not group.is_ahead(message):
-            group.refresh(self.fast_state)
-        else:
+        group.refresh(self.fast_state)
+        if type(message) is not SessionMessage or group.is_ahead(message):
             self.leave_lockstep()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:

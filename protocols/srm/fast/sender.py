@@ -1,13 +1,17 @@
-"""The SRM source for the fast engine."""
+"""The SRM source that plans bursts: it lists beforehand what it will send if no request arrives."""
 
+from collections.abc import Sequence
 from math import inf
 
+from protocols.arq.fast.bursts import NewUnits, UnitBursts
 from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.tx_object import FastObjectStore
 from protocols.arq.tx_object import ObjectStore, TxObject
 from protocols.arq.wire import DATA_OVERHEAD
 from protocols.fast.contract import FastMachine, OwnState
+from protocols.fast.lookahead import Burst
 from protocols.machine import Group, Packet, Ports
+from protocols.snapshot import Snapshot
 from protocols.srm.config import SrmConfig
 from protocols.srm.sender import SrmSender
 
@@ -28,39 +32,49 @@ class SrmObjectStore(FastObjectStore):
         assert isinstance(message, FastData)
         return message
 
-    def next_inner(self, segment: int) -> FastData | None:
+    def next_inner(self) -> FastData | None:
         """Take the next new unit if it is in the middle of an object without bytes, as the one before; None for another."""
-        if not self.has_no_bytes or not self.waiting:
-            return None
-        item, unit = self.waiting[-1]
-        before = self.position
-        if before.object_id != item.object_id or unit + 1 >= item.units or not self.is_steady:
+        model, before = self.model, self.position
+        unit = before.unit
+        if model is None or unit + 1 >= self.waiting[-1][0].units:
             return None
         after = Position(before.origin, before.object_id, unit + 1, before.sent + 1, False)
-        message = self.linked(before, after, segment)
         self.skip(1, after)
-        return message
+        return model.between(before, after)
 
 
 class FastSrmSender(SrmSender, FastMachine):
-    """An `SrmSender` whose new units are linked. It plans no bursts: its own timers come between its packets."""
+    """An `SrmSender` whose new units are linked, and whose next ones a host can ask for."""
 
-    __slots__ = ("_linked", "fast_state")
+    plans_bursts = True
+
+    __slots__ = ("_bursts", "_linked", "fast_state")
     _linked: SrmObjectStore
 
     def __init__(self, ports: Ports, config: SrmConfig, node: int, group: Group, instance: int) -> None:
         super().__init__(ports, config, node, group, instance)
         self.fast_state = OwnState()
+        self._bursts = UnitBursts(self, self._linked, config, group)
 
     def _make_store(self) -> ObjectStore:
         self._linked = SrmObjectStore(self._config, self._node, self._instance)
         return self._linked
 
+    def counts(self) -> dict[str, int]:
+        """Return what was sent, the NACKs received, and the repairs left to other members."""
+        self.leave_lockstep()
+        return super().counts()
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the statistics of the session, and of the object that is being sent."""
+        self.leave_lockstep()
+        return super().snapshot(now)
+
     def wake(self, now: float) -> None:
         """Serve the timers, and send what the rate allows by now; with less steps if that is one unit like the one before."""
         member, timers = self._member, self._repair_timers
         is_usual = self._next_at == now < member.due < inf and now < timers.due and not self._repairs and not self._blocked
-        message = self._linked.next_inner(self._config.segment) if is_usual else None
+        message = self._linked.next_inner() if is_usual else None
         if message is None:
             super().wake(now)
             return
@@ -76,3 +90,42 @@ class FastSrmSender(SrmSender, FastMachine):
             super().wake(now)
         else:
             self._due(min(following, member.due, timers.due))
+
+    # -- bursts ----------------------------------------------------------------------------------------------------
+
+    def plan_bursts(self) -> Sequence[Burst]:
+        """Return the next new units of an object without bytes, if these are due before any timer."""
+        begin = self._next_at
+        if self._repairs or self._blocked or self.deadline != begin or self.ports.trace is not None:
+            return ()
+        # After a pause, content lets session messages begin again.
+        return () if self._member.due == inf else self._bursts.plan(begin, self._first_timer())
+
+    def _first_timer(self) -> float:
+        return min(self._repair_timers.due, self._member.due)
+
+    def burst_taken(self, burst: NewUnits, deadline: float) -> None:
+        """Note that the host carries a burst, whose next message would be due at `deadline`."""
+        self._bursts.current = burst
+        self._due(min(deadline, burst.until))
+
+    def commit(self, count: int, position: Position, last: float, clear: float) -> None:
+        """Update the source as if it had sent `count` more units, the last at `last` seconds; the next is due at `clear`."""
+        self._linked.skip(count, position)
+        self._restart_ends()
+        self._data_sent += count
+        member = self._member
+        member.active_at = max(member.active_at, last)
+        self._position = (self._node, self._instance, position.object_id, position.unit)
+        self._next_at = clear
+        self._backlogged = True
+
+    def burst_ended(self) -> None:
+        """Drop what was planned and not sent; the host asks again."""
+        self._bursts.end()
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """Set the deadline; while the host carries a burst, end that where a timer runs out."""
+        if not self._bursts.keep_until(self._first_timer()):
+            super()._schedule()

@@ -20,14 +20,14 @@ Origin = tuple[int, int]
 class GroupUnits:
     """New units of one source, in the order in which members of a group received them, numbered from 0."""
 
-    __slots__ = ("_is_mixed", "_numbers", "_origin", "_units", "end", "in_use", "sharers", "start")
+    __slots__ = ("_numbers", "_origin", "_units", "end", "in_use", "is_mixed", "sharers", "start")
 
     def __init__(self) -> None:
         self._units: list[Data] = []
         self._numbers: dict[int | None, int] = {}
         """Numbers by identity."""
         self._origin: Origin | None = None
-        self._is_mixed = False
+        self.is_mixed = False
         """Whether units came from several sources, or from one that restarted, so that two of them may have one identity."""
         self.start = self.end = 0
         """The numbers of the first unit, and after the last one."""
@@ -41,9 +41,9 @@ class GroupUnits:
         origin = message.sender, message.instance
         if self._origin is None:
             self._origin = origin
-            self._is_mixed = any(each.has_others(origin) for each in self.sharers)
-        if self._is_mixed or origin != self._origin:
-            self._is_mixed = True
+            self.is_mixed = any(each.has_others(origin) for each in self.sharers)
+        if self.is_mixed or origin != self._origin:
+            self.is_mixed = True
             return False
         self._numbers[message.identity] = self.end
         self._units.append(message)
