@@ -35,12 +35,15 @@ MOST_UNITS: Final = 1024
 class SrmGroup(UnitGroup):
     """See the module."""
 
-    __slots__ = ("_active_at", "_end", "_first", "_latest", "_log", "_paused", "_sightings", "_trim_at", "_units")
+    __slots__ = ("_active_at", "_behind", "_end", "_first", "_latest", "_log", "_paused", "_sightings", "_trim_at", "_units")
 
     def __init__(self, machines: list[Any]) -> None:
         super().__init__(machines)
         self._active_at = 0.0
         """When members in lockstep received content or a request last, in seconds."""
+        self._behind: dict[Any, tuple[Any, float, float]] = {}
+        """Members in lockstep that lost a request or a repair since the last unit, by state: the machine, and for this one when
+        it received content or a request last, and a message of the source."""
         self._first = 0
         """The oldest object that the source repairs, as far as all members in lockstep know."""
         self._latest: FastData | None = None
@@ -94,13 +97,17 @@ class SrmGroup(UnitGroup):
             if kind is FastEnd:
                 assert isinstance(message, FastEnd)
                 self._first = message.first
+                self._release_all([machine for machine, _, _ in self._behind.values()])
             self._deliver(message, source, to, now, lost_by)
 
     def _hear_unit(self, message: FastData, source: Address, to: Address, now: float, lost_by: Sequence[int]) -> None:
         """Deliver a new unit of the source."""
-        if lost_by or self._paused:
+        if self._paused:
+            self._end_pauses()
+        if lost_by:
             machines = self._machines
-            self._on_activity([machines[index] for index in lost_by])
+            self._release_all([machines[index] for index in lost_by])
+        self._behind.clear()
         is_shared, is_next = self._units.add(message), message.expects is self._position
         if is_next:
             self._put_unit(message, is_shared)
@@ -140,12 +147,7 @@ class SrmGroup(UnitGroup):
             return
         log = self._log
         count = len(log)
-        for machine in lost:
-            state: Any = machine.fast_state
-            if state.coordinator is self:
-                policy: FastSrmPolicy = state._policy
-                policy.replay(log, count)
-                policy.replayed = count + 1
+        self._leave_out(lost, count)
         sightings, node = self._sightings, message.node
         if sightings is not None:
             of = sightings.note(message, now), sightings.slot_of(node), round(now * 1e6)
@@ -171,12 +173,39 @@ class SrmGroup(UnitGroup):
         if self.late is not None:
             self.late.wake_in_lockstep()
 
-    def _on_activity(self, lost: list[Any]) -> None:
-        """Let those diverge that content or a request changes more than others: those that lost it, and those that pause."""
-        self._release_all(lost)
+    def _leave_out(self, lost: list[Any], number: int) -> None:
+        """Let members in lockstep that lost the next message, entry `number` of the log, be up to date without it."""
+        for machine in lost:
+            state: Any = machine.fast_state
+            if state.coordinator is self:
+                policy: FastSrmPolicy = state._policy
+                policy.replay(self._log, number)
+                policy.replayed = number + 1
+
+    def _end_pauses(self) -> None:
+        """Let members diverge that pause their session messages: content and requests change them more than others."""
+        self._release_all(self._paused)
+        self._paused.clear()
+
+    def _on_activity(self, lost: list[Any], now: float, is_repair: bool) -> list[Any]:
+        """Note a request or a repair of the source's content, the next entry of the log; return the diverged members."""
         if self._paused:
-            self._release_all(self._paused)
-            self._paused.clear()
+            self._end_pauses()
+        behind = self._behind
+        for state, (machine, _, heard) in list(behind.items()):
+            if machine not in lost:
+                behind[state] = machine, now, now if is_repair else heard
+        if lost:
+            self._leave_out(lost, len(self._log))
+            for machine in lost:
+                state = machine.fast_state
+                if state.coordinator is self and state not in behind:
+                    behind[state] = machine, self._active_at, self._last_heard
+        self._active_at = now
+        if is_repair:
+            self._last_heard = now
+        called, self._diverged = self._diverged, []
+        return called
 
     def _subject(self, message: Nack | Repair) -> tuple[int, int] | None:
         """Return the unit of the source that a request or a repair is about; None if the group has not come to it."""
@@ -190,14 +219,13 @@ class SrmGroup(UnitGroup):
         if subject is None:
             self._call_all(message, None, source, to, now, lost)
             return
-        self._on_activity(lost)
-        called, self._diverged, self._active_at = self._diverged, [], now
+        called = self._on_activity(lost, now, False)
         log, key, lacking = self._log, (message.sender, *subject), self._lacking.get(subject, ())
         count, end = len(log), self._end
         log.append((REQUEST, message, now, None, None))
         for machine in self._machines:
             state: Any = machine.fast_state
-            if state.coordinator is not self:
+            if state.coordinator is not self or machine in lost:
                 continue
             policy: FastSrmPolicy = state._policy
             lacks = machine in lacking
@@ -220,15 +248,20 @@ class SrmGroup(UnitGroup):
         if subject is None or message.first > self._first:
             self._call_all(message, None, source, to, now, lost)
             return
-        self._on_activity(lost)
-        self._release_all(list(self._lacking.pop(subject, ())))
-        called, self._diverged = self._diverged, []
+        lacking = self._lacking.get(subject)
+        if lacking is not None:
+            concerned = [machine for machine in lacking if machine not in lost]
+            self._release_all(concerned)
+            for machine in concerned:
+                del lacking[machine]
+            if not lacking:
+                del self._lacking[subject]
+        called = self._on_activity(lost, now, True)
         log, key = self._log, (message.sender, *subject)
         log.append((REPAIR, message, now, key, message.distance * 1e-6))
-        self._active_at = self._last_heard = now
         for machine in self._machines:
             state: Any = machine.fast_state
-            if state.coordinator is self:
+            if state.coordinator is self and machine not in lost:
                 policy: FastSrmPolicy = state._policy
                 if policy.answers(key):
                     policy.replay(log, len(log))
@@ -271,6 +304,7 @@ class SrmGroup(UnitGroup):
         for unit in range(before.unit, position.unit):
             units.add(latest.of_unit(unit))
         self._end, self._active_at = units.end, heard
+        self._behind.clear()
         super().move(position, heard, following)
         self._trim_units()
 
@@ -291,8 +325,11 @@ class SrmGroup(UnitGroup):
 
     def _refresh(self, state: Any) -> None:
         policy: FastSrmPolicy = state._policy
-        state.position, state.last_heard = self._position, self._last_heard
-        policy.member.active_at = self._active_at
+        state.position = self._position
+        if state in self._behind:
+            _, policy.member.active_at, state.last_heard = self._behind[state]
+        else:
+            policy.member.active_at, state.last_heard = self._active_at, self._last_heard
         end = len(self._log)
         if policy.replayed != end:
             policy.replay(self._log, end)
@@ -300,6 +337,7 @@ class SrmGroup(UnitGroup):
 
     def _update(self, state: Any) -> None:
         self._refresh(state)
+        self._behind.pop(state, None)
         state.coordinator = None
 
     def _join(self, machines: Sequence[Any]) -> None:
@@ -307,13 +345,12 @@ class SrmGroup(UnitGroup):
         position, heard, active, lacking = self._position, self._last_heard, self._active_at, self._lacking
         for machine in machines:
             state: Any = machine.fast_state
-            if state.position is not position or state.last_heard != heard:
+            if state.position is not position:
                 self._diverged.append(machine)
                 continue
             policy: FastSrmPolicy = state._policy
-            if policy.member.active_at != active:
-                self._diverged.append(machine)
-                continue
+            if policy.member.active_at != active or state.last_heard != heard:
+                self._behind[state] = machine, policy.member.active_at, state.last_heard
             if policy.is_paused:
                 self._paused.append(machine)
             policy.replayed = len(self._log)
