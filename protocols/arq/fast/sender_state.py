@@ -104,7 +104,11 @@ class FastSenderState(SenderState, UnitState):
         item = objects.get(object_id)
         if message.repair:
             if before is not synced:
-                return None
+                is_taken = self.take_repair(message, now)
+                if is_taken is not None and self._synced is synced and (after.object_id, after.unit) == self.reached:
+                    # Only repairs were lost.
+                    self.position = self._synced = after
+                return is_taken
             is_new = False
             if item is not None and item.gaps is not None and unit in item.gaps:
                 is_new = self._store(item, message)
@@ -113,7 +117,7 @@ class FastSenderState(SenderState, UnitState):
                     # Its sink failed.
                     self.last_heard = now
                     return False
-                self.is_complete = all(each.gaps is None for each in objects.values())
+                self.is_complete = item.gaps is None and self._has_no_gaps()
             else:
                 self._session.duplicates += 1
         else:
@@ -130,6 +134,37 @@ class FastSenderState(SenderState, UnitState):
         self.last_heard = now
         self.position = self._synced = after
         return is_new
+
+    def take_repair(self, message: Data, now: float) -> bool | None:
+        """Handle the repair of a unit before the position, which is left as it is; None if the message does more.
+
+        Returns whether the unit was stored, as `on_data`.
+        """
+        self.sync()
+        objects: MutableMapping[int, Any] = self._objects
+        object_id, unit, first = message.object_id, message.unit, message.first
+        if not first <= object_id <= self._object or (objects and next(iter(objects)) < first):
+            return None
+        item = objects.get(object_id)
+        if item is None:
+            if object_id in objects:
+                return None
+        elif (object_id == self._object and unit >= self._unit) or not item.fits(message):
+            return None
+        self.last_heard = now
+        if item is None or item.gaps is None or unit not in item.gaps:
+            self._session.duplicates += 1
+            return False
+        is_new = self._store(item, message)
+        self._drop_missing()
+        if is_new:
+            self.is_complete = item.gaps is None and self._has_no_gaps()
+        return is_new
+
+    def _has_no_gaps(self) -> bool:
+        """Return whether no unit is missing of any object that is open."""
+        objects: MutableMapping[int, Any] = self._objects
+        return all(item is not None and item.gaps is None for item in objects.values())
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -175,8 +210,7 @@ class FastSenderState(SenderState, UnitState):
         position: Position | None = message.next_state if isinstance(message, UnitMessage) else None
         if position is not None and self._is_at(position):
             self.position = self._synced = position
-            objects: MutableMapping[int, Any] = self._objects
-            self.is_complete = all(item.gaps is None for item in objects.values())
+            self.is_complete = self._has_no_gaps()
         else:
             self.position = self._synced = _APART
 
