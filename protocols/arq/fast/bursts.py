@@ -23,25 +23,25 @@ PAUSE: Final = 16
 class BurstSender(Protocol):
     """The sender of bursts, as they see it."""
 
-    def burst_taken(self, burst: "NewUnits", deadline: float) -> None:
-        """Note that the host carries a burst, whose next message would be due at `deadline`."""
-
     def commit(self, count: int, position: Position, last: float, clear: float) -> None:
         """Update the sender as if it had sent `count` more units, the last at `last` seconds; the next is due at `clear`."""
 
-    def burst_ended(self) -> None:
-        """Drop what was planned and not sent."""
+    def _due(self, when: float) -> None:
+        """Move the deadline."""
+
+    def _schedule(self) -> None:
+        """Set the deadline."""
 
 
 class NewUnits(Burst):
     """Units in the middle of one object, from a position on."""
 
-    __slots__ = ("_model", "_positions", "_sender", "committed")
+    __slots__ = ("_model", "_plan", "_positions", "committed")
     shows_losses: ClassVar[bool] = True
 
     def __init__(
         self,
-        sender: BurstSender,
+        plan: "UnitBursts",
         start: Position,
         model: FastData,
         begin: float,
@@ -53,7 +53,7 @@ class NewUnits(Burst):
     ) -> None:
         assert model.identity is not None
         super().__init__(begin, interval, count, model.identity + start.unit - model.unit, Data.kind, size, to)
-        self._sender = sender
+        self._plan = plan
         self._model = model
         self._positions: dict[int, Position] = {0: start}
         self.committed = 0
@@ -94,27 +94,27 @@ class NewUnits(Burst):
     def take(self, count: int, deadline: float) -> None:
         """Note that the host carries the first `count` messages."""
         self.count = count
-        self._sender.burst_taken(self, deadline)
+        self._plan.take(self, deadline)
 
     def commit(self, sent: int, last: float, clear: float) -> None:
         """Commit the first `sent` messages."""
         count = sent - self.committed
         if count:
             self.committed = sent
-            self._sender.commit(count, self.position(sent), last, clear)
+            self._plan.sender.commit(count, self.position(sent), last, clear)
 
     def end(self) -> None:
         """Drop the messages that are not committed."""
-        self._sender.burst_ended()
+        self._plan.end()
 
 
 class UnitBursts:
     """Plans the bursts of one sender: each twice as long as what was sent of the one before."""
 
-    __slots__ = ("_group", "_horizon", "_interval", "_next_plan", "_sender", "_size", "_store", "current")
+    __slots__ = ("_group", "_horizon", "_interval", "_next_plan", "_size", "_store", "current", "sender")
 
     def __init__(self, sender: BurstSender, store: FastObjectStore, config: AConfig, group: Group) -> None:
-        self._sender = sender
+        self.sender = sender
         self._store = store
         self._group = group
         self._size = DATA_OVERHEAD + config.segment
@@ -137,23 +137,26 @@ class UnitBursts:
         count = min(item.units - 1 - unit, self._horizon)
         if count <= 0:
             return ()
-        return (NewUnits(self._sender, start, model, begin, self._interval, count, self._size, self._group, until),)
+        return (NewUnits(self, start, model, begin, self._interval, count, self._size, self._group, until),)
 
-    def keep_until(self, until: float) -> bool:
-        """Let the burst that the host carries end at `until` seconds; return False if there is none."""
+    def take(self, burst: NewUnits, deadline: float) -> None:
+        """Note that the host carries a burst, whose next message would be due at `deadline`."""
+        self.current = burst
+        self.sender._due(min(deadline, burst.until))
+
+    def keep_until(self, until: float) -> None:
+        """Let the burst that the host carries end at `until` seconds."""
         burst = self.current
-        if burst is None or burst.carrier is None:
-            return False
-        if until != burst.until:
+        if burst is not None and burst.carrier is not None and until != burst.until:
             burst.until = until
             burst.carrier.shorten(until)
-        return True
 
     def end(self) -> None:
-        """Drop what was planned and not sent."""
+        """Drop what was planned and not sent; the host asks again."""
         burst, self.current = self.current, None
         if burst is not None:
             sent = burst.committed
             self._horizon = min(max(2 * sent, SHORTEST), LONGEST)
             if 2 * sent < SHORTEST:
                 self._next_plan = self._store.position.sent + PAUSE
+        self.sender._schedule()

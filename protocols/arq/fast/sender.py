@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from protocols.arq.config import N1Config
-from protocols.arq.fast.bursts import NewUnits, UnitBursts
+from protocols.arq.fast.bursts import UnitBursts
 from protocols.arq.fast.messages import Position
 from protocols.arq.fast.tx_object import FastObjectStore
 from protocols.arq.nacked_sender import GatheringSender
@@ -52,11 +52,6 @@ class FastGatheringSender(GatheringSender, FastMachine):
             return ()
         return self._bursts.plan(begin, self._first_repair_at())
 
-    def burst_taken(self, burst: NewUnits, deadline: float) -> None:
-        """Note that the host carries a burst, whose next message would be due at `deadline`."""
-        self._bursts.current = burst
-        self._due(min(deadline, burst.until))
-
     def commit(self, count: int, position: Position, last: float, clear: float) -> None:
         """Update the sender as if it had sent `count` more units; the next is due at `clear`."""
         del last
@@ -66,12 +61,9 @@ class FastGatheringSender(GatheringSender, FastMachine):
         self._next_at = clear
         self._backlogged = True
 
-    def burst_ended(self) -> None:
-        """Drop what was planned and not sent; the host asks again."""
-        self._bursts.end()
-        self._schedule()
-
     def _schedule(self) -> None:
         """Set the deadline; while the host carries a burst, end that where a repair is due."""
-        if not self._bursts.keep_until(self._first_repair_at()):
+        if self._bursts.current is None:
             super()._schedule()
+        else:
+            self._bursts.keep_until(self._first_repair_at())

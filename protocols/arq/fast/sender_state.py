@@ -240,6 +240,10 @@ class FastSenderState(SenderState, UnitState):
         if len(self._missing) > FEW:
             self._timers = sorted([_order(each) for each in self._missing.values()])
 
+    def due(self) -> float:
+        """Return when `wake` is wanted, in seconds; inf for never."""
+        return self._silent_at if self._missing is _NOTHING else super().due()
+
     def _next_timer(self) -> MissingUnit | None:
         if self._timers:
             return super()._next_timer()

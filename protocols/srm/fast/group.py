@@ -15,7 +15,7 @@ from protocols.fast.units import UnitGroup
 from protocols.machine import Address, Message
 from protocols.srm.fast.peers import Sightings, share_sightings
 from protocols.srm.fast.policy import REPAIR, REPORT, REQUEST, SIGHTING, SOURCE, FastSrmPolicy, Heard
-from protocols.srm.fast.unit_cache import share_units
+from protocols.srm.fast.unit_cache import FastUnitCache, share_units
 from protocols.srm.messages import Repair, SessionMessage
 from protocols.srm.wire import size_of
 
@@ -297,12 +297,12 @@ class SrmGroup(UnitGroup):
 
     def move(self, position: object, heard: float, following: int) -> None:
         """Advance the group over units that nobody lost, the last received at `heard` seconds."""
-        before, latest, units = self._position, self._latest, self._units
+        before, model, units = self._position, self._latest, self._units
         assert isinstance(before, Position)
         assert isinstance(position, Position)
-        assert latest is not None
+        assert model is not None
         for unit in range(before.unit, position.unit):
-            units.add(latest.of_unit(unit))
+            units.add(model.of_unit(unit))
         self._end, self._active_at = units.end, heard
         self._behind.clear()
         super().move(position, heard, following)
@@ -333,7 +333,9 @@ class SrmGroup(UnitGroup):
         end = len(self._log)
         if policy.replayed != end:
             policy.replay(self._log, end)
-        state._policy.cache.advance(self._end)
+        cache: FastUnitCache = state._policy.cache
+        if cache.end != self._end:
+            cache.advance(self._end)
 
     def _update(self, state: Any) -> None:
         self._refresh(state)

@@ -54,19 +54,16 @@ class FastSrmPolicy(SrmPolicy):
             if kind <= SIGHTING:
                 heard += 1
                 mean += SIZE_GAIN * (second - mean)
-                if kind:
-                    if kind == SIGHTING and shared is not None:
-                        number, slot, arrived = first
-                        shared.take(message, number, slot, arrived)
-                    else:
-                        peers.heard(message, now)
+                if shared is not None:
+                    number, slot, arrived = first
+                    shared.take(message, number, slot, arrived)
                     continue
                 report: SessionMessage = message
                 peer = known.get(report.node)
-                if peer is None and not peers._bits and len(known) < peers._most:
+                if peer is None and not kind and not peers._bits and len(known) < peers._most:
                     peer = known[report.node] = Peer()
                     peers._count = 0
-                elif peer is None or peer.is_source:
+                elif peer is None or peer.is_source is not (kind == SOURCE):
                     peers.heard(report, now)
                     continue
                 peer.clock, peer.heard_at = report.clock, now

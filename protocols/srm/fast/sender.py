@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from math import inf
 
-from protocols.arq.fast.bursts import NewUnits, UnitBursts
+from protocols.arq.fast.bursts import UnitBursts
 from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.tx_object import FastObjectStore
 from protocols.arq.tx_object import ObjectStore, TxObject
-from protocols.arq.wire import DATA_OVERHEAD
 from protocols.fast.contract import FastMachine, OwnState
 from protocols.fast.lookahead import Burst
-from protocols.machine import Group, Packet, Ports
+from protocols.machine import Group, Ports
 from protocols.snapshot import Snapshot
 from protocols.srm.config import SrmConfig
 from protocols.srm.sender import SrmSender
@@ -31,16 +30,6 @@ class SrmObjectStore(FastObjectStore):
         message = self._make(item, unit, repair, payload, length)
         assert isinstance(message, FastData)
         return message
-
-    def next_inner(self) -> FastData | None:
-        """Take the next new unit if it is in the middle of an object without bytes, as the one before; None for another."""
-        model, before = self.model, self.position
-        unit = before.unit
-        if model is None or unit + 1 >= self.waiting[-1][0].units:
-            return None
-        after = Position(before.origin, before.object_id, unit + 1, before.sent + 1, False)
-        self.skip(1, after)
-        return model.between(before, after)
 
 
 class FastSrmSender(SrmSender, FastMachine):
@@ -70,27 +59,6 @@ class FastSrmSender(SrmSender, FastMachine):
         self.leave_lockstep()
         return super().snapshot(now)
 
-    def wake(self, now: float) -> None:
-        """Serve the timers, and send what the rate allows by now; with less steps if that is one unit like the one before."""
-        member, timers = self._member, self._repair_timers
-        is_usual = self._next_at == now < member.due < inf and now < timers.due and not self._repairs and not self._blocked
-        message = self._linked.next_inner() if is_usual else None
-        if message is None:
-            super().wake(now)
-            return
-        self._restart_ends()
-        self._data_sent += 1
-        member.active_at = now
-        self._position = (self._node, self._instance, message.object_id, message.unit + 1)
-        size = DATA_OVERHEAD + message.length
-        self._blocked = bool(self.ports.send(Packet(message, size, self._group)))
-        self._next_at = following = now + size / self._config.rate
-        self._backlogged = True
-        if self._blocked or following <= now:
-            super().wake(now)
-        else:
-            self._due(min(following, member.due, timers.due))
-
     # -- bursts ----------------------------------------------------------------------------------------------------
 
     def plan_bursts(self) -> Sequence[Burst]:
@@ -104,11 +72,6 @@ class FastSrmSender(SrmSender, FastMachine):
     def _first_timer(self) -> float:
         return min(self._repair_timers.due, self._member.due)
 
-    def burst_taken(self, burst: NewUnits, deadline: float) -> None:
-        """Note that the host carries a burst, whose next message would be due at `deadline`."""
-        self._bursts.current = burst
-        self._due(min(deadline, burst.until))
-
     def commit(self, count: int, position: Position, last: float, clear: float) -> None:
         """Update the source as if it had sent `count` more units, the last at `last` seconds; the next is due at `clear`."""
         self._linked.skip(count, position)
@@ -120,12 +83,9 @@ class FastSrmSender(SrmSender, FastMachine):
         self._next_at = clear
         self._backlogged = True
 
-    def burst_ended(self) -> None:
-        """Drop what was planned and not sent; the host asks again."""
-        self._bursts.end()
-        self._schedule()
-
     def _schedule(self) -> None:
         """Set the deadline; while the host carries a burst, end that where a timer runs out."""
-        if not self._bursts.keep_until(self._first_timer()):
+        if self._bursts.current is None:
             super()._schedule()
+        else:
+            self._bursts.keep_until(self._first_timer())

@@ -115,8 +115,11 @@ class FastUnitCache(UnitCache):
         """Return the message that brought a unit; None if the unit is not in the cache."""
         if self._others is not None and identity in self._others:
             return self._others[identity][0]
-        number = self.shared.find(identity)
-        return self.shared.unit(number) if self._holds(number) else None
+        shared = self.shared
+        number = shared._numbers.get(identity, -1)
+        if self.begin <= number < self.end and (self._absent is None or number not in self._absent):
+            return shared._units[number - shared.start]
+        return None
 
     def put(self, message: Data) -> None:
         """Add a new unit."""
