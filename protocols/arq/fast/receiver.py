@@ -1,20 +1,20 @@
 """The ARQ receivers that a host can advance together with others."""
 
 from collections.abc import Collection, Hashable
-from typing import Any, Final
+from typing import Any
 
 from protocols.arq.config import AConfig, N1Config, N2Config
 from protocols.arq.fast.acks import AckBatch
 from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.policies import FastAckPolicy, FastSuppressedNackPolicy
 from protocols.arq.fast.sender_state import FastSenderState
+from protocols.arq.fast.senders import NO_SENDERS, OWN, enter, known_sender, states_of
 from protocols.arq.messages import Data, End, Nack
 from protocols.arq.policies import NackPolicy
 from protocols.arq.receiver import ArqReceiver
 from protocols.arq.repair_policy import RepairPolicy
 from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
-from protocols.fast.contract import OwnState
 from protocols.fast.units import EVERY_UNIT, UnitMachine
 from protocols.machine import Address, Group, Message, Ports
 from protocols.snapshot import Snapshot
@@ -28,11 +28,6 @@ __all__ = [
     "suppressing_receiver",
 ]
 
-_NO_SENDERS: Final[dict[int, SenderState]] = {}
-"""Shared by the receivers that know one sender at most; never modified."""
-_OWN: Final = OwnState()
-"""Shared by the receivers that know no sender, or several: nothing ever advances them from outside."""
-
 
 class FastArqReceiver(ArqReceiver, UnitMachine):
     """An `ArqReceiver` that is advanced with others while it knows one sender."""
@@ -41,14 +36,13 @@ class FastArqReceiver(ArqReceiver, UnitMachine):
 
     def __init__(self, session: Session, policy: RepairPolicy) -> None:
         super().__init__(session, policy)
-        self.fast_state: Any = _OWN
-        # Only several senders are entered here: a dictionary takes 200 bytes.
-        self._senders = _NO_SENDERS
+        self.fast_state: Any = OWN
+        self._senders = NO_SENDERS
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Handle a message of a sender, or a NACK of another receiver."""
         is_new: bool | None = None
-        if type(message) is FastData and self.fast_state is not _OWN:
+        if type(message) is FastData and self.fast_state is not OWN:
             state: FastSenderState = self.fast_state
             is_new = state.take(message, now)
         if is_new is None:
@@ -108,23 +102,14 @@ class FastArqReceiver(ArqReceiver, UnitMachine):
         """Count NACKs of others, if they are received at all."""
 
     def _known(self, node: int) -> SenderState | None:
-        state = self.fast_state
-        return state if state is not _OWN and state.origin.node == node else self._senders.get(node)
+        return known_sender(self, node)
 
     def _states(self) -> Collection[SenderState]:
-        return self._senders.values() if self.fast_state is _OWN else (self.fast_state,)
+        return states_of(self)
 
     def _enter(self, first: Data | End, address: Address) -> SenderState:
-        """Make the state of a sender; a second one ends the lockstep, one that has restarted is replaced."""
         self._settle_counts()
-        state, known = FastSenderState(self._session, self._policy, first, address), self.fast_state
-        if self._senders is _NO_SENDERS and (known is _OWN or known.origin.node == first.sender):
-            self.fast_state = state
-            return state
-        if self._senders is _NO_SENDERS:
-            self._senders, self.fast_state = {known.origin.node: known}, _OWN
-        self._senders[first.sender] = state
-        return state
+        return enter(self, first.sender, FastSenderState(self._session, self._policy, first, address))
 
 
 class AckingReceiver(FastArqReceiver):

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 from math import inf
-from typing import Any, Final
+from typing import Any
 
 from protocols.arq.fast.messages import FastData
+from protocols.arq.fast.senders import NO_SENDERS, OWN, enter, known_sender, states_of
 from protocols.arq.messages import Data, End, Nack
 from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
-from protocols.fast.contract import Other, OwnState
+from protocols.fast.contract import Other
 from protocols.fast.group import MachineGroup
 from protocols.fast.units import UnitMachine
 from protocols.machine import Address, Group, Message, Ports
@@ -22,11 +23,6 @@ from protocols.srm.receiver import SrmPolicy, SrmReceiver
 
 __all__ = ["FastSrmReceiver", "make_receiver"]
 
-_NO_SENDERS: Final[dict[int, SenderState]] = {}
-"""Shared by the receivers that know one source at most; never modified."""
-_OWN: Final = OwnState()
-"""Shared by the receivers that know no source, or several: nothing ever advances them from outside."""
-
 
 class FastSrmReceiver(SrmReceiver, UnitMachine):
     """An `SrmReceiver` that a group advances (`SrmGroup`)."""
@@ -35,9 +31,8 @@ class FastSrmReceiver(SrmReceiver, UnitMachine):
 
     def __init__(self, session: Session, policy: FastSrmPolicy) -> None:
         super().__init__(session, policy)
-        self.fast_state: Any = _OWN
-        # Only several sources are entered here: a dictionary takes 200 bytes.
-        self._senders = _NO_SENDERS
+        self.fast_state: Any = OWN
+        self._senders = NO_SENDERS
 
     @property
     def policy(self) -> SrmPolicy:
@@ -61,7 +56,7 @@ class FastSrmReceiver(SrmReceiver, UnitMachine):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Handle a message of a source or of another member."""
         kind, state = type(message), self.fast_state
-        if state is not _OWN and self._srm.member.due < inf:
+        if state is not OWN and self._srm.member.due < inf:
             # Before the first message, of several sources and after a pause there is more to do.
             is_new: bool | None = None
             if kind is FastData:
@@ -100,7 +95,7 @@ class FastSrmReceiver(SrmReceiver, UnitMachine):
     def wake(self, now: float) -> None:
         """Serve the timers that have run out, and send a session message if one is due."""
         state, policy = self.fast_state, self._srm
-        if state is _OWN:
+        if state is OWN:
             super().wake(now)
             return
         if policy.member.due <= now:
@@ -134,27 +129,18 @@ class FastSrmReceiver(SrmReceiver, UnitMachine):
     def _settle(self) -> None:
         """Bring everything up to date."""
         self.leave_lockstep()
-        if self.fast_state is not _OWN:
+        if self.fast_state is not OWN:
             self.fast_state.sync()
 
     def _known(self, node: int) -> SenderState | None:
-        state: Any = self.fast_state
-        return state if state is not _OWN and state.origin.node == node else self._senders.get(node)
+        return known_sender(self, node)
 
     def _states(self) -> Collection[SenderState]:
-        return self._senders.values() if self.fast_state is _OWN else (self.fast_state,)
+        return states_of(self)
 
     def _enter(self, first: Data | End, address: Address) -> SenderState:
-        """Make the state of a source; a second one ends the lockstep, one that has restarted is replaced."""
         self._settle()
-        state, known = FastSrmSenderState(self._session, self._policy, first, address), self.fast_state
-        if self._senders is _NO_SENDERS and (known is _OWN or known.origin.node == first.sender):
-            self.fast_state = state
-            return state
-        if self._senders is _NO_SENDERS:
-            self._senders, self.fast_state = {known.origin.node: known}, _OWN
-        self._senders[first.sender] = state
-        return state
+        return enter(self, first.sender, FastSrmSenderState(self._session, self._policy, first, address))
 
 
 def make_receiver(ports: Ports, config: SrmConfig, node: int, group: Group) -> FastSrmReceiver:
