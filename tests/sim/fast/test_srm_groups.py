@@ -12,6 +12,7 @@ from experiments.running.run import run
 from experiments.scenario.scenario import parse
 from protocols.srm.fast import group
 from protocols.srm.fast.receiver import FastSrmReceiver
+from protocols.srm.fast.sender import FastSrmSender
 from tests.sim.test_arq_engines import FAST, STRICT, fingerprints, scenario
 
 PARAMETERS = st.fixed_dictionaries(
@@ -56,20 +57,37 @@ def test_pauses_of_the_session_end_in_lockstep() -> None:
     assert len(fingerprints(scenario(network(12, "1%"), protocol, work, duration="5s"), FAST, STRICT)) == 1
 
 
-def test_most_deliveries_call_no_single_member(monkeypatch: pytest.MonkeyPatch) -> None:
+def calls_of(method: str, machine: type, monkeypatch: pytest.MonkeyPatch, receivers: int, size: int) -> tuple[int, int]:
+    """Return how often a method is called in a session of one object, and the packets sent in it."""
     calls = 0
-    plain = FastSrmReceiver.receive
+    plain = getattr(machine, method)
 
-    def receive(self: FastSrmReceiver, *arguments: Any) -> None:
+    def counted(self: Any, *arguments: Any) -> None:
         nonlocal calls
         calls += 1
         plain(self, *arguments)
 
-    monkeypatch.setattr(FastSrmReceiver, "receive", receive)
-    written = scenario(network(60, "1%", "5ms"), {"name": "srm", "rate": "10Mbit"}, [{"size": 280_000}])
+    monkeypatch.setattr(machine, method, counted)
+    written = scenario(network(receivers, "1%", "5ms"), {"name": "srm", "rate": "10Mbit"}, [{"size": size}])
     result = run(parse(written | FAST, "srm"))
     assert result.completed
-    assert 0 < calls < 0.2 * 60 * result.metrics["packets"]["total"]
+    return calls, result.metrics["packets"]["total"]
+
+
+def test_most_deliveries_call_no_single_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, packets = calls_of("receive", FastSrmReceiver, monkeypatch, 60, 280_000)
+    assert 0 < calls < 0.2 * 60 * packets
+
+
+def test_members_that_lose_a_request_or_a_repair_are_not_called_for_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, packets = calls_of("receive", FastSrmReceiver, monkeypatch, 10, 700_000)
+    # 1 % of units lost, each with a call at the next unit, a repair, and few messages before the group is known.
+    assert 0 < calls < 0.03 * 10 * packets
+
+
+def test_a_source_is_woken_for_few_of_its_new_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, _ = calls_of("wake", FastSrmSender, monkeypatch, 10, 700_000)
+    assert 0 < calls < 0.3 * 500
 
 
 def test_members_of_a_large_group_take_less_memory_than_with_a_table_each() -> None:

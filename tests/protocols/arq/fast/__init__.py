@@ -1,0 +1,1 @@
+"""Tests of the fast machines of the ARQ protocols."""
