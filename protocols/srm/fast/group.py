@@ -70,6 +70,11 @@ class SrmGroup(UnitGroup):
         if late is None:
             self._hear(message, source, to, now, lost_by)
             return
+        if type(message) is SessionMessage and not self._diverged and not self.is_ahead(message):
+            # It concerns no position, so the group may be advanced later.
+            machines = self._machines
+            self._log_session(message, now, [machines[index] for index in lost_by])
+            return
         late.sync()
         position = self._position
         stood = self.stands_at(position)
@@ -145,9 +150,14 @@ class SrmGroup(UnitGroup):
         if self.is_ahead(message):
             self._call_all(message, None, source, to, now, lost)
             return
+        self._log_session(message, now, lost)
+        called, self._diverged = self._diverged, []
+        self._call_diverged(called, message, source, to, now, lost)
+
+    def _log_session(self, message: SessionMessage, now: float, lost: list[Any]) -> None:
+        """Enter a session message in the log."""
         log = self._log
-        count = len(log)
-        self._leave_out(lost, count)
+        self._leave_out(lost, len(log))
         sightings, node = self._sightings, message.node
         if sightings is not None:
             of = sightings.note(message, now), sightings.slot_of(node), round(now * 1e6)
@@ -155,8 +165,6 @@ class SrmGroup(UnitGroup):
         else:
             kind = SOURCE if message.positions and message.positions[0][0] == node else REPORT
             log.append((kind, message, now, round(now * 1e6), size_of(message)))
-        called, self._diverged = self._diverged, []
-        self._call_diverged(called, message, source, to, now, lost)
         self._trim()
 
     def is_ahead(self, message: SessionMessage) -> bool:
