@@ -99,41 +99,27 @@ class FastSenderState(SenderState, UnitState):
         before, after, synced = message.expects, message.next_state, self._synced
         if before is None or synced is _APART or before.origin is not synced.origin:
             return None
+        if message.repair:
+            is_new = self.take_repair(message, now)
+            if is_new is not None and self._synced is synced and (after.object_id, after.unit) == self.reached:
+                # Nothing but repairs was lost.
+                self.position = self._synced = after
+            return is_new
         objects: MutableMapping[int, Any] = self._objects
         object_id, unit = message.object_id, message.unit
         item = objects.get(object_id)
-        if message.repair:
-            if before is not synced:
-                is_taken = self.take_repair(message, now)
-                if is_taken is not None and self._synced is synced and (after.object_id, after.unit) == self.reached:
-                    # Only repairs were lost.
-                    self.position = self._synced = after
-                return is_taken
-            is_new = False
-            if item is not None and item.gaps is not None and unit in item.gaps:
-                is_new = self._store(item, message)
-                self._drop_missing()
-                if not is_new:
-                    # Its sink failed.
-                    self.last_heard = now
-                    return False
-                self.is_complete = item.gaps is None and self._has_no_gaps()
-            else:
-                self._session.duplicates += 1
-        else:
-            if item is None or object_id != synced.object_id or unit < synced.unit or next(iter(objects)) < message.first:
-                return None
-            is_new = True
-            if synced.unit < unit:
-                self.is_complete = False
-                self._add_missing(object_id, synced.unit, now)
-                for number in range(synced.unit + 1, unit):
-                    self._add_missing(object_id, number, now)
-            item.reach(unit)
-            item.reached = self._unit = unit + 1
+        if item is None or object_id != synced.object_id or unit < synced.unit or next(iter(objects)) < message.first:
+            return None
+        if synced.unit < unit:
+            self.is_complete = False
+            self._add_missing(object_id, synced.unit, now)
+            for number in range(synced.unit + 1, unit):
+                self._add_missing(object_id, number, now)
+        item.reach(unit)
+        item.reached = self._unit = unit + 1
         self.last_heard = now
         self.position = self._synced = after
-        return is_new
+        return True
 
     def take_repair(self, message: Data, now: float) -> bool | None:
         """Handle the repair of a unit before the position, which is left as it is; None if the message does more.
