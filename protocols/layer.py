@@ -279,13 +279,14 @@ class EventLayer(Machine):
         self._accepting: Accept | None = None
         self._clock: Callable[[], float] | None = None
 
-    def between(self, on_event: OnEvent, accept: Accept | None, clock: Callable[[], float]) -> tuple[OnEvent, Accept]:
+    def between(self, on_event: OnEvent, accept: Accept | None, clock: Callable[[], float]) -> tuple[OnEvent, Accept | None]:
         """Stand between a host and its application; return where the inner machine's events and offers go.
 
-        Its handler of events is this object itself, since in a simulation each of many thousands has one.
+        Its handler of events is this object itself, and offers go straight to the application unless a subclass handles them,
+        since in a simulation there are many thousands of layers.
         """
         self._told, self._accepting, self._clock = on_event, accept, clock
-        return self, self._offer
+        return self, accept if type(self).offered is EventLayer.offered else self._offer
 
     def __call__(self, event: Event) -> None:
         """Tell the application what becomes of an event of the inner machine."""

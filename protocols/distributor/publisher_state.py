@@ -1,7 +1,8 @@
 """State of one publisher at a subscriber: the order of its segments, what is missing, and the large update under way."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address
+from typing import Any, Final, Protocol
 
 from protocols.distributor.config import DistributorConfig
 from protocols.distributor.messages import (
@@ -20,34 +21,43 @@ from protocols.distributor.serial import unwrap
 from protocols.distributor.wire import size_of
 from protocols.snapshot import Snapshot
 
-__all__ = ["Budget", "PublisherState"]
+__all__ = ["Follower", "PublisherState"]
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.01, 3600.0
 """Seconds; intervals that a publisher announces are taken as at least and at most so long."""
 
 
-class Budget:
-    """Bytes that a subscriber keeps of all publishers, and how many it may keep."""
+_NONE: Final[dict[int, Any]] = {}
+"""The table of those without entries; nothing is added to it."""
 
-    __slots__ = ("kept", "most")
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.kept = 0
+class Follower(Protocol):
+    """A subscriber, as the states of its publishers see it."""
+
+    kept: int
+    """Bytes that it keeps of all publishers."""
+
+    @property
+    def most_kept(self) -> int:
+        """How many bytes it may keep."""
+
+    def deliver(self, source: Source, subjects: Sequence[SubjectUpdates]) -> None:
+        """Take the next updates of a publisher."""
+
+    def lose(self, source: Source, first: int, count: int, reason: str) -> None:
+        """Note that segments of a publisher are left out."""
 
 
 class PublisherState:
     """The segments of one publisher.
 
-    It delivers updates by `deliver(source, updates)`, in the order of their segments, and tells by `lose(source, first, count,
-    reason)` where segments are left out. Of a publisher that `began_after` the subscription, everything is wanted unless more
-    than `config.requested` segments were missed; of others what follows the first segment or heartbeat that is heard.
+    It delivers updates to the `follower` in the order of their segments, and tells it where segments are left out. Of a
+    publisher that `began_after` the subscription, everything is wanted unless more than `config.requested` segments were
+    missed; of others what follows the first segment or heartbeat that is heard.
     """
 
     __slots__ = (
-        "_budget",
-        "_deliver",
-        "_lose",
+        "_follower",
         "_most_missed",
         "_parts",
         "_parts_size",
@@ -76,9 +86,7 @@ class PublisherState:
         began_after: bool,
         config: DistributorConfig,
         requests: Requests,
-        budget: Budget,
-        deliver: Callable[[Source, Sequence[SubjectUpdates]], None],
-        lose: Callable[[Source, int, int, str], None],
+        follower: Follower,
     ) -> None:
         self.source = source
         self.application = ""
@@ -93,14 +101,12 @@ class PublisherState:
         self.requests = requests
         self.segments = self.updates = self.duplicates = self.repairs = self.overflowed = 0
         self._most_missed = config.requested
-        self._budget = budget
-        self._deliver = deliver
-        self._lose = lose
+        self._follower = follower
         # Segments that wait for earlier ones, and the numbers that will not come with the reason, by the first of each range.
-        self._waiting: dict[int, Segment] = {}
-        self._skipped: dict[int, tuple[int, str]] = {}
-        # The large update under way: its parts, their bytes and those of all.
-        self._parts: list[bytes] = []
+        self._waiting: dict[int, Segment] = _NONE
+        self._skipped: dict[int, tuple[int, str]] = _NONE
+        # The large update under way: its parts (None while there is none), their bytes and those of all.
+        self._parts: list[bytes] | None = None
         self._parts_size = self._total = 0
         self.subject = ""
 
@@ -108,7 +114,10 @@ class PublisherState:
 
     def configure(self, message: Configuration) -> None:
         """Take what a publisher says about itself."""
-        self.interval = min(max(message.heartbeat_ms / 1000, SHORTEST_INTERVAL), LONGEST_INTERVAL)
+        interval = min(max(message.heartbeat_ms / 1000, SHORTEST_INTERVAL), LONGEST_INTERVAL)
+        if interval != self.interval:
+            # Else the number of the config serves all subscribers.
+            self.interval = interval
         self.application = message.application
 
     def synchronise(self, message: Segment | Heartbeat) -> bool:
@@ -154,8 +163,10 @@ class PublisherState:
         else:
             self.requests.served(number)
         if number > expected:
+            if not self._waiting:
+                self._waiting = {}
             self._waiting[number] = segment
-            self._budget.kept += size_of(segment)
+            self._follower.kept += size_of(segment)
             return True
         self.expected = number + 1
         self._take(segment)
@@ -169,6 +180,8 @@ class PublisherState:
 
     def give_up(self, ranges: Sequence[Range], reason: str) -> None:
         """Leave out numbers that will not come, each range when its turn is."""
+        if ranges and not self._skipped:
+            self._skipped = {}
         for low, high in ranges:
             self._skipped[low] = (high, reason)
         self._go_on()
@@ -196,14 +209,14 @@ class PublisherState:
         """Return whether there is room for a segment that is not the next one; one that was given up needs none any more."""
         if any(first <= number <= last for first, (last, _) in self._skipped.items()):
             return False
-        return self._budget.kept + size_of(segment) <= self._budget.most
+        return self._follower.kept + size_of(segment) <= self._follower.most_kept
 
     def _go_on(self) -> None:
         """Deliver what waits, and leave out what was given up, as far as nothing is missing."""
         while self.expected is not None:
             segment = self._waiting.pop(self.expected, None)
             if segment is not None:
-                self._budget.kept -= size_of(segment)
+                self._follower.kept -= size_of(segment)
                 self.expected += 1
                 self._take(segment)
             elif self.expected in self._skipped:
@@ -211,49 +224,51 @@ class PublisherState:
                 last, reason = self._skipped.pop(first)
                 self.expected = last + 1
                 self._drop_parts()
-                self._lose(self.source, first, last - first + 1, reason)
+                self._follower.lose(self.source, first, last - first + 1, reason)
             else:
                 return
 
     def _take(self, segment: Segment) -> None:
         """Deliver the updates that a segment completes."""
         if isinstance(segment, Batch):
-            self._drop_parts()
+            if self._parts is not None:
+                self._drop_parts()
             self.updates += segment.updates
-            self._deliver(self.source, segment.subjects)
+            self._follower.deliver(self.source, segment.subjects)
         elif isinstance(segment, Fragment):
             self._take_part(segment)
 
     def _take_part(self, part: Fragment) -> None:
         if part.subject is not None:
             self._drop_parts()
-            self.subject, self._total = part.subject, part.total
-        elif not self._parts:
+            self.subject, self._total, self._parts = part.subject, part.total, []
+        parts = self._parts
+        if parts is None:
             # Its first part was given up, or came before anything was expected.
             return
         size = len(part.content)
-        if self._parts_size + size > self._total or self._budget.kept + size > self._budget.most:
+        if self._parts_size + size > self._total or self._follower.kept + size > self._follower.most_kept:
             self._drop_parts()
-            self._lose(self.source, unwrap(part.seqno, self.highest), 0, "an update is too long")
+            self._follower.lose(self.source, unwrap(part.seqno, self.highest), 0, "an update is too long")
             return
-        self._parts.append(part.content)
+        parts.append(part.content)
         self._parts_size += size
-        self._budget.kept += size
+        self._follower.kept += size
         if part.flags == LAST:
             content, is_whole = self._joined(), self._parts_size == self._total
             self._drop_parts()
             if is_whole:
                 self.updates += 1
-                self._deliver(self.source, [SubjectUpdates(self.subject, [content])])
+                self._follower.deliver(self.source, [SubjectUpdates(self.subject, [content])])
 
     def _joined(self) -> bytes:
         """Return the content of the large update whose parts have all come."""
-        return b"".join(self._parts)
+        return b"".join(self._parts or ())
 
     def _drop_parts(self) -> None:
-        self._budget.kept -= self._parts_size
+        self._follower.kept -= self._parts_size
         self._parts_size = 0
-        self._parts = []
+        self._parts = None
 
     def counts(self) -> dict[str, int]:
         """Return the segments received, by what became of them, and the requests that others made unnecessary."""

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from dataclasses import dataclass
 from math import inf
+from typing import Final
 
 from protocols.distributor.config import DistributorConfig
 from protocols.rng import Rng
@@ -31,6 +32,10 @@ class _Missing:
         return self.high - self.low + 1
 
 
+_NOTHING: Final[list[_Missing]] = []
+"""The ranges of those that miss nothing; nothing is added to it."""
+
+
 class Requests:
     """What is missing, as disjoint ranges in ascending order.
 
@@ -43,7 +48,7 @@ class Requests:
     def __init__(self, config: DistributorConfig, rng: Rng) -> None:
         self._config = config
         self._rng = rng
-        self._missing: list[_Missing] = []
+        self._missing = _NOTHING
         # How many of the missing numbers were requested, and whether others wait for them.
         self._requested = 0
         self._is_limited = False
@@ -63,6 +68,8 @@ class Requests:
     def miss(self, low: int, high: int, now: float) -> None:
         """Add numbers, which are higher than all before them."""
         when = now + self._wait()
+        if not self._missing:
+            self._missing = []
         self._missing.append(_Missing(low, high, when))
         if not self._is_limited:
             self.due_at = min(self.due_at, when)

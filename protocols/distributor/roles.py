@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Final, cast
 
 from protocols.distributor.events import ConnectionNagging, PublisherGone, SegmentsLost, UpdatesReceived, UpdatesSent
 from protocols.distributor.identity import Identity
@@ -27,9 +27,13 @@ from protocols.messaging import (
     Subscriber,
     Subscription,
 )
+from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
 
 __all__ = ["MessagePublisher", "MessageSubscriber", "identity_of"]
+
+_NOTHING: Final[dict[Source, int]] = {}
+"""What was lost by those that lost nothing; nothing is added to it."""
 
 
 def identity_of(context: RoleContext) -> Identity:
@@ -86,8 +90,8 @@ class MessageSubscriber(EventLayer, Subscriber):
     ) -> None:
         super().__init__(ports, machine(ports, context.config, identity_of(context), context.group))
         # The last message of each publisher, and what was lost of each source since its last message.
-        self._latest: dict[int, int] = {}
-        self._lost: dict[Source, int] = {}
+        self._latest: SmallDict[int] = SmallDict()
+        self._lost = _NOTHING
         self._foreign = 0
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
@@ -106,6 +110,8 @@ class MessageSubscriber(EventLayer, Subscriber):
                 found += self._received(event, content)
             return found
         if isinstance(event, SegmentsLost):
+            if not self._lost:
+                self._lost = {}
             self._lost[event.source] = self._lost.get(event.source, 0) + event.count
             return []
         if isinstance(event, (PublisherGone, ConnectionNagging)):
@@ -119,7 +125,7 @@ class MessageSubscriber(EventLayer, Subscriber):
             self._foreign += 1
             return []
         found: list[Event] = []
-        if self._lost.pop(event.source, 0):
+        if self._lost and self._lost.pop(event.source, 0):
             first, last = self._latest.get(message.publisher, -1) + 1, message.number - 1
             found.append(MessagesLost(message.publisher, last - first + 1, first, last))
         self._latest[message.publisher] = message.number

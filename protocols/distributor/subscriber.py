@@ -1,8 +1,9 @@
 """The subscriber of a connection: follows every publisher it hears, and delivers what matches its subscriptions."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 from protocols.distributor.config import DistributorConfig
 from protocols.distributor.events import (
@@ -16,7 +17,7 @@ from protocols.distributor.events import (
 from protocols.distributor.identity import Identity
 from protocols.distributor.messages import Configuration, Heartbeat, Nak, Request, Segment, Source, SubjectUpdates
 from protocols.distributor.nagging import NaggingMonitor
-from protocols.distributor.publisher_state import Budget, PublisherState
+from protocols.distributor.publisher_state import PublisherState
 from protocols.distributor.requests import Requests
 from protocols.distributor.serial import on_wire
 from protocols.distributor.subjects import SubjectTrie
@@ -24,6 +25,7 @@ from protocols.distributor.wire import size_of
 from protocols.errors import UsageError
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.messaging import Subscribed, Subscription, SubscriptionEnded
+from protocols.norm.maps import SmallDict
 from protocols.snapshot import Snapshot, buffers
 
 __all__ = ["DistributorSubscriber"]
@@ -46,6 +48,19 @@ COUNTERS = (
 )
 
 Key = tuple[int, ...]
+_NONE: Final[dict[Any, Any]] = {}
+"""The table of those without entries; nothing is added to it."""
+
+_NO_SUBSCRIPTIONS: Final[SubjectTrie[int]] = SubjectTrie()
+"""The trie of those without subscriptions; nothing is added to it."""
+
+
+@lru_cache(maxsize=64)
+def _trie_of(pattern: str, number: int) -> SubjectTrie[int]:
+    """Return the trie of a single subscription, which nobody changes: in simulations most nodes have the same one."""
+    trie: SubjectTrie[int] = SubjectTrie()
+    trie.add(pattern, number)
+    return trie
 
 
 class DistributorSubscriber(Machine):
@@ -53,10 +68,8 @@ class DistributorSubscriber(Machine):
 
     __slots__ = (
         "_asking",
-        "_budget",
         "_check_at",
         "_config",
-        "_counts",
         "_gone",
         "_group",
         "_has_overflowed",
@@ -66,11 +79,13 @@ class DistributorSubscriber(Machine):
         "_receptions",
         "_silent",
         "_since",
-        "_source",
+        "_started",
         "_subscriptions",
         "_trie",
         "_window_at",
         "asked",
+        "kept",
+        *COUNTERS,
     )
     state_type: ClassVar[type[PublisherState]] = PublisherState
     requests_type: ClassVar[type[Requests]] = Requests
@@ -81,27 +96,38 @@ class DistributorSubscriber(Machine):
         self._config = config
         self._identity = identity
         self._group = group
-        self._trie: SubjectTrie[int] = SubjectTrie()
-        self._subscriptions: dict[int, Subscription] = {}
-        self._receptions: dict[Key, PublisherState] = {}
+        self._trie = _NO_SUBSCRIPTIONS
+        self._subscriptions: SmallDict[Subscription] = SmallDict()
+        self._receptions: SmallDict[PublisherState] = SmallDict()
         # The next segments of publishers that have fallen silent.
-        self._silent: dict[Key, int] = {}
+        self._silent: dict[Key, int] = _NONE
         # Those of which something is missing.
-        self._asking: dict[Key, PublisherState] = {}
-        self._budget = Budget(config.receive_queue)
-        self._monitor = self.monitor_type(config.nagging_window, config.nagging_check, config.nagging_max)
+        self._asking: dict[Key, PublisherState] = _NONE
+        self._monitor: NaggingMonitor | None = None
+        if config.nagging_window:
+            self._monitor = self.monitor_type(config.nagging_window, config.nagging_check, config.nagging_max)
+        self._started = 0.0
         self._since = 0
         self._check_at = self._window_at = inf
         self._is_nagging = self._has_overflowed = False
-        self._counts = dict.fromkeys(COUNTERS, 0)
-        self.asked: dict[int, None] = {}
+        self.kept = 0
+        """Bytes of segments that wait for earlier ones, and of parts of large updates."""
+        self.asked: tuple[int, ...] = ()
         """Addresses of publishers that were requested to retransmit, the first `MOST_HOSTS`."""
+        self.messages_received = self.messages_unmatched = self.bytes_received = 0
+        self.requests_sent = self.requests_heard = self.segments_lost = 0
+        self.publishers_heard = self.publishers_gone = 0
         # What was counted for publishers that are gone.
-        self._gone: dict[str, int] = {}
+        self._gone: dict[str, int] = _NONE
 
     def start(self, now: float) -> None:
         """Wait for subscriptions."""
-        self._source = self._identity.source(round((self.ports.epoch + now) * 1000))
+        self._started = now
+
+    @property
+    def most_kept(self) -> int:
+        """How many bytes may be kept."""
+        return self._config.receive_queue
 
     # Subscriptions
 
@@ -111,8 +137,7 @@ class DistributorSubscriber(Machine):
             raise UsageError(f"subscription {subscription.number} is in use")
         if subscription.selector:
             raise UsageError(f"selector {subscription.selector!r}: a distributor has no selectors")
-        self._trie.add(subscription.destination, subscription.number)
-        self._subscriptions[subscription.number] = subscription
+        self._add(subscription)
         if self._is_nagging:
             self.ports.notify(SubscriptionEnded(subscription.number, "nagging"))
             return
@@ -124,9 +149,25 @@ class DistributorSubscriber(Machine):
         """End a subscription. UsageError for an unknown number."""
         if number not in self._subscriptions:
             raise UsageError(f"there is no subscription {number}")
-        self._trie.remove(self._subscriptions.pop(number).destination, number)
+        gone = self._subscriptions.pop(number)
+        if self._subscriptions:
+            self._trie.remove(gone.destination, number)
         if not self._subscriptions and not self._is_nagging:
             self._end()
+
+    def _add(self, subscription: Subscription) -> None:
+        """Add a subscription. The trie of the first is that of all subscribers with no other; the second brings an own one."""
+        number, trie = subscription.number, self._trie
+        if not self._subscriptions:
+            trie = _trie_of(subscription.destination, number)
+        else:
+            if len(self._subscriptions) == 1:
+                trie = SubjectTrie()
+                for present in self._subscriptions.values():
+                    trie.add(present.destination, present.number)
+            trie.add(subscription.destination, number)
+        self._trie = trie
+        self._subscriptions[number] = subscription
 
     def _begin(self, now: float) -> None:
         self._since = round((self.ports.epoch + now) * 1000)
@@ -138,10 +179,10 @@ class DistributorSubscriber(Machine):
     def _end(self) -> None:
         """Leave the group, and forget all publishers."""
         self.ports.leave(self._group)
-        for reception in list(self._receptions.values()):
+        for reception in self._receptions.values():
             self._forget(reception)
-        self._silent.clear()
-        self._budget.kept = 0
+        self._silent = _NONE
+        self.kept = 0
         self._check_at = self._window_at = inf
         self._set_deadline()
 
@@ -153,7 +194,7 @@ class DistributorSubscriber(Machine):
             return
         if isinstance(message, (Segment, Heartbeat)):
             reception = self._hear(message.source, now)
-            self._counts["bytes_received"] += size_of(message)
+            self.bytes_received += size_of(message)
             if reception is not None and self._is_synchronised(reception, message):
                 self._take(reception, message, now)
         elif isinstance(message, Configuration):
@@ -179,11 +220,11 @@ class DistributorSubscriber(Machine):
             began_after = on_wire(source.start - self._since) >= 0
             config, requests = self._config, self.requests_type(self._config, self.ports.rng)
             expected = self._silent.pop(key, None)
-            reception = self.state_type(source, began_after, config, requests, self._budget, self._deliver, self._lose)
+            reception = self.state_type(source, began_after, config, requests, self)
             if expected is not None:
                 reception.go_on_at(expected)
             self._receptions[key] = reception
-            self._counts["publishers_heard"] += 1
+            self.publishers_heard += 1
             self._check_at = min(self._check_at, now + self._patience(reception))
             self.ports.notify(PublisherHeard(source, ""))
         reception.heard_at = now
@@ -230,8 +271,8 @@ class DistributorSubscriber(Machine):
             reception.hear_last(message, now)
         elif not reception.receive(message, now) and not self._has_overflowed:
             self._has_overflowed = True
-            self.ports.notify(QueueOverflowed(self._budget.kept))
-        if self._has_overflowed and 2 * self._budget.kept < self._budget.most:
+            self.ports.notify(QueueOverflowed(self.kept))
+        if self._has_overflowed and 2 * self.kept < self.most_kept:
             self._has_overflowed = False
         self._note_requests(reception)
 
@@ -243,18 +284,19 @@ class DistributorSubscriber(Machine):
             reception.refuse(message.seqnos)
             self._note_requests(reception)
 
-    def _deliver(self, source: Source, subjects: Sequence[SubjectUpdates]) -> None:
+    def deliver(self, source: Source, subjects: Sequence[SubjectUpdates]) -> None:
         """Tell of updates that match subscriptions."""
         for updates in subjects:
             matching = self._trie.match(updates.subject)
             if matching:
-                self._counts["messages_received"] += len(updates.contents)
+                self.messages_received += len(updates.contents)
                 self.ports.notify(UpdatesReceived(source, updates.subject, updates.contents, matching))
             else:
-                self._counts["messages_unmatched"] += len(updates.contents)
+                self.messages_unmatched += len(updates.contents)
 
-    def _lose(self, source: Source, first: int, count: int, reason: str) -> None:
-        self._counts["segments_lost"] += count
+    def lose(self, source: Source, first: int, count: int, reason: str) -> None:
+        """Tell of segments that are left out."""
+        self.segments_lost += count
         self.ports.notify(SegmentsLost(source, first, count, reason))
 
     # Requests
@@ -262,13 +304,15 @@ class DistributorSubscriber(Machine):
     def _note_requests(self, reception: PublisherState) -> None:
         """Keep apart the publishers of which something is missing."""
         if reception.requests:
+            if not self._asking:
+                self._asking = {}
             self._asking[self._key_of(reception.source)] = reception
         elif self._asking:
             self._asking.pop(self._key_of(reception.source), None)
 
     def _overhear(self, message: Request, now: float) -> None:
         """Let a request of another subscriber stand for own ones."""
-        self._counts["requests_heard"] += 1
+        self.requests_heard += 1
         for reception in self._asking.values():
             source = reception.source
             if (source.sender_id, source.start) == (message.target_id, message.target_start):
@@ -282,12 +326,14 @@ class DistributorSubscriber(Machine):
         who, target = self._identity, reception.source
         names = (who.host_name, who.name)
         first, last = on_wire(low), on_wire(high)
-        request = Request(self._source, who.host, target.sender_id, target.start, first, last, *names)
+        source = who.source(round((self.ports.epoch + self._started) * 1000))
+        request = Request(source, who.host, target.sender_id, target.start, first, last, *names)
         self.ports.send(Packet(request, size_of(request), self._group))
-        self._counts["requests_sent"] += 1
-        if len(self.asked) < MOST_HOSTS:
-            self.asked[target.host] = None
-        self._monitor.count()
+        self.requests_sent += 1
+        if target.host not in self.asked and len(self.asked) < MOST_HOSTS:
+            self.asked += (target.host,)
+        if self._monitor is not None:
+            self._monitor.count()
 
     # Time
 
@@ -301,7 +347,7 @@ class DistributorSubscriber(Machine):
             self._forget_silent(now)
         if self._window_at <= now:
             self._window_at = now + self._config.nagging_window
-            requests = self._monitor.end_window()
+            requests = None if self._monitor is None else self._monitor.end_window()
             if requests is not None:
                 self._give_up(requests)
         self._set_deadline()
@@ -311,12 +357,12 @@ class DistributorSubscriber(Machine):
         return (self._config.heartbeats_lost + 1) * reception.interval
 
     def _forget_silent(self, now: float) -> None:
-        for reception in list(self._receptions.values()):
+        for reception in self._receptions.values():
             if reception.heard_at + self._patience(reception) <= now:
                 reception.close("the publisher is gone")
                 self._forget(reception)
                 self._remember(reception)
-                self._counts["publishers_gone"] += 1
+                self.publishers_gone += 1
                 self.ports.notify(PublisherGone(reception.source))
         times = [known.heard_at + self._patience(known) for known in self._receptions.values()]
         self._check_at = min(times, default=inf)
@@ -324,6 +370,8 @@ class DistributorSubscriber(Machine):
     def _remember(self, reception: PublisherState) -> None:
         """Remember where a publisher fell silent: if it is heard again, nothing is delivered twice."""
         if reception.expected is not None:
+            if not self._silent:
+                self._silent = {}
             if len(self._silent) >= MOST_PUBLISHERS:
                 del self._silent[next(iter(self._silent))]
             self._silent[self._key_of(reception.source)] = reception.expected
@@ -332,8 +380,7 @@ class DistributorSubscriber(Machine):
         key = self._key_of(reception.source)
         del self._receptions[key]
         self._asking.pop(key, None)
-        for name, count in reception.counts().items():
-            self._gone[name] = self._gone.get(name, 0) + count
+        self._gone = {name: self._gone.get(name, 0) + count for name, count in reception.counts().items()}
 
     def _give_up(self, requests: int) -> None:
         """Stop receiving."""
@@ -353,7 +400,7 @@ class DistributorSubscriber(Machine):
 
     def counts(self) -> dict[str, int]:
         """Return updates delivered and unmatched, requests sent and suppressed, and segments by what became of them."""
-        counts = {**self._counts, **self._gone}
+        counts = {**{name: getattr(self, name) for name in COUNTERS}, **self._gone}
         for reception in self._receptions.values():
             for name, count in reception.counts().items():
                 counts[name] = counts.get(name, 0) + count
@@ -362,7 +409,7 @@ class DistributorSubscriber(Machine):
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the bytes that wait, and the publishers that are followed."""
         return {
-            "receive queue": (self._budget.kept, self._budget.most),
+            "receive queue": (self.kept, self.most_kept),
             "publishers": (len(self._receptions), MOST_PUBLISHERS),
         }
 

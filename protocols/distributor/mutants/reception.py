@@ -39,7 +39,7 @@ class _ReassemblyOffset(PublisherState):
 
     def _joined(self) -> bytes:
         content, offset = bytearray(self._total), 0
-        for part in self._parts:
+        for part in self._parts or ():
             content[offset : offset + len(part)] = part
             offset = len(part)
         return bytes(content[: self._total])
