@@ -2,17 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf
 
 from protocols.fjm.config import FjmConfig
 from protocols.fjm.messages import MOST_TOPICS, Answer, Ask, Register, Registered, Unregister
 from protocols.fjm.wire import size_of
 from protocols.machine import Group, Machine, Message, Packet, Ports
+from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
 
 __all__ = ["RegisteredClient", "Registration", "topic_group"]
 
 
+@lru_cache(maxsize=MOST_TOPICS)
 def topic_group(group: Group, place: int) -> Group:
     """Return the group of a topic by its number: another port of the session's address, or another name."""
     address, colon, port = group.name.rpartition(":")
@@ -35,13 +38,15 @@ class _Topic:
 class Registration:
     """The topics of one client. `registered(destination, group, now)` is called when it is a member of a topic."""
 
+    __slots__ = ("_config", "_group", "_node", "_ports", "_registered", "_topics", "deadline", "others")
+
     def __init__(self, ports: Ports, context: RoleContext, registered: Callable[[str, Group, float], None]) -> None:
         self._ports = ports
         self._config: FjmConfig = context.config
         self._node = context.node
         self._group = context.group
         self._registered = registered
-        self._topics: dict[str, _Topic] = {}
+        self._topics: SmallDict[_Topic] = SmallDict()
         self.others: dict[str, Group] = {}
         """The groups of topics of which this client is no member."""
         self.deadline = inf
@@ -62,8 +67,10 @@ class Registration:
 
     def leave(self, destination: str) -> None:
         """Leave a topic."""
-        topic = self._topics.pop(destination, None)
-        if topic is not None and topic.is_member:
+        if destination not in self._topics:
+            return
+        topic = self._topics.pop(destination)
+        if topic.is_member:
             self._send(Unregister(self._node, topic.manager, destination))
 
     def _request(self, destination: str, now: float) -> None:
@@ -78,7 +85,7 @@ class Registration:
 
     def wake(self, now: float) -> None:
         """Ask again for topics of which this is no member yet."""
-        for destination, topic in list(self._topics.items()):
+        for destination, topic in self._topics.items():
             if topic.again_at <= now:
                 self._request(destination, now)
         self._rearm()

@@ -6,6 +6,7 @@ from protocols.machine import Address, Group, Message, Ports
 from protocols.messaging import Subscribed, Subscription
 from protocols.nacked.messages import Data
 from protocols.nacked.subscriber import NackedSubscriber
+from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
 
 __all__ = ["FjmSubscriber"]
@@ -20,7 +21,7 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
         super().__init__(ports, context)
         self._fjm: FjmConfig = context.config
         self._registration = Registration(ports, context, self._on_registered)
-        self._joined: dict[str, int] = {}
+        self._joined: SmallDict[int] = SmallDict()
         # The groups that the card lets pass beside the own ones.
         self._others: dict[Group, None] = {}
         self._unwanted_received = 0
