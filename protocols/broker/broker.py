@@ -15,6 +15,7 @@ Nothing is stored. What a broker of durable subscribers, queues or several repli
 destinations (`protocols.broker.topic`) and a store behind `_accept`.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from math import inf
 from typing import cast
@@ -41,6 +42,7 @@ from protocols.broker.messages import (
 from protocols.broker.selection import selection
 from protocols.broker.topic import Topic
 from protocols.broker.wire import VERSION, size_of
+from protocols.central.outbox import EMPTY
 from protocols.central.server import MOST_SUBSCRIPTIONS, Server
 from protocols.connection import Connection
 from protocols.errors import ConfigError
@@ -232,6 +234,8 @@ class Broker(Server[BrokersClient]):
     def _take(self, connection: Connection, client: BrokersClient, message: Send, now: float) -> None:
         """Copy a message now, or let it wait."""
         if client.waiting or not self._copy(connection, client, message, now):
+            if not client.waiting:
+                client.waiting = deque()
             client.waiting.append(message)
             self._blocked[connection] = None
             if len(client.waiting) > self._config.window and not client.is_held:
@@ -256,6 +260,7 @@ class Broker(Server[BrokersClient]):
             client.is_held = False
             self.ports.release(connection)
         if not client.waiting:
+            client.waiting = EMPTY
             del self._blocked[connection]
             self._leave_if_done(connection, client, now)
 

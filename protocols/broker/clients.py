@@ -8,7 +8,7 @@ from typing import NamedTuple
 from protocols.broker.confirmation import Confirmation
 from protocols.broker.heartbeats import Heartbeats
 from protocols.broker.messages import Send
-from protocols.central.outbox import Outbox
+from protocols.central.outbox import EMPTY, Outbox
 from protocols.snapshot import Snapshot
 
 __all__ = ["BrokersClient", "Subscribed"]
@@ -29,7 +29,7 @@ class BrokersClient:
     outbox: Outbox
     beats: Heartbeats | None = None
     """None before the client began a session."""
-    waiting: deque[Send] = field(default_factory=deque)
+    waiting: deque[Send] = field(default_factory=lambda: EMPTY)
     subscriptions: dict[str, Subscribed] = field(default_factory=dict)
     """By the client's name for the subscription."""
     began_at: float = 0.0

@@ -2,11 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable
+from typing import Any, Final
 
 from protocols.connection import Connection
 from protocols.machine import Message, Packet, Ports
 
-__all__ = ["Outbox"]
+__all__ = ["EMPTY", "Outbox"]
+
+EMPTY: Final[deque[Any]] = deque()
+"""The queue of those for whom nothing waits; nothing is added to it. An own one takes as much memory as 70 entries."""
 
 
 class Outbox:
@@ -22,7 +26,7 @@ class Outbox:
         self._connection = connection
         self._size_of = size_of
         self._full = False
-        self.waiting: deque[Message] = deque()
+        self.waiting: deque[Message] = EMPTY
         self.sent = 0
         """Messages that were given to the connection."""
 
@@ -34,6 +38,8 @@ class Outbox:
     def send(self, message: Message) -> None:
         """Send a message, now or when there is room."""
         if self._full:
+            if not self.waiting:
+                self.waiting = deque()
             self.waiting.append(message)
         else:
             self._put(message)
@@ -43,6 +49,8 @@ class Outbox:
         self._full = False
         while self.waiting and not self._full:
             self._put(self.waiting.popleft())
+        if not self.waiting:
+            self.waiting = EMPTY
 
     def _put(self, message: Message) -> None:
         self.sent += 1

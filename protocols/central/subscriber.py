@@ -7,6 +7,7 @@ from protocols.central.client import Client
 from protocols.events import Event
 from protocols.machine import Message, Ports
 from protocols.messaging import MessageReceived, Subscribed, Subscriber, Subscription, SubscriptionEnded
+from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
 from protocols.subscriptions import SubscriptionTable
 
@@ -21,7 +22,7 @@ class ClientSubscriber(Client, Subscriber):
     def __init__(self, ports: Ports, context: RoleContext, subscriptions: SubscriptionTable) -> None:
         super().__init__(ports, context)
         self.subscriptions = subscriptions
-        self.active: set[int] = set()
+        self.active: SmallDict[None] = SmallDict()
         """The numbers of subscriptions that are in effect."""
         self._delivered = 0
 
@@ -42,7 +43,8 @@ class ClientSubscriber(Client, Subscriber):
     def unsubscribe(self, number: int, now: float) -> None:
         """End a subscription, here at once."""
         self.subscriptions.remove(number)
-        self.active.discard(number)
+        if number in self.active:
+            del self.active[number]
         if self.outbox is not None:
             self.outbox.send(self.ending(number))
 
@@ -54,14 +56,14 @@ class ClientSubscriber(Client, Subscriber):
 
     def disconnected(self, reason: str, now: float) -> None:
         """Tell that no subscription is in effect."""
-        for number in sorted(self.active):
+        ended, self.active = sorted(self.active), SmallDict()
+        for number in ended:
             self.ports.notify(SubscriptionEnded(number, reason))
-        self.active.clear()
 
     def begun(self, number: int) -> None:
         """Note that the server has a subscription; one that was ended meanwhile is ignored."""
         if number in self.subscriptions:
-            self.active.add(number)
+            self.active[number] = None
             self.ports.notify(Subscribed(number))
 
     def deliver(self, events: Sequence[Event]) -> None:
