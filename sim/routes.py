@@ -78,7 +78,9 @@ class Routes:
         return found
 
     def _known_tree(self, route: Route) -> dict[str, tuple[str, ...]]:
-        key = (route.root, route.to, route.home.ttl, route.network)
+        # All hosts of a node are at the end of the same tree.
+        to = route.to if route.target is None else route.node
+        key = (route.root, to, route.home.ttl, route.network)
         tree = self._trees.get(key)
         if tree is None:
             tree = self._trees[key] = self._tree(route)

@@ -1,11 +1,16 @@
 """The segments a receiver of TCP holds beyond a gap, and the ranges it reports of them (RFC 2018)."""
 
+from typing import Final
+
 from sim.tcp.segment import Segment
 
 __all__ = ["Reassembly"]
 
 _MOST_RANGES = 3
 """Ranges that have room beside time stamps."""
+_NO_SEGMENTS: Final[dict[int, Segment]] = {}
+_NO_RANGES: Final[list[tuple[int, int]]] = []
+"""Those of ends that lost nothing; nothing is added to them."""
 
 
 class Reassembly:
@@ -14,10 +19,10 @@ class Reassembly:
     __slots__ = ("_ranges", "early")
 
     def __init__(self) -> None:
-        self.early: dict[int, Segment] = {}
+        self.early = _NO_SEGMENTS
         """By their first byte."""
         # Ranges (first byte, first byte behind), the one that grew last first.
-        self._ranges: list[tuple[int, int]] = []
+        self._ranges = _NO_RANGES
 
     def put(self, segment: Segment) -> bool:
         """Keep a segment; returns False for one that is kept already."""
@@ -25,6 +30,8 @@ class Reassembly:
         if first in self.early:
             self._report((first, behind))
             return False
+        if not self.early:
+            self.early = {}
         self.early[first] = segment
         rest = []
         for known in self._ranges:

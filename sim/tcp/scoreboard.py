@@ -11,6 +11,10 @@ FLYING: Final = 0
 ARRIVED: Final = 1
 LOST: Final = 2
 
+_NO_LOSSES: Final[list[int]] = []
+_NO_RANGES: Final[dict[int, int]] = {}
+"""Those of ends of which nothing is missing; nothing is added to them."""
+
 
 class Sent:
     """A segment that was sent and is not acknowledged up to its end. It is repeated as a whole."""
@@ -71,12 +75,12 @@ class Scoreboard:
         """Round-trip time (seconds) measured by the latest ACK; negative: none."""
         self._records: dict[int, Sent] = {}
         self._flying: dict[int, Sent] = {}
-        self.lost: list[int] = []
+        self.lost = _NO_LOSSES
         """First bytes of segments that are lost, a heap; entries whose segment is not lost any more are ignored."""
         # The three latest transmissions that arrived.
         self._first = self._second = self._third = 0
         # By the first byte of each range reported by SACK: the end up to which it was processed.
-        self._known: dict[int, int] = {}
+        self._known = _NO_RANGES
 
     def add(self, sent: Sent) -> None:
         """Enter a new segment, which is sent now."""
@@ -113,8 +117,7 @@ class Scoreboard:
             # Tables that were large once would stay so.
             records.clear()
             self._flying.clear()
-            self.lost.clear()
-            self._known.clear()
+            self.lost, self._known = _NO_LOSSES, _NO_RANGES
         return arrived
 
     def _arrive(self, sent: Sent, echo: int) -> None:
@@ -150,6 +153,8 @@ class Scoreboard:
                     sent.state = ARRIVED
                     # Nothing of it is sent again.
                     sent.content = ()
+            if not known:
+                known = self._known = {}
             known[first] = at
         return arrived
 
@@ -167,13 +172,15 @@ class Scoreboard:
 
     def _lose(self, sent: Sent) -> None:
         sent.state = LOST
+        if not self.lost:
+            self.lost = []
         heappush(self.lost, sent.begin)
 
     def lose_all(self) -> None:
         """Mark all segments as lost that are not known to have arrived."""
         self._flying.clear()
         self.in_flight = 0
-        self.lost.clear()
+        self.lost = _NO_LOSSES
         for sent in self._records.values():
             if sent.state != ARRIVED:
                 self._lose(sent)
