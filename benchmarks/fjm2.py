@@ -27,7 +27,8 @@ from math import inf
 from typing import Any
 
 from benchmarks.fjm2_brokers import activemq_rate, mosquitto_rate
-from benchmarks.fjm2_sim import bytes_per_subscriber, sim_ratio_norm
+from benchmarks.fjm2_sim import sim_ratio_norm
+from benchmarks.memory import bytes_per_subscriber
 from benchmarks.norm_goodput import PROGRAMS, TIMING, Measured, receive_errors, result_of, transfer
 from emu.namespaces import run_isolated
 from emu.node import raise_priority
@@ -269,7 +270,7 @@ MEASURES: Mapping[str, Callable[[argparse.Namespace, Callable[[str], None]], Any
     "selector_us": selector_us,
     "tunnel_packets_per_s": tunnel_packets_per_s,
     "pool_gain": pool_gain,
-    "bytes_per_subscriber": lambda options, say: round(bytes_per_subscriber()),
+    "bytes_per_subscriber": lambda options, say: round(bytes_per_subscriber("fjm2", 10_000, 20, 4000)),
     "sim_ratio_norm": lambda options, say: round(sim_ratio_norm(), 2),
 }
 

@@ -6,6 +6,7 @@ Numbers hold what the wire holds: those of the Java program's `int` and `long` a
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from protocols.machine import Message
@@ -29,6 +30,7 @@ __all__ = [
     "Segment",
     "Source",
     "SubjectUpdates",
+    "sender_key",
 ]
 
 FIRST, MIDDLE, LAST, WHOLE = 1, 2, 4, 5
@@ -49,10 +51,11 @@ class Source(NamedTuple):
     start: int
     application: int = 0
 
-    @property
-    def key(self) -> tuple[int, int, int]:
-        """What names a sender: all but the application."""
-        return self[:3]
+
+@lru_cache(maxsize=4096)
+def sender_key(source: Source) -> tuple[int, ...]:
+    """Return what names a sender, all but the application; one and the same object for all who hear it."""
+    return source[:3]
 
 
 class Carried:

@@ -15,7 +15,16 @@ from protocols.distributor.events import (
     UpdatesReceived,
 )
 from protocols.distributor.identity import Identity
-from protocols.distributor.messages import Configuration, Heartbeat, Nak, Request, Segment, Source, SubjectUpdates
+from protocols.distributor.messages import (
+    Configuration,
+    Heartbeat,
+    Nak,
+    Request,
+    Segment,
+    Source,
+    SubjectUpdates,
+    sender_key,
+)
 from protocols.distributor.nagging import NaggingMonitor
 from protocols.distributor.publisher_state import PublisherState
 from protocols.distributor.requests import Requests
@@ -207,7 +216,7 @@ class DistributorSubscriber(Machine):
 
     def _key_of(self, source: Source) -> Key:
         """Return what tells a publisher from others."""
-        return source.key
+        return sender_key(source)
 
     def _hear(self, source: Source, now: float) -> PublisherState | None:
         """Return what is known of a publisher, which may be new; None if there are too many."""

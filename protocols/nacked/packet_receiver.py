@@ -1,6 +1,7 @@
 """Packets of one publisher at a subscriber: their order, requests for those that are missing, messages."""
 
 from math import inf
+from typing import Final
 
 from protocols.errors import WireError
 from protocols.message_wire import read_message
@@ -18,6 +19,8 @@ PACKET_OVERHEAD = 256
 """Bytes that a packet which is kept takes beside its content."""
 MOST_PARTS_BYTES = 64 << 20
 """Bytes of a message that is not complete; a longer one is given up."""
+_NO_PARTS: Final[list[Data]] = []
+"""Those of a message that has not begun; nothing is added to it."""
 
 
 class PacketReceiver:
@@ -59,7 +62,7 @@ class PacketReceiver:
         self._tries = 0
         self.nack_at = inf
         """When a NACK is due, in seconds."""
-        self._parts: list[Data] = []
+        self._parts = _NO_PARTS
         self._octets = 0
         self._whole = True
         """Whether no part of the present message is lost."""
@@ -162,7 +165,7 @@ class PacketReceiver:
     def _break(self) -> None:
         """A part of a message is lost: drop its other parts."""
         self.skipped += bool(self._parts) or self._whole
-        self._parts.clear()
+        self._parts = _NO_PARTS
         self._octets = 0
         self._whole = False
 
@@ -182,18 +185,20 @@ class PacketReceiver:
     def _join(self, packet: Data, found: list[Publication]) -> None:
         """Join a packet to its message, and append that to `found` if it is complete."""
         if packet.part == 0:
-            self._parts.clear()
+            self._parts = _NO_PARTS
             self._octets, self._whole = 0, True
         elif not self._whole or len(self._parts) != packet.part:
             self._whole = False
             return
+        if not self._parts:
+            self._parts = []
         self._parts.append(packet)
         self._octets += packet.length
         if self._octets > MOST_PARTS_BYTES:
             self._break()
         elif packet.part == packet.parts - 1:
             message = packet.whole or _read(b"".join([part.content or b"" for part in self._parts]))
-            self._parts.clear()
+            self._parts = _NO_PARTS
             self._octets = 0
             if message is not None:
                 found.append(message)

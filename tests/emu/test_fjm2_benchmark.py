@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.fjm2 import MEASURES, held, session
 from benchmarks.fjm2_brokers import mosquitto_rate
-from benchmarks.fjm2_sim import bytes_per_subscriber, sim_ratio_norm
+from benchmarks.fjm2_sim import sim_ratio_norm
 from emu.peers.brokers import BROKERS
 
 NOTHING = argparse.Namespace()
@@ -41,10 +41,6 @@ def test_what_a_broker_delivers_is_compared_too() -> None:
 @pytest.mark.parametrize("name", ["selector_us", "pool_gain"])
 def test_what_needs_no_network_is_measured(name: str) -> None:
     assert 0 < MEASURES[name](NOTHING, print) < 100
-
-
-def test_a_simulated_subscriber_is_small() -> None:
-    assert bytes_per_subscriber(1000, messages=5) < 2048
 
 
 def test_the_cost_of_simulated_subscribers_is_compared_with_receivers_of_norm() -> None:

@@ -12,6 +12,7 @@ import pytest
 from benchmarks.cases import CASES, LINK, OURS, run
 from benchmarks.compiled import check
 from benchmarks.layers import LAYERS, measure_layer
+from benchmarks.memory import bytes_per_subscriber
 from benchmarks.simulator import bytes_per_receiver, check_same, storm
 from benchmarks.yardsticks import Measure
 from protocols.registry import file_protocols, protocol
@@ -39,6 +40,11 @@ def test_a_packet_without_losses_costs_hardly_any_simpy_event() -> None:
 def test_a_receiver_takes_little_memory_in_every_protocol(case: str, most: int) -> None:
     """With 1000 receivers half as much again as with 10,000, because of what does not grow with them."""
     assert bytes_per_receiver(1000, 130, case=case) < most
+
+
+@pytest.mark.parametrize(("name", "most"), [("fjm2", 2100), ("bus", 1600), ("datagram", 1300), ("distributor", 2000)])
+def test_a_subscriber_takes_little_memory_in_every_messaging_protocol(name: str, most: int) -> None:
+    assert bytes_per_subscriber(name, 1000) < most
 
 
 def test_a_storm_is_a_few_hundred_simpy_events() -> None:

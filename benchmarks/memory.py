@@ -1,0 +1,132 @@
+"""Measure the memory of simulated receivers of every protocol: `python -m benchmarks.memory [--receivers N ...] [--json]`.
+
+The peak of a run in bytes per receiver, without topology and network. Receivers of files are those of `benchmarks.cases`.
+Subscribers of a messaging protocol begin one after the other within four seconds, and get five messages of 1000 bytes after
+five; a connection counts with both ends. They are in a star with 0.1 % loss on the last hops, or without any where the
+protocol uses connections.
+
+    python -m benchmarks.memory --protocols bus fjm2 --receivers 1000
+"""
+
+import argparse
+import gc
+import json
+import tracemalloc
+from collections.abc import Callable
+from typing import Any, cast
+
+from benchmarks.simulator import bytes_per_receiver, star
+from benchmarks.yardsticks import GROUP
+from protocols.events import Event, FlushCompleted, ObjectReceived
+from protocols.fjm2 import Fjm2Config
+from protocols.messaging import MessageReceived, Publication, Publisher, PublisherIdle, Subscriber, Subscription
+from protocols.registry import PROTOCOLS, protocol
+from protocols.roles import RoleContext
+from sim.network import Network
+
+__all__ = ["FJM2", "LOSS", "Outcome", "bytes_per_subscriber", "main", "subscribe_all"]
+
+LOSS = 0.001
+SPREAD, PUBLISHED_AT, LONGEST = 4.0, 5.0, 60.0
+"""Seconds in which subscribers begin, until messages are published, and after which a run ends without them all."""
+FILES = {"parity": 130, "plain": 130, "n1": 130, "n2": 130, "a": 20, "srm": 2}
+"""Packets of content by the case of a protocol of files."""
+MOST = {"a": 1000, "relay": 1000, "broker": 1000, "fjm": 200}
+"""The most receivers of protocols whose runs would take too long; a manager of FJM tells all subscribers of each."""
+FJM2 = Fjm2Config(rate=1.25e6, grtt=0.05)
+
+
+class Outcome:
+    """Events of all hosts: messages or objects that were delivered, and whether the sender has finished."""
+
+    def __init__(self) -> None:
+        self.delivered, self.is_over = 0, False
+
+    def on_event(self, event: Event) -> None:
+        """Count an event."""
+        if isinstance(event, (MessageReceived, ObjectReceived)):
+            self.delivered += 1
+        elif isinstance(event, (PublisherIdle, FlushCompleted)):
+            self.is_over = True
+
+
+def subscribe_all(network: Network, name: str, config: Any, spread: float = 0.0) -> tuple[Outcome, Callable[[int, int], None]]:
+    """Run a subscriber on all hosts but the first, which publishes, and but one after it for a server that the protocol needs.
+
+    They begin evenly within `spread` seconds. Returns their outcome, and what publishes so many messages of so many bytes.
+    """
+    outcome, roles = Outcome(), protocol(name).roles_for(fast=True)
+    topic = Subscription(0, "/t" if name == "distributor" else "topic:t")
+    first, *others = [network.host(host) for host in network.topology.hosts]
+    # Bound once, so that its memory is not counted for every subscriber.
+    on_event = outcome.on_event
+    addresses = {}
+    for server in roles["subscriber"].needs:
+        host = others.pop(0)
+        addresses[server] = [host.address_of(host.name)]
+        host.run(roles[server].make(host, RoleContext(config, 2, GROUP, address=addresses[server][0])), on_event)
+    publisher = cast(Publisher, roles["publisher"].make(first, RoleContext(config, 1, GROUP, addresses=addresses)))
+    first.run(publisher, on_event)
+    for place, host in enumerate(others):
+        if spread:
+            network.run(spread * place / len(others))
+        context = RoleContext(config, place + 3, GROUP, addresses=addresses)
+        machine = cast(Subscriber, roles["subscriber"].make(host, context))
+        host.run(machine, on_event)
+        host.call(machine.subscribe, topic)
+
+    def publish(messages: int, size: int) -> None:
+        outcome.is_over = False
+        for number in range(messages):
+            first.call(publisher.publish, Publication(1, number, topic.destination, size))
+
+    return outcome, publish
+
+
+def bytes_per_subscriber(name: str, receivers: int, messages: int = 5, size: int = 1000) -> float:
+    """Return the peak memory of a run in bytes per subscriber of a messaging protocol, without topology and network."""
+    spec = protocol(name)
+    config = FJM2 if name == "fjm2" else spec.config()
+    roles = spec.roles_for(fast=True)
+    gc.collect()
+    topology = star(receivers + len(roles["subscriber"].needs), 0.0 if spec.connected else LOSS)
+    tracemalloc.start()
+    network = Network(topology, seed=1)
+    before = tracemalloc.get_traced_memory()[0]
+    outcome, publish = subscribe_all(network, name, config, SPREAD)
+    network.run(PUBLISHED_AT)
+    publish(messages, size)
+    network.run(LONGEST, lambda: outcome.is_over and outcome.delivered >= receivers * messages)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Only datagrams may be missing.
+    assert outcome.delivered >= receivers * messages * (0.99 if name == "datagram" else 1), "messages are missing"
+    return (peak - before) / receivers
+
+
+def measure(name: str, receivers: int) -> float:
+    """Return the bytes per receiver of a case of files, or of a messaging protocol."""
+    return bytes_per_receiver(receivers, FILES[name], case=name) if name in FILES else bytes_per_subscriber(name, receivers)
+
+
+def main() -> None:
+    """Measure and print."""
+    messaging = [name for name, spec in PROTOCOLS.items() if spec.guarantees is not None]
+    names = [*FILES, *messaging]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument("--receivers", nargs="+", type=int, default=[1000, 10_000], metavar="N", help="numbers of receivers")
+    parser.add_argument("--protocols", nargs="+", choices=names, default=names, metavar="NAME", help=f"only these of {names}")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    found: dict[str, dict[int, int]] = {}
+    for name in options.protocols:
+        sizes = sorted({min(size, MOST.get(name, size)) for size in options.receivers})
+        found[name] = {size: round(measure(name, size)) for size in sizes}
+        if not options.json:
+            print(f"{name:12}" + "".join(f"{octets:>9} B of {size}" for size, octets in found[name].items()), flush=True)
+    if options.json:
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
