@@ -322,7 +322,7 @@ class _ControlLosses:
 class GroupLoss(GroupSampler):
     """Independent Bernoulli losses of N links, equal to those of N `LinkLoss` with `keys[member]`."""
 
-    __slots__ = ("_ahead", "_gone", "_repeated", "_roots", "_tables", "_threshold", "_together")
+    __slots__ = ("_ahead", "_alone", "_gone", "_repeated", "_roots", "_tables", "_threshold", "_together")
 
     def __init__(self, keys: Words, p: float) -> None:
         super().__init__(keys)
@@ -331,6 +331,8 @@ class GroupLoss(GroupSampler):
         # Keys of repeats and of control packets of every link, computed at the first such packet.
         self._roots: dict[int, Words] = {}
         self._tables: dict[int, Table] = {}
+        # By window and member: the offsets that one link loses, for packets that no other carries.
+        self._alone: dict[tuple[int, int], list[int]] = {}
         # By first identity and occurrence: the members that lose a later occurrence of it and of those behind it, of which so
         # many are drawn together.
         self._repeated: dict[tuple[int, int], list[list[int]]] = {}
@@ -340,11 +342,23 @@ class GroupLoss(GroupSampler):
 
     def _single(self, identity: int, occurrence: int, member: int) -> bool:
         if occurrence == 1:
+            if identity >> 8 not in self._tables:
+                return identity & 255 in self._lost_alone(identity >> 8, member)
             losers = self.first_losers(identity)
             at = bisect_left(losers, member)
             return at < len(losers) and losers[at] == member
         key = extend(int(self._keys[member]), _REPEAT)
         return extend(extend(key, identity), occurrence) >= self._threshold.passing
+
+    def _lost_alone(self, window: int, member: int) -> list[int]:
+        """Return the offsets of a window that a member's link loses; to draw those of all links costs as much as there are."""
+        lost = self._alone.get((window, member))
+        if lost is None:
+            if len(self._alone) >= TABLES:
+                # The one that was drawn first.
+                del self._alone[next(iter(self._alone))]
+            lost = self._alone[window, member] = lost_offsets(int(self._keys[member]), window, self._threshold)
+        return lost
 
     def _control_lost(self, ordinal: int, member: int) -> bool:
         # The member's link is one packet ahead of the others, so one more draw is needed: for the last packet drawn ahead.
