@@ -29,9 +29,9 @@ __all__ = ["FJM2", "LOSS", "Outcome", "bytes_per_subscriber", "main", "subscribe
 LOSS = 0.001
 SPREAD, PUBLISHED_AT, LONGEST = 4.0, 5.0, 60.0
 """Seconds in which subscribers begin, until messages are published, and after which a run ends without them all."""
-FILES = {"parity": 130, "plain": 130, "n1": 130, "n2": 130, "a": 20, "srm": 2}
+FILES = {"parity": 200, "plain": 200, "n1": 200, "n2": 200, "a": 20, "srm": 2}
 """Packets of content by the case of a protocol of files."""
-MOST = {"a": 1000, "relay": 1000, "broker": 1000, "fjm": 200}
+MOST = {"a": 1000, "srm": 1000, "relay": 1000, "broker": 1000, "fjm": 200}
 """The most receivers of protocols whose runs would take too long; a manager of FJM tells all subscribers of each."""
 FJM2 = Fjm2Config(rate=1.25e6, grtt=0.05)
 
