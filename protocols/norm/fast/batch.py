@@ -324,7 +324,7 @@ def _is_covered(
     """As `is_covered` for the object that is being sent; parity never sent, the usual case, is compared by `counts`."""
     missing, parity, end = item.missing_symbols, item.parity, boundary[1]
     if usable and end and missing is not None and not item.missing_blocks and not item.wants_info:
-        node: Any = missing
+        node: BlockBitmaps | None = missing
         while node is not None and node.key < end:
             count, lacking, left = counts[node.key], node.item.bit_count(), usable
             if parity is not None:
@@ -333,9 +333,10 @@ def _is_covered(
                 left -= heard.bit_length()
             if count < lacking:
                 return False
-            node = node.more
-            if count > left or isinstance(node, dict):
+            more = node.more
+            if count > left or isinstance(more, dict):
                 break
+            node = more
         else:
             return True
     return is_covered(objects, boundary, asked, MOST_COMPARED)
