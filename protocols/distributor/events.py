@@ -1,6 +1,5 @@
 """What a connection reports to its application, beside the events of `protocols.messaging`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from protocols.distributor.messages import Content, Source
@@ -30,12 +29,8 @@ class UpdatesReceived(Event):
 
     source: Source
     subject: str
-    contents: Sequence[Content]
+    contents: tuple[Content, ...]
     subscriptions: tuple[int, ...]
-
-    def __hash__(self) -> int:
-        """Return the hash of all but the contents after the first, since they may be a list."""
-        return hash((self.source, self.subject, *self.contents[:1], self.subscriptions))
 
     def __repr__(self) -> str:
         """Return a text that is the same for messages and for the bytes that hold them."""

@@ -299,7 +299,7 @@ class DistributorSubscriber(Machine):
             matching = self._trie.match(updates.subject)
             if matching:
                 self.messages_received += len(updates.contents)
-                self.ports.notify(UpdatesReceived(source, updates.subject, updates.contents, matching))
+                self.ports.notify(UpdatesReceived(source, updates.subject, tuple(updates.contents), matching))
             else:
                 self.messages_unmatched += len(updates.contents)
 
