@@ -105,14 +105,11 @@ class LockstepGroup(SenderGroup):
         before = self._deferred.burst_of(number - 1)
         if before is not None and before is not burst and not burst.reveals_loss_of(before):
             self.call_in()
-        if self._position is not burst.position(nth) or not burst.is_deferrable(nth):
+        is_visible = burst.next_visible(nth) == nth
+        if self._position is not burst.position(nth) or not burst.is_deferrable(nth) or (is_visible and not lost_by):
             self._deliver(burst.message(nth), source, to, now, lost_by)
-        elif burst.next_visible(nth) == nth:
-            if lost_by:
-                self._deliver_visible(burst, nth, number, source, to, now, lost_by)
-            else:
-                self._deferred.following = number + 1
-                self._deliver(burst.message(nth), source, to, now, lost_by)
+        elif is_visible:
+            self._deliver_visible(burst, nth, number, source, to, now, lost_by)
         else:
             diverged = self._diverged
             if lost_by:
@@ -147,8 +144,6 @@ class LockstepGroup(SenderGroup):
             self._defer_one(burst, nth, number, lost_by, heard)
 
     def _at(self, indices: Sequence[int]) -> list[FastMachine]:
-        if not indices:
-            return []
         members = self._members
         if members is self._machines:
             return [members[index] for index in indices]
@@ -323,9 +318,8 @@ class LockstepGroup(SenderGroup):
         Those to be called singly are added to `called`. `before` is position, time of the last message and duplicates of the
         group before the message.
         """
-        if self._staying.concerned:
-            for group in groups:
-                self._staying.note(group)
+        for group in groups if self._staying.concerned else ():
+            self._staying.note(group)
         unchanged, attentive, advanced, others = self._apply_batch(groups, message, now, self)
         position, heard, duplicates = before
         for machine in others:

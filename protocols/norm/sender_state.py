@@ -577,10 +577,9 @@ class SenderState(PendingObjects):
 
     def note_suppression(self, process: NackProcess) -> None:
         """Count a NACK that is not sent because others requested the same."""
-        session = self.session
-        session.nacks_suppressed += 1
-        if session.ports.trace is not None:
-            session.trace("nack_suppressed", "due", process.backoff_end)
+        self.session.nacks_suppressed += 1
+        if self.session.ports.trace is not None:
+            self.session.trace("nack_suppressed", "due", process.backoff_end)
 
     def _rewind(self, point: Point, now: float) -> None:
         """Note that the sender repairs at `point`."""

@@ -232,8 +232,7 @@ def _apply_content(groups: list[list[Any]], message: FastData, now: float, coord
             state: FastSenderState = machine.fast_state
             if state.coordinator is not coordinator or state.position is next_state:
                 continue
-            objects, process = state.objects, state.nack_process
-            item = objects.item
+            objects, process, item = state.objects, state.nack_process, state.objects.item
             if item is None or objects.key != key or item.missing_blocks:
                 rest.append(machine)
                 continue
@@ -247,18 +246,16 @@ def _apply_content(groups: list[list[Any]], message: FastData, now: float, coord
             state.position, state.last_heard = next_state, now
             if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
                 state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
-                missing = item.missing_symbols
-                if missing is None:
+                if (missing := item.missing_symbols) is None:
                     state.finish(item)
-            if state.is_complete:
-                if state.attentive:
-                    machine.settle(state)
-            else:
+            if not state.is_complete:
                 advanced.append(machine)
                 # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
                 has_earlier = missing is None or missing.key < block or item.wants_info
                 if (has_earlier or (process is not None and now < process.backoff_end)) and state.check(reach, now):
                     machine.settle(state)
+            elif state.attentive:
+                machine.settle(state)
             if state.attentive and not was_attentive:
                 attentive.append(machine)
     return answer
