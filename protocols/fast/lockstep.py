@@ -321,12 +321,10 @@ class LockstepGroup(SenderGroup):
         for group in groups if self._staying.concerned else ():
             self._staying.note(group)
         unchanged, attentive, advanced, others = self._apply_batch(groups, message, now, self)
-        position, heard, duplicates = before
         for machine in others:
             state: FastState = machine.fast_state
             timed: Any = state
-            state.position = position
-            timed.last_heard = heard
+            state.position, timed.last_heard, duplicates = before
             state.duplicates += duplicates
             state.overheard += self._overheard
             state.coordinator = None
@@ -446,8 +444,7 @@ class LockstepGroup(SenderGroup):
         """Copy the group's state to a machine, which is not in lockstep any more."""
         state: FastState = machine.fast_state
         timed: Any = state
-        state.position = self._position
-        timed.last_heard = self._last_heard
+        state.position, timed.last_heard = self._position, self._last_heard
         state.duplicates += self._duplicates
         state.overheard += self._overheard
         state.coordinator = None

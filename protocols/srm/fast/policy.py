@@ -69,8 +69,7 @@ class FastSrmPolicy(SrmPolicy):
                 peer.clock, peer.heard_at = report.clock, now
                 echo = report.echoes.get(own)
                 if echo is not None:
-                    came: int = first
-                    rtt = (came - echo[0] - echo[1]) & CLOCK
+                    rtt = (first - echo[0] - echo[1]) & CLOCK
                     if rtt <= LONGEST:
                         sample = rtt * 0.5e-6
                         if sample < NEAREST:  # noqa: PLR1730 (half the cost of max)
