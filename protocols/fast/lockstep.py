@@ -495,7 +495,5 @@ class LockstepGroup(SenderGroup):
 
 
 def _without(machines: list[FastMachine], lost_by: list[FastMachine]) -> list[FastMachine]:
-    if not lost_by:
-        return machines
     lost = set(lost_by)
     return [machine for machine in machines if machine not in lost]
