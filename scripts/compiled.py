@@ -43,7 +43,7 @@ MODULES = [
     *(path for name in ("fast", "norm", "arq", "srm") for path in _modules(f"protocols/{name}", "config", "dissector")),
     *(f"sim/{name}.py" for name in SIM),
     *_modules("sim/fast"),
-    *(f"topologies/{name}.py" for name in ("draws", "drop_tail", "losses", "repeats")),
+    *(f"topologies/{name}.py" for name in ("differences", "draws", "drop_tail", "losses", "repeats")),
 ]
 """The modules that are compiled."""
 

@@ -20,6 +20,7 @@ import numpy as np
 from mypy_extensions import mypyc_attr
 
 from protocols.rng import extend
+from topologies.differences import Differences
 from topologies.draws import (
     BULK,
     WINDOW,
@@ -177,7 +178,7 @@ class GroupSampler(ABC):
         self._lags: Words = np.frombuffer(self._behind, np.uint64)
         self._seen: dict[int, int] = {}
         self._repeats = Repeats()
-        self._differ: dict[int, dict[int, int]] = {}
+        self._differ = Differences()
 
     def losers(self, identity: int | None, skip: int = -1) -> Sequence[int]:
         """Return the members that lose the packet arriving now on all links but that of `skip`, ascending. Counts it."""
@@ -195,7 +196,7 @@ class GroupSampler(ABC):
             self._seen[window] = seen | bit
             occurrence = 1
             losers = self.first_losers(identity)
-        if skip >= 0 or identity in self._differ:
+        if skip >= 0 or (self._differ and self._differ.among(identity, 1)):
             losers = self._apart(losers, identity, occurrence, skip)
         return losers
 
@@ -204,9 +205,7 @@ class GroupSampler(ABC):
         if identity is None:
             self._behind[member] -= 1
             return self._control_lost(self._controls - self._behind[member], member)
-        differ = self._differ.setdefault(identity, {})
-        differ[member] = differ.get(member, 0) + 1
-        return self._single(identity, self._occurrence(identity) + differ[member], member)
+        return self._single(identity, self._occurrence(identity) + self._differ.change(identity, member, 1), member)
 
     @property
     def is_uniform(self) -> bool:
@@ -234,15 +233,14 @@ class GroupSampler(ABC):
 
     def _apart(self, losers: Sequence[int], identity: int, occurrence: int, skip: int) -> Sequence[int]:
         """Return `losers` corrected for links whose count of this identity differs from the group's."""
-        differ = self._differ.setdefault(identity, {})
         right = set(losers)
-        for member, extra in differ.items():
+        for member, extra in self._differ.of(identity):
             right.discard(member)
             if member != skip and self._single(identity, occurrence + extra, member):
                 right.add(member)
         if skip >= 0:
             right.discard(skip)
-            differ[skip] = differ.get(skip, 0) - 1
+            self._differ.change(identity, skip, -1)
         return sorted(right)
 
     @abstractmethod
@@ -432,7 +430,7 @@ class GroupLoss(GroupSampler):
         count = min(count, WINDOW - offset)
         if self._seen.get(window, 0) >> offset & (1 << count) - 1:
             return 0
-        return 0 if self._differ and any(map(self._differ.__contains__, range(identity, identity + count))) else count
+        return 0 if self._differ and self._differ.among(identity, count) else count
 
     def predict(self, identity: int, count: int) -> list[tuple[int, Losers]]:
         """Predict which of `count` packets of one window are lost at their first occurrence; nothing is counted (`count`).
@@ -480,8 +478,7 @@ class GroupLoss(GroupSampler):
 
     def leave_out(self, identity: int, count: int, member: int) -> None:
         """Note that a member's link did not carry packets that were counted."""
-        for each in range(identity, identity + count):
-            self._differ[each] = {member: -1}
+        self._differ.leave_out(identity, count, member)
 
     def _draw(self, window: int) -> Table:
         """Draw the losses of a window; if those before it were drawn, too, as in a stream, also of the windows that follow."""
