@@ -95,7 +95,8 @@ def _transfer(lab: Lab, place: Place, sender: str, port: int, file: Path) -> dic
             "--grtt",
             "0.01",
         ]
-        sending += ["--robust", "40", "--gsize", "10"]
+        # Long enough for a NACK that waits a second for neighbour discovery, because the link lost a packet of that.
+        sending += ["--robust", "120", "--gsize", "10"]
     receiver = lab.start("r1", receiving)
     lab.await_port("r1", port)
     if place.is_group:
