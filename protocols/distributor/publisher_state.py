@@ -28,18 +28,18 @@ SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.01, 3600.0
 
 
 _NONE: Final[dict[int, Any]] = {}
-"""The table of those without entries; nothing is added to it."""
+"""An empty table, shared by all instances that have no entry; never modified."""
 
 
 class Follower(Protocol):
     """A subscriber, as the states of its publishers see it."""
 
     kept: int
-    """Bytes that it keeps of all publishers."""
+    """Bytes of received segments of all publishers that can't be delivered yet."""
 
     @property
     def most_kept(self) -> int:
-        """How many bytes it may keep."""
+        """Most bytes of received segments that it stores before they can be delivered."""
 
     def deliver(self, source: Source, subjects: Sequence[SubjectUpdates]) -> None:
         """Take the next updates of a publisher."""

@@ -33,7 +33,7 @@ class _Missing:
 
 
 _NOTHING: Final[list[_Missing]] = []
-"""The ranges of those that miss nothing; nothing is added to it."""
+"""An empty list of ranges, shared by all instances that miss nothing; never modified."""
 
 
 class Requests:

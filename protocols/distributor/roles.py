@@ -33,7 +33,7 @@ from protocols.roles import RoleContext
 __all__ = ["MessagePublisher", "MessageSubscriber", "identity_of"]
 
 _NOTHING: Final[dict[Source, int]] = {}
-"""What was lost by those that lost nothing; nothing is added to it."""
+"""An empty table of lost messages, shared by all subscribers that lost none; never modified."""
 
 
 def identity_of(context: RoleContext) -> Identity:

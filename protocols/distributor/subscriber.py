@@ -58,10 +58,10 @@ COUNTERS = (
 
 Key = tuple[int, ...]
 _NONE: Final[dict[Any, Any]] = {}
-"""The table of those without entries; nothing is added to it."""
+"""An empty table, shared by all subscribers that have no entry; never modified."""
 
 _NO_SUBSCRIPTIONS: Final[SubjectTrie[int]] = SubjectTrie()
-"""The trie of those without subscriptions; nothing is added to it."""
+"""An empty trie, shared by all subscribers without subscriptions; never modified."""
 
 
 @lru_cache(maxsize=64)
@@ -135,7 +135,7 @@ class DistributorSubscriber(Machine):
 
     @property
     def most_kept(self) -> int:
-        """How many bytes may be kept."""
+        """Most bytes of received segments that are stored before they can be delivered."""
         return self._config.receive_queue
 
     # Subscriptions

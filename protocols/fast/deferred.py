@@ -119,7 +119,7 @@ class StayingLosers:
 
     def __init__(self) -> None:
         self.concerned: dict[FastMachine, bool] = {}
-        """Whether the message concerns them; empty while there are none."""
+        """By machine that lost the message, whether the message has an effect on its state; empty if no machine lost it."""
 
     def begin(self, machines: "Sequence[FastMachine]", message: "FastMessage") -> None:
         """Let machines not be advanced until `end`."""

@@ -39,7 +39,7 @@ class Burst(ABC):
     shows_losses: ClassVar[bool] = False
     """Whether every loss has an effect at the next message, so that messages that some lose are delivered at their time."""
     is_repeated: ClassVar[bool] = False
-    """Whether the messages are retransmissions: their identities, each once, need not be consecutive (`identity_of`)."""
+    """Whether the messages are retransmissions. Their identities (`identity_of`) are distinct, and need not be consecutive."""
 
     def __init__(self, begin: float, interval: float, count: int, identity: int, kind: str, size: int, to: Address) -> None:
         self.begin = begin

@@ -20,7 +20,7 @@ PACKET_OVERHEAD = 256
 MOST_PARTS_BYTES = 64 << 20
 """Bytes of a message that is not complete; a longer one is given up."""
 _NO_PARTS: Final[list[Data]] = []
-"""Those of a message that has not begun; nothing is added to it."""
+"""An empty list of packets, shared while no message is being received; never modified."""
 
 
 class PacketReceiver:

@@ -28,11 +28,11 @@ class GroupUnits:
         """Numbers by identity."""
         self._origin: Origin | None = None
         self.is_mixed = False
-        """Whether units came from several sources, or from one that restarted, so that two of them may have one identity."""
+        """Whether two units may have the same identity: they came from several sources, or from one that has restarted."""
         self.start = self.end = 0
         """The numbers of the first unit, and after the last one."""
         self.in_use = True
-        """Whether the lockstep group stores the units that its members receive here."""
+        """Whether the lockstep group adds the units that its members receive."""
         self.sharers: list[FastUnitCache] = []
         """The caches that may refer to units by their numbers."""
 
@@ -115,11 +115,8 @@ class FastUnitCache(UnitCache):
         """Return the message that brought a unit; None if the unit is not in the cache."""
         if self._others is not None and identity in self._others:
             return self._others[identity][0]
-        shared = self.shared
-        number = shared._numbers.get(identity, -1)
-        if self.begin <= number < self.end and (self._absent is None or number not in self._absent):
-            return shared._units[number - shared.start]
-        return None
+        number = self.shared.find(identity)
+        return self.shared.unit(number) if self._holds(number) else None
 
     def put(self, message: Data) -> None:
         """Add a new unit."""
