@@ -118,6 +118,8 @@ def main() -> None:
     parser.add_argument("--protocols", nargs="+", choices=names, default=names, metavar="NAME", help=f"only these of {names}")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
+    if min(options.receivers) < 1:
+        parser.error(f"--receivers: {min(options.receivers)} is not allowed; a whole number from 1")
     found: dict[str, dict[int, int]] = {}
     for name in options.protocols:
         sizes = sorted({min(size, MOST.get(name, size)) for size in options.receivers})
