@@ -9,7 +9,6 @@ from protocols.fast.feedback import FeedbackBatch
 from protocols.machine import Address, Message
 
 if TYPE_CHECKING:
-    from protocols.fast.contract import FastMachine
     from protocols.fast.lookahead import Burst
 
 __all__ = ["Late", "MachineGroup", "SenderGroup"]
@@ -109,7 +108,3 @@ class SenderGroup(MachineGroup):
     @abstractmethod
     def gather(self) -> None:
         """Take diverged machines that are at the group's position into lockstep again."""
-
-    @abstractmethod
-    def heard(self, machine: "FastMachine") -> float | None:
-        """Return when a machine in lockstep received its last message; None when it lost the latest of the group."""

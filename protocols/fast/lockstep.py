@@ -335,7 +335,7 @@ class LockstepGroup(SenderGroup):
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
         """Deliver feedback: it advances no machine, and concerns diverged and attentive ones."""
-        # Machines that sent feedback themselves since the last message are at the group's position, and most are not attentive.
+        # Machines that had an input of their own since the last message are at the group's position, and most are not attentive.
         self.gather()
         self._count_overheard(message, lost_by)
         lost, position = dict.fromkeys(lost_by), self._position
@@ -415,12 +415,17 @@ class LockstepGroup(SenderGroup):
         if late is not None:
             late.wake_in_lockstep()
 
-    def heard(self, machine: FastMachine) -> float | None:
-        """Return when a machine in lockstep received its last message; None when it lost the latest of the group."""
+    def refresh(self, machine: FastMachine) -> None:
+        """Bring a machine in lockstep up to date, for an input that does not move its position."""
         if self.late is not None:
             self.late.sync()
-        numbers = self._deferred.of.get(machine)
-        return None if numbers is not None and self._deferred.split(numbers)[1] else self._last_heard
+        if not self.is_behind(machine):
+            timed: Any = machine.fast_state
+            timed.position, timed.last_heard = self._position, self._last_heard
+
+    def list_again(self, machine: FastMachine) -> None:
+        """List a machine in lockstep, and up to date, anew by when messages concern it."""
+        self._list_again([machine], self._last_heard)
 
     def dissolve(self) -> None:
         """Make every machine independent; the group is not used any more."""

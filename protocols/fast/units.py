@@ -286,13 +286,6 @@ class UnitGroup(SenderGroup):
     def call_in(self) -> None:
         """Do nothing: no loss is deferred."""
 
-    def heard(self, machine: FastMachine) -> float | None:
-        """Return when a machine in lockstep received its last message."""
-        del machine
-        if self.late is not None:
-            self.late.sync()
-        return self._last_heard
-
 
 def _without(machines: list[UnitMachine], lost: list[UnitMachine]) -> list[UnitMachine]:
     if not lost or not machines:

@@ -666,23 +666,21 @@ class SenderState(PendingObjects):
         """Return the seconds of an activity period."""
         return max(1.0, 2 * self.session.config.robust * self._profile.grtt)
 
-    def renew_activity(self, last_heard: float, now: float) -> bool:
-        """Begin the activity period that follows the last message; return False when that one is over."""
-        period = self.activity_period()
-        if last_heard + period <= now:
-            return False
-        if self.extras.silent_periods:
-            self.extras.silent_periods = 0
-        self.idle_at = later(last_heard, period)
-        return True
+    def is_silent_at(self, now: float) -> bool:
+        """Return whether the activity period that follows the last message is over."""
+        return self.last_heard + self.activity_period() <= now
 
     def _check_activity(self, now: float) -> None:
         """The activity period is over: if the sender was silent, request what is missing; at last report it."""
         if self.extras.ages is not None:
             self._expire_objects(self.extras.ages, now)
-        if self.renew_activity(self.last_heard, now):
+        period = self.activity_period()
+        if not self.is_silent_at(now):
+            if self.extras.silent_periods:
+                self.extras.silent_periods = 0
+            self.idle_at = later(self.last_heard, period)
             return
-        position, period = self.position, self.activity_period()
+        position = self.position
         # A message may have arrived at the very moment of the last check.
         extras = self.change_extras()
         extras.silent_periods = 1 if self.last_heard >= self.idle_at - period else extras.silent_periods + 1

@@ -208,18 +208,18 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
         views = cast(SenderViews, self._senders)
         for sender in views.due(now):
             view = views.of[sender.node]
-            if not _renews_activity(view, now):
+            if not _wake_in_lockstep(view, now):
                 view.leave_lockstep()
                 sender.wake(now)
             self.settle(sender)
         self._due(views.deadline())
 
     def wake_in_lockstep(self, now: float) -> None:
-        """Renew the activity period in lockstep: that takes only the time of the last message."""
+        """Send the feedback that is due in lockstep, and renew the activity period."""
         if self._senders is not _NO_SENDERS:
-            # `wake` takes the senders that are due out of lockstep.
+            # `wake` does this for the senders that are due.
             return
-        if _renews_activity(self, now):
+        if _wake_in_lockstep(self, now):
             self.settle(self.fast_state)
         else:
             self.leave_lockstep()
@@ -294,11 +294,18 @@ _SEVERAL: Final = _several()
 """Shared by the receivers of several senders, whose states are those of their views: no message expects it."""
 
 
-def _renews_activity(machine: FastMachine, now: float) -> bool:
-    """Renew the activity period of a sender in lockstep, if that is all that is due."""
+def _wake_in_lockstep(machine: FastMachine, now: float) -> bool:
+    """Do what is due of a sender's state while it is advanced in lockstep; return False if that may move its position."""
     state: FastSenderState = machine.fast_state
     group = state.coordinator
-    if state.attentive or not isinstance(group, LockstepGroup):
+    if not isinstance(group, LockstepGroup):
         return False
-    heard = group.heard(machine)
-    return heard is not None and state.extras.ages is None and state.renew_activity(heard, now)
+    group.refresh(machine)
+    if state.idle_at <= now and (state.extras.ages is not None or state.is_silent_at(now)):
+        return False
+    state.wake(now)
+    process = state.nack_process
+    if process is not None and process.holdoff_end <= now:
+        # It was needless, so that the receiver stops being quiet.
+        group.list_again(machine)
+    return True
