@@ -68,6 +68,11 @@ class FastMessage(Message):
         """Return what the message brings to a receiver that lacks it: a unit and a bit mask of its parts, 0 for any part."""
         return None
 
+    def hides_from(self, positions: Iterable[Any]) -> bool:
+        """Return whether it tells no receiver at one of these positions that anything was sent from there on."""
+        del positions
+        return False
+
     def rewinds(self) -> bool:
         """Return whether it concerns quiet machines (`FastMachine.list_waiting`), and all others by `rewind`."""
         return False
@@ -219,6 +224,14 @@ class FastMachine(Machine):
         """
         del message, now, coordinator
         return machines
+
+    @staticmethod
+    def unaware_position(position: Any, of_group: Any) -> Any:
+        """Return the position of a machine that was at `position`, and went on to `of_group` by messages that hide from it.
+
+        That is equal to `position` if it is there. None: machines of this class are advanced singly then.
+        """
+        del position, of_group
 
     @staticmethod
     def make_overhearers(group: Any) -> Any:

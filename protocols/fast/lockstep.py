@@ -44,6 +44,8 @@ class LockstepGroup(SenderGroup):
         "_quiet",
         "_receive_batch",
         "_staying",
+        "_unaware",
+        "_unaware_position",
         "_waiting",
     )
 
@@ -55,6 +57,7 @@ class LockstepGroup(SenderGroup):
         kind = type(self._members[0])
         self._apply_batch: Callable[..., Applied] = kind.apply_to_incomplete
         self._receive_batch: Callable[..., None] = kind.receive_batch
+        self._unaware_position: Callable[[Any, Any], Any] = kind.unaware_position
         self._counts_overheard: Callable[[Message], bool] = kind.counts_overheard
         self._last_heard = 0.0
         self._duplicates = self._overheard = 0
@@ -69,12 +72,14 @@ class LockstepGroup(SenderGroup):
         self._overhearers: Overhearers = Overhearers(self) if own is None else own
         self._deferred = DeferredLosses()
         self._staying = StayingLosers()
+        # In lockstep, though they have not noticed that they lost messages: the position each had before them.
+        self._unaware: dict[FastMachine, Any] = {}
 
     # -- lookahead -------------------------------------------------------------------------------------------------
 
     def stands_at(self, position: object) -> bool:
         """Return whether all machines are at this position, so that a message that expects it only advances them."""
-        return not self._diverged and self._position is position
+        return not self._diverged and self._position is position and not self._unaware
 
     def move(self, position: object, heard: float, following: int) -> None:
         """Advance the group over messages without another effect, the last received at `heard` seconds.
@@ -111,6 +116,8 @@ class LockstepGroup(SenderGroup):
         elif is_visible:
             self._deliver_visible(burst, nth, number, source, to, now, lost_by)
         else:
+            if self._unaware:
+                self._rouse()
             diverged = self._diverged
             if lost_by:
                 self._defer_one(burst, nth, number, lost_by, self._last_heard)
@@ -125,12 +132,14 @@ class LockstepGroup(SenderGroup):
         self, burst: "Burst", nth: int, number: int, source: Address, to: Address, now: float, lost_by: Sequence[int]
     ) -> None:
         """Deliver a visible, deferrable message of a burst; machines in lockstep that lost it stay in lockstep."""
+        message, heard = burst.message(nth), self._last_heard
+        if self._unaware and not self._is_hidden(message):
+            self._rouse()
         deferred, losers = self._deferred, self._at(lost_by)
         staying = [machine for machine in losers if machine.fast_state.coordinator is self]
         lost = [machine for machine in losers if machine.fast_state.coordinator is not self]
         if deferred.of:
             self._apply_revealed(lost, staying)
-        message, heard = burst.message(nth), self._last_heard
         deferred.following = number + 1
         if staying:
             self._staying.begin(staying, message)
@@ -188,10 +197,25 @@ class LockstepGroup(SenderGroup):
         deferred.forget()
 
     def _diverge(self, machine: FastMachine, unrevealed: tuple[int, ...]) -> None:
-        """Let a machine leave the group at the position before the first message whose loss it could not notice."""
+        """Let a machine leave the group, at the position before the first message whose loss it could not notice, if any."""
+        before = self._unaware.get(machine)
         self._update(machine)
-        self._deferred.set_before(machine.fast_state, unrevealed[0])
+        if unrevealed:
+            self._deferred.set_before(machine.fast_state, unrevealed[0])
+            self._set_unaware(machine.fast_state, before)
         self._diverged.append(machine)
+
+    def _leave(self, machine: FastMachine) -> None:
+        """Let a machine leave the group, unless it has left."""
+        numbers = self._deferred.of.pop(machine, None)
+        unrevealed = () if numbers is None else self._apply_losses(machine, numbers)
+        if machine.fast_state.coordinator is self:
+            self._diverge(machine, unrevealed)
+
+    def _rouse(self) -> None:
+        """Let the machines leave that have not noticed losses, of which the next message may tell them."""
+        for machine in list(self._unaware):
+            self._leave(machine)
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -221,6 +245,8 @@ class LockstepGroup(SenderGroup):
         if self._deferred.of:
             self._apply_revealed(lost_by, [])
         position = self._position
+        if self._unaware and not self._is_hidden(message):
+            self._rouse()
         if not isinstance(message, FastMessage):
             if message.is_feedback:
                 self._overhear(message, source, to, now, lost_by)
@@ -320,18 +346,32 @@ class LockstepGroup(SenderGroup):
         """
         for group in groups if self._staying.concerned else ():
             self._staying.note(group)
+        unaware = self._unaware
+        for machine in [each for group in groups for each in group if each in unaware] if unaware else ():
+            if machine.fast_state.coordinator is self:
+                self._return(machine, before, called)
         unchanged, attentive, advanced, others = self._apply_batch(groups, message, now, self)
         for machine in others:
-            state: FastState = machine.fast_state
-            timed: Any = state
-            state.position, timed.last_heard, duplicates = before
-            state.duplicates += duplicates
-            state.overheard += self._overheard
-            state.coordinator = None
-        called += others
+            self._return(machine, before, called)
         if attentive:
             self._overhearers.add(attentive)
         return unchanged, advanced
+
+    def _is_hidden(self, message: Message) -> bool:
+        """Return whether a message tells no machine of the losses that it has not noticed."""
+        return message.is_feedback or (isinstance(message, FastMessage) and message.hides_from(self._unaware.values()))
+
+    def _return(self, machine: FastMachine, before: tuple[Any, float, int], called: list[FastMachine]) -> None:
+        """Let a machine leave lockstep at the state `before` a message, to be called with it."""
+        state: FastState = machine.fast_state
+        timed: Any = state
+        state.position, timed.last_heard, duplicates = before
+        state.duplicates += duplicates
+        state.overheard += self._overheard
+        state.coordinator = None
+        if self._unaware:
+            self._set_unaware(state, self._unaware.pop(machine, None))
+        called.append(machine)
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
         """Deliver feedback: it advances no machine, and concerns diverged and attentive ones."""
@@ -352,23 +392,30 @@ class LockstepGroup(SenderGroup):
                     state.overheard -= 1
 
     def with_losses(self) -> Container[FastMachine]:
-        """Return the machines with deferred losses."""
-        return self._deferred.of
+        """Return the machines with losses that they have not noticed."""
+        return {**self._deferred.of, **self._unaware} if self._unaware else self._deferred.of
 
     def is_behind(self, machine: FastMachine) -> bool:
-        """Apply the deferred losses a machine could notice; if there are others, put its state before them and return True."""
+        """Apply the losses a machine could notice; if there are others, put its position before them and return True."""
         deferred = self._deferred
         numbers = deferred.of.pop(machine, None)
-        unrevealed = None if numbers is None else self._apply_losses(machine, numbers)
-        if not unrevealed:
+        unrevealed = () if numbers is None else self._apply_losses(machine, numbers)
+        if unrevealed:
+            deferred.of[machine] = unrevealed
+        elif machine not in self._unaware:
             return False
-        deferred.of[machine] = unrevealed
-        deferred.set_before(machine.fast_state, unrevealed[0])
+        state: FastState = machine.fast_state
+        timed: Any = state
+        state.position, timed.last_heard = self._position, self._last_heard
+        if unrevealed:
+            deferred.set_before(state, unrevealed[0])
+        self._set_unaware(state, self._unaware.get(machine))
         return True
 
     def latest_losers(self) -> list[FastMachine]:
-        """Return the machines that lost the latest message of the group and have not noticed it."""
-        return [machine for machine in self._at(self._deferred.latest()) if machine in self._deferred.of]
+        """Return the machines that lost the latest message of the group, or earlier ones, and have not noticed it."""
+        deferred = self._deferred
+        return [machine for machine in self._at(deferred.latest()) if machine in deferred.of] + list(self._unaware)
 
     def _call(self, machines: list[FastMachine], message: Message, source: Address, to: Address, now: float) -> None:
         """Call machines that are not in lockstep."""
@@ -405,13 +452,7 @@ class LockstepGroup(SenderGroup):
         late = self.late
         if late is not None:
             late.sync()
-        numbers = self._deferred.of.pop(machine, None)
-        unrevealed = None if numbers is None else self._apply_losses(machine, numbers)
-        if unrevealed:
-            self._diverge(machine, unrevealed)
-        elif machine.fast_state.coordinator is self:
-            self._update(machine)
-            self._diverged.append(machine)
+        self._leave(machine)
         if late is not None:
             late.wake_in_lockstep()
 
@@ -453,6 +494,13 @@ class LockstepGroup(SenderGroup):
         state.duplicates += self._duplicates
         state.overheard += self._overheard
         state.coordinator = None
+        if self._unaware:
+            self._set_unaware(state, self._unaware.pop(machine, None))
+
+    def _set_unaware(self, state: FastState, before: Any) -> None:
+        """Set the position of a machine, now that of the group, if there are losses that it has not noticed behind `before`."""
+        if before is not None:
+            state.position = self._unaware_position(before, state.position)
 
     def _leave_behind(self, lost_by: list[FastMachine]) -> None:
         """Let machines diverge that lost the message with which the group advances."""
@@ -462,7 +510,7 @@ class LockstepGroup(SenderGroup):
         self._diverged += lost_by
 
     def _join(self, machines: list[FastMachine]) -> None:
-        """Take machines at the group's position into lockstep; the others have diverged.
+        """Take machines at the group's position into lockstep, or there but for losses not noticed; the others have diverged.
 
         A machine whose link had a shorter queue may have come there before the group, and tells by `last_heard`.
         """
@@ -471,7 +519,7 @@ class LockstepGroup(SenderGroup):
         joined: list[FastMachine] = []
         for machine in machines:
             state: FastState = machine.fast_state
-            if state.position is position and state.last_heard == heard:
+            if state.last_heard == heard and (state.position is position or self._is_unaware(machine, state.position)):
                 state.coordinator = self
                 state.duplicates -= duplicates
                 state.overheard -= overheard
@@ -480,6 +528,13 @@ class LockstepGroup(SenderGroup):
                 diverged.append(machine)
         if joined:
             self._list(joined)
+
+    def _is_unaware(self, machine: FastMachine, position: Any) -> bool:
+        """Note and return whether a machine would be in lockstep if it had noticed its last losses."""
+        if position != self._unaware_position(position, self._position):
+            return False
+        self._unaware[machine] = position
+        return True
 
     def _list(self, machines: list[FastMachine]) -> None:
         """List machines that joined the group and that some messages or some feedback concern."""

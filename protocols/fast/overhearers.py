@@ -13,13 +13,13 @@ class OverhearingGroup(Coordinator, Protocol):
     """A lockstep group as its overhearers see it."""
 
     def with_losses(self) -> Container[FastMachine]:
-        """Return the machines with deferred losses."""
+        """Return the machines with losses that they have not noticed."""
 
     def is_behind(self, machine: FastMachine) -> bool:
-        """Apply the deferred losses a machine could notice; if there are others, put its state before them and return True."""
+        """Apply the losses a machine could notice; if there are others, put its position before them and return True."""
 
     def latest_losers(self) -> list[FastMachine]:
-        """Return the machines that lost the latest message of the group and have not noticed it."""
+        """Return the machines that lost the latest message of the group, or earlier ones, and have not noticed it."""
 
 
 class Overhearers:

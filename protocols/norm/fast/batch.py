@@ -151,6 +151,14 @@ class NormFollower(FastMachine):
         return roused
 
     @staticmethod
+    def unaware_position(position: TransmitPosition, of_group: Any) -> TransmitPosition | None:
+        """Return the position, after repairs, of a receiver that lost the last new symbols."""
+        if not isinstance(of_group, TransmitPosition):
+            return None
+        next_new = position.object_id, position.block, position.symbol
+        return TransmitPosition(*next_new, of_group.sequence, of_group.tx_point)
+
+    @staticmethod
     def make_overhearers(group: OverhearingGroup) -> Overhearers:
         """Return the empty list of the attentive receivers of a group."""
         return NormOverhearers(group)

@@ -63,6 +63,15 @@ class FastData(Data, FastMessage):
             return (self.object_id, self.block), 0
         return ((self.object_id, self.block), 1 << self.symbol) if self.flags & FLAG_REPAIR else None
 
+    def hides_from(self, positions: Iterable[TransmitPosition]) -> bool:
+        """Return whether it repairs what is before the next new symbol of each of these receivers."""
+        key, point = self.object_id, (self.object_id, self.block, self.symbol)
+        for position in positions:
+            next_new = position.object_id, position.block, position.symbol
+            if not (point < next_new if position.object_id == key else is_before(point, next_new)):
+                return False
+        return self.flags & FLAG_REPAIR > 0
+
     def rewinds(self) -> bool:
         """Return whether the sender rewound: a hold-off may end."""
         if not self.flags & FLAG_REPAIR or self.next_state is None:
