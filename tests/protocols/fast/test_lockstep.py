@@ -14,6 +14,7 @@ from protocols.fast.lockstep import LockstepGroup
 from protocols.machine import Address, Content, Group, Message, Ports
 from protocols.norm import NormReceiver
 from protocols.norm.fast import FastNormReceiver, FastNormSender
+from protocols.norm.messages import FLAG_REPAIR, Data
 from protocols.registry import protocol
 from protocols.rng import Rng, key_of
 
@@ -126,6 +127,35 @@ def test_machines_in_lockstep_are_not_called() -> None:
     # The probe and the first symbol, and machines whose answer to the probe is pending at every block.
     assert called.count("cc") == 50
     assert called.count("data") < 0.2 * 50 * 40
+
+
+def test_a_receiver_that_lost_the_last_new_symbols_follows_repairs_in_lockstep() -> None:
+    side, plain, ports = Side(FAST, True), Side(PLAIN, False), Recorder()
+    sender = FastNormSender(cast(Ports, ports), CONFIG, 1, GROUP)
+    sender.start(0.0)
+    sender.submit(Content(Extent(60_000), b"", is_file=False), 0.0)
+    unaware = side.machines[1]
+    assert isinstance(unaware, FastNormReceiver)
+    followed = new = 0
+    while followed < 2:
+        now = min(sender.deadline, *(machine.deadline for machine in plain.machines))
+        nacks, _ = side.wake(now), plain.wake(now)
+        sender.wake(now)
+        for packet in ports.packets:
+            content = packet.message if isinstance(packet.message, Data) else None
+            is_new = content is not None and not content.flags & FLAG_REPAIR
+            new += is_new
+            # One receiver lacks the third symbol, another all from the tenth on.
+            lost_by = [0] if is_new and new == 3 else [1] if is_new and new >= 10 else []
+            for each in (side, plain):
+                each.deliver(packet.message, "sender", now, lost_by)
+            if new >= 10 and content is not None and not is_new:
+                followed += 1
+                assert unaware.fast_state.coordinator is not None
+        ports.packets.clear()
+        for index, message in nacks:
+            sender.receive(message, f"r{index}", GROUP, now)
+    assert side.state() == plain.state()
 
 
 def test_a_dissolved_group_leaves_every_machine_at_the_position_of_the_sender() -> None:
