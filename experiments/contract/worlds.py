@@ -35,8 +35,9 @@ __all__ = [
     "free_port",
 ]
 
-_PORTS: Final = range(10_000, 32_768)
-"""Below those that Linux gives to sockets without a port, which could take one before it is used."""
+_PORTS: Final = range(10_000, 32_768, 8)
+"""Below those that Linux gives to sockets without a port, which could take one before it is used. In steps, because a host uses
+the ports above its first one, too, and UDP sockets may share a port without an error."""
 
 
 class Coded(Protocol):
