@@ -264,10 +264,14 @@ def main() -> None:
         help="a compiled build (default: that of make)",
     )
     options = parser.parse_args()
+    names = options.cases or list(CASES)
+    sizes = sorted({size for name in names for size in CASES[name].lengths})
+    if unknown := sorted(set(options.receivers or ()) - set(sizes)):
+        parser.error(f"argument --receivers: no case here has {unknown[0]}; allowed are {', '.join(map(str, sizes))}")
     build = options.compiled or find_build()
     if build is not None:
         check(build)
-    cases = measure_cases(options.cases or list(CASES), options.receivers, lambda line: print(line, file=sys.stderr), build)
+    cases = measure_cases(names, options.receivers, lambda line: print(line, file=sys.stderr), build)
     everything = options.cases is None and options.receivers is None
     found = measure_all(cases) if everything else {"cases": cases}
     if options.json:
