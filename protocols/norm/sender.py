@@ -41,7 +41,7 @@ LATEST_CLOCK: Final = 1 << 50
 class NormSender(ObjectControl):
     """Sends objects to a group. `node` is its 32-bit id, `instance` changes with every restart.
 
-    The methods `_catch_up` and `_settle_feedback` are hooks for subclasses, and those of its base classes.
+    The methods `_catch_up`, `_interrupt` and `_settle_feedback` are hooks for subclasses, and those of its base classes.
     """
 
     __slots__ = (
@@ -224,6 +224,9 @@ class NormSender(ObjectControl):
         Here it always is; a subclass may have sent ahead of its state.
         """
 
+    def _interrupt(self, requested: RequestedRepairs) -> None:
+        """Note that what is requested will be repaired in its turn; a subclass may have planned to send something else then."""
+
     def _clock(self, now: float) -> int:
         """Return the clock of probes in microseconds."""
         return round(now * 1e6) + self._clock_offset
@@ -281,7 +284,7 @@ class NormSender(ObjectControl):
             self._invalidate()
             self._squelch = gone | (self._squelch or set())
         if is_news and (is_holding_off or self._config.repair != "gathered"):
-            self._invalidate()
+            self._interrupt(requested)
             self._repairs = self._window.activate()
             self._control.acks.rewound(self._repairs)
         elif is_news and self._aggregate_at == inf:

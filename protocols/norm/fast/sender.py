@@ -1,5 +1,6 @@
 """The NORM sender that plans bursts: it lists beforehand what it will send if no feedback arrives."""
 
+from bisect import bisect_left
 from math import inf
 from typing import cast
 
@@ -7,7 +8,7 @@ from protocols.fast.contract import FastMachine, OwnState
 from protocols.fast.lookahead import Burst
 from protocols.machine import Content, Group, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.fast.bursts import Start, Symbols, plan_bursts
+from protocols.norm.fast.bursts import Repairs, Start, Symbols, plan_bursts
 from protocols.norm.fast.message_factory import FastMessageFactory
 from protocols.norm.fast.tx_object import FastTxObject
 from protocols.norm.message_factory import MessageFactory
@@ -138,6 +139,20 @@ class FastNormSender(NormSender, FastMachine):
             unsent = self._unsent
             if requested is None or (unsent and requested.reaches(unsent[0].object_id, unsent[0].block)):
                 burst.carrier.report()
+
+    def _interrupt(self, requested: RequestedRepairs) -> None:
+        """End a burst of repairs before the first block that is requested."""
+        burst, names_objects = self._burst, bool(requested.objects or requested.infos)
+        if not isinstance(burst, Repairs) or burst.carrier is None or names_objects or requested.owners() != {burst.key}:
+            self._invalidate()
+            return
+        burst.carrier.report()
+        kept = bisect_left(range(burst.count), True, key=lambda number: not requested.is_beyond(burst.key, burst.point(number)))
+        if not kept:
+            self._invalidate()
+        elif kept < burst.count:
+            # Between two messages.
+            burst.carrier.shorten(burst.begin + (kept - 0.5) * burst.interval)
 
     def _invalidate(self) -> None:
         """End the burst."""

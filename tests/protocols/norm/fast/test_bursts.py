@@ -120,3 +120,20 @@ def test_a_nack_keeps_the_plan_until_the_repairs_begin() -> None:
     burst.end()
     assert plan(made)[0].identity == burst.identity + 20
     assert made.machine.counts()["data_sent"] == 23
+
+
+def test_a_nack_during_the_hold_off_keeps_the_repairs_before_the_first_block_it_requests() -> None:
+    made = sender(parity=0, grtt=0.02, backoff=1)
+    made.run_until(0.1, lambda: len(made.messages_of(Data)) == 40)
+    made.nack(items(*((0, block, 1) for block in range(4))))
+    made.run_until(1.0, lambda: any(data.repair for data in made.messages_of(Data)[40:]))
+    burst = plan(made)[0]
+    assert [burst.message(number).brief for number in range(burst.count)] == ["0.1.1", "0.2.1", "0.3.1"]
+    carrier = BurstCarrier(burst, 1)
+    burst.carrier = carrier
+    burst.take(burst.count, burst.begin + burst.count * burst.interval)
+    made.nack(items((0, 4, 0)), now=burst.begin)
+    assert not carrier.shortened, "what it requests follows the burst"
+    made.nack(items((0, 3, 0)), now=burst.begin)
+    (until,) = carrier.shortened
+    assert burst.begin + burst.interval < until < burst.begin + 2 * burst.interval
