@@ -186,14 +186,12 @@ def without_lowest(mask: int, count: int) -> int:
 
 def bit_runs(mask: int) -> Iterator[tuple[int, int]]:
     """Yield the runs of set bits, lowest first, as inclusive ranges."""
-    start = 0
-    while mask >> start:
-        rest = mask >> start
-        start += (rest & -rest).bit_length() - 1
-        tail = ~(mask >> start)
-        end = start + (tail & -tail).bit_length() - 2
-        yield start, end
-        start = end + 1
+    while mask:
+        low = mask & -mask
+        # The sum has one bit behind the first run in its place.
+        rest = mask & mask + low
+        yield low.bit_length() - 1, (mask ^ rest).bit_length() - 1
+        mask = rest
 
 
 class _ManyBlocks(dict[int, int]):

@@ -267,12 +267,12 @@ def _add_object(ranges: list[MissingRange], level: int, key: int, fec_id: int) -
 
 def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int], fec_id: int, most: float) -> None:
     """Add what an object is missing before the (block, symbol) `until`, but nothing behind more than `most` ranges."""
-    (block, symbol), key, length = until, item.object_id, item.fti.partition.length
+    (end, symbol), key, length = until, item.object_id, item.fti.partition.length
     if item.wants_info and item.info is None:
         _add_object(ranges, LEVEL_INFO, key, fec_id)
     for first, last in item.missing_blocks or ():
-        if first < block and len(ranges) <= most:
-            last, size = min(last, block - 1), length(first)
+        if first < end and len(ranges) <= most:
+            last, size = min(last, end - 1), length(first)
             ranges.append(
                 MissingRange(
                     LEVEL_BLOCK, _item(fec_id, key, first, 0, size), _item(fec_id, key, last, 0, size), last - first + 1
@@ -281,44 +281,38 @@ def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int
     missing_symbols = item.missing_symbols
     if missing_symbols is None:
         return
-    for number, missing in missing_symbols.items() if missing_symbols.more is None else sorted(missing_symbols.items()):
-        if len(ranges) > most:
+    for block, missing in missing_symbols.items() if missing_symbols.more is None else sorted(missing_symbols.items()):
+        if block > end or len(ranges) > most:
             return
-        if number < block:
-            _add_block(ranges, item, number, missing, fec_id)
-        elif number == block and (item.is_stream or not item.fti.usable):
-            for start, end in bit_runs(missing & (1 << symbol) - 1):
-                _add_run(ranges, item, number, start, end, fec_id)
+        size, mask = length(block), 0
+        if block < end:
+            mask = _to_request(item, block, missing, size)
+        elif item.is_stream or not item.fti.usable:
+            mask = missing & (1 << symbol) - 1
+        for low, high in bit_runs(mask):
+            one = _item(fec_id, key, block, low, size)
+            ranges.append(
+                MissingRange(LEVEL_SEGMENT, one, one if low == high else _item(fec_id, key, block, high, size), high - low + 1)
+            )
 
 
-def _add_block(ranges: list[MissingRange], item: RxObject, block: int, missing: int, fec_id: int) -> None:
-    """Add symbols of a block that was sent completely: parity by count, and source symbols where parity does not suffice."""
-    length, parity, heard = item.fti.partition.length(block), item.fti.usable, _parity_received(item, block)
+def _to_request(item: RxObject, block: int, missing: int, length: int) -> int:
+    """Return the symbols to request of a block that was sent completely, as a bit mask.
+
+    They are parity by count, and source symbols where parity does not suffice.
+    """
+    parity = item.fti.usable
+    if not parity:
+        return missing
+    heard = item.parity_of(block)
     short = missing.bit_count() - heard.bit_count()
     if not heard and short <= parity:
         # The usual case.
-        _add_run(ranges, item, block, length, length + short - 1, fec_id)
-        return
+        return (1 << short) - 1 << length
     unheard = ~heard & (1 << parity) - 1
     if short <= unheard.bit_count():
-        mask = lowest(unheard, short) << length
-    else:
-        mask = without_lowest(missing, parity) | unheard << length
-    for start, end in bit_runs(mask):
-        _add_run(ranges, item, block, start, end, fec_id)
-
-
-def _parity_received(item: RxObject, block: int) -> int:
-    """Return the bit mask of the parity symbols received of a block."""
-    return 0 if item.parity is None else item.parity.get(block, 0)
-
-
-def _add_run(ranges: list[MissingRange], item: RxObject, block: int, start: int, end: int, fec_id: int) -> None:
-    """Add the symbols `start` to `end` of a block."""
-    key, length = item.object_id, item.fti.partition.length(block)
-    first = _item(fec_id, key, block, start, length)
-    last = first if end == start else _item(fec_id, key, block, end, length)
-    ranges.append(MissingRange(LEVEL_SEGMENT, first, last, end - start + 1))
+        return lowest(unheard, short) << length
+    return without_lowest(missing, parity) | unheard << length
 
 
 def is_covered(objects: Objects, point: Point, asked: RequestedRepairs, most: float = inf) -> bool:
@@ -385,7 +379,7 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
 
 def is_block_covered(item: RxObject, block: int, missing: int, mask: int) -> bool:
     """Return whether a request for `mask` brings as many useful symbols of a completely sent block as it is missing."""
-    fti, heard = item.fti, _parity_received(item, block)
+    fti, heard = item.fti, item.parity_of(block)
     length = fti.partition.length(block)
     lacking, parity = missing.bit_count() - heard.bit_count(), mask >> length
     if mask & (1 << length) - 1:
