@@ -47,9 +47,9 @@ class Side:
     def wake(self, now: float) -> list[tuple[int, Message]]:
         """Wake the machines that are due; return (index, message) of everything sent since the last call."""
         for machine in self.machines:
+            if machine.deadline <= now and isinstance(machine, FastNormReceiver) and machine.fast_state.coordinator is not None:
+                machine.wake_in_lockstep(now)
             if machine.deadline <= now:
-                if isinstance(machine, FastMachine):
-                    machine.leave_lockstep()
                 machine.wake(now)
         sent = [(index, packet.message) for index, ports in enumerate(self.ports) for packet in ports.packets]
         for ports in self.ports:

@@ -135,6 +135,20 @@ def test_repeats_are_sent_without_an_event_for_each() -> None:
     assert made.network.events < 0.85 * sum(packets.values())
 
 
+def test_receivers_send_nacks_in_lockstep(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone: list[float] = []
+    wake = FastNormReceiver.wake
+
+    def count(receiver: FastNormReceiver, now: float) -> None:
+        alone.append(now)
+        wake(receiver, now)
+
+    monkeypatch.setattr(FastNormReceiver, "wake", count)
+    made = session("fast", receivers=100, loss="1%", parity=0, block=64, size=400_000).run()
+    assert made.network.traffic.packets["nack"] > 50
+    assert len(alone) < 10
+
+
 def test_a_receiver_that_loses_a_repeat_it_does_not_lack_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[bool] = []
     take = FastSenderState.take
