@@ -144,6 +144,10 @@ class UdpHost:
         self._latest = max(self._latest, self._loop.time() - self._epoch)
         return self._latest
 
+    def machine_time(self) -> float:
+        """See `Host.machine_time`."""
+        return self.now
+
     @property
     def epoch(self) -> float:
         """Unix seconds of time 0; of a held host, whose clock stands at 0, those of the present."""
@@ -186,7 +190,7 @@ class UdpHost:
         """Start the machine; `loop.run()` then runs it. Raises UsageError if this host runs one already."""
         if self._machine is not None:
             raise UsageError("this host already runs a machine")
-        machine, self._on_event, self._accept = handed_through(machine, on_event, accept, lambda: self.now)
+        machine, self._on_event, self._accept = handed_through(machine, on_event, accept, self)
         self._machine = machine
         self._ports.start()
         if isinstance(machine, Assisted):

@@ -100,13 +100,17 @@ class ComponentHost(InnerPorts):
         """Seconds since the run began."""
         return self._composite.host.now
 
+    def machine_time(self) -> float:
+        """See `Host.machine_time`."""
+        return self.now
+
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
     ) -> None:
         """Start a machine. UsageError if this component runs one."""
         if self.machine is not None:
             raise UsageError("this component runs a machine already")
-        self.machine, self.on_event, self.accepting = handed_through(machine, on_event, accept, lambda: self.now)
+        self.machine, self.on_event, self.accepting = handed_through(machine, on_event, accept, self)
         self.call(self.machine.start)
 
     def call(self, verb: Callable[..., T], *args: object) -> T:

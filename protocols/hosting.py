@@ -31,6 +31,9 @@ class Host(Protocol):
     def call(self, verb: Callable[..., T], *args: object) -> T:
         """Call `verb(*args, now)`, a method of the machine, and do what it caused."""
 
+    def machine_time(self) -> float:
+        """Return the present time by the clock of the machine, in seconds; in the simulator, faults may shift it."""
+
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` seconds since the run began (an application's own timer)."""
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from protocols.connection import Connection, Reason
 from protocols.events import Event
@@ -17,7 +17,7 @@ from protocols.machine import Address, Group, Machine, Message, Offer, Packet, P
 from protocols.snapshot import Snapshot, buffers
 from protocols.storage import Record
 
-__all__ = ["Accept", "EventLayer", "Layer", "OnEvent", "handed_through", "innermost", "outermost"]
+__all__ = ["Accept", "Clock", "EventLayer", "Layer", "OnEvent", "handed_through", "innermost", "outermost"]
 
 T = TypeVar("T")
 Accept: TypeAlias = Callable[[Offer], Sink | None]
@@ -25,6 +25,13 @@ OnEvent: TypeAlias = Callable[[Event], None]
 
 _ROUNDS = 100
 """How often one wake-up looks for inner machines that are due, because one of them made another due."""
+
+
+class Clock(Protocol):
+    """What runs a machine, as a layer sees it that needs the time of events."""
+
+    def machine_time(self) -> float:
+        """Return the present time of the machine in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ class Layer(Machine):
         def hear(event: Event) -> None:
             heard(event, self._now)
 
-        ports.machine, ports.on_event, ports.accepting = handed_through(machine, hear, accept, lambda: self._now)
+        ports.machine, ports.on_event, ports.accepting = handed_through(machine, hear, accept, self)
         return machine
 
     # Inputs
@@ -205,7 +212,11 @@ class Layer(Machine):
 
     # What inner ports, hosts and subclasses of the mechanism use
 
-    def heard_through(self, on_event: OnEvent, clock: Callable[[], float]) -> OnEvent:
+    def machine_time(self) -> float:
+        """Return the time of the input whose events are handled, in seconds: that of the inner machines."""
+        return self._now
+
+    def heard_through(self, on_event: OnEvent, clock: Clock) -> OnEvent:
         """Return where the events go that this machine gives to its host; see `handed_through`."""
         del clock
         return on_event
@@ -277,9 +288,9 @@ class EventLayer(Machine):
         self.inner = inner
         self._told: OnEvent | None = None
         self._accepting: Accept | None = None
-        self._clock: Callable[[], float] | None = None
+        self._clock: Clock | None = None
 
-    def between(self, on_event: OnEvent, accept: Accept | None, clock: Callable[[], float]) -> tuple[OnEvent, Accept | None]:
+    def between(self, on_event: OnEvent, accept: Accept | None, clock: Clock) -> tuple[OnEvent, Accept | None]:
         """Stand between a host and its application; return where the inner machine's events and offers go.
 
         Its handler of events is this object itself, and offers go straight to the application unless a subclass handles them,
@@ -292,7 +303,7 @@ class EventLayer(Machine):
         """Tell the application what becomes of an event of the inner machine."""
         assert self._told is not None
         assert self._clock is not None
-        self.tell(event, self._told, self._clock())
+        self.tell(event, self._told, self._clock.machine_time())
 
     @property
     def above(self) -> OnEvent:
@@ -359,12 +370,9 @@ def outermost(machine: Machine, on_event: OnEvent | None) -> Machine:
 
 
 def handed_through(
-    machine: Machine, on_event: OnEvent, accept: Accept | None, clock: Callable[[], float]
+    machine: Machine, on_event: OnEvent, accept: Accept | None, clock: Clock
 ) -> tuple[Machine, OnEvent, Accept | None]:
-    """Return the machine a host runs in place of a given one, and where events and offers go; called by every host.
-
-    `clock` returns the present time of the machine in seconds.
-    """
+    """Return the machine a host runs in place of a given one, and where events and offers go; called by every host."""
     while isinstance(machine, EventLayer):
         on_event, accept = machine.between(on_event, accept, clock)
         machine = machine.inner

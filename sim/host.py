@@ -94,7 +94,7 @@ class SimHost(KernelHost):
         """Start the machine; UsageError when one runs already."""
         if self.machine is not IDLE:
             raise UsageError(f"{self.name} runs a machine already")
-        machine, on_event, accept = handed_through(machine, on_event, accept, self._machine_time)
+        machine, on_event, accept = handed_through(machine, on_event, accept, self)
         shim = self._fault_shim()
         if shim is not None:
             shim.inner = machine
@@ -159,8 +159,8 @@ class SimHost(KernelHost):
         name, port = name_and_port(address)
         return port if name == self.name else None
 
-    def _machine_time(self) -> float:
-        """Return the present time by the machine's own clock."""
+    def machine_time(self) -> float:
+        """See `Host.machine_time`."""
         shim = self._fault_shim()
         return self.now if shim is None else shim.clock.read(self.now)
 

@@ -68,7 +68,7 @@ class Talk:
         """Run a machine on a host, and return it."""
         watch = Watch(host, make)
         self.watches.append(watch)
-        host.run(watch, *watch.through(lambda event: None, lambda: host.now))
+        host.run(watch, *watch.through(lambda event: None, host))
         return watch.inner
 
     def on(self, number: int, make: Callable[[Ports], Machine]) -> Any:

@@ -75,12 +75,16 @@ class FakeHost(Recorder):
         """Start the machine. When `accept` is None, this host accepts every object into memory; other hosts accept none."""
         assert self.machine is None, f"{self.name} already runs a machine"
         accept = self.accepting if accept is None else accept
-        running, self._on_event, accepting = handed_through(machine, on_event, accept, lambda: self.now)
+        running, self._on_event, accepting = handed_through(machine, on_event, accept, self)
         self.machine = running
         assert accepting is not None
         self.accepting = accepting
         self._known = inf
         self._input(lambda: running.start(self.now))
+
+    def machine_time(self) -> float:
+        """See `Host.machine_time`."""
+        return self.now
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
         """Call `verb(*args, now)` as an input of the machine and return its result; the application then gets the events."""

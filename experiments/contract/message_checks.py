@@ -184,7 +184,7 @@ class MessageSession:
             for application in applications:
                 application.hear(event)
 
-        host.run(watch, *watch.through(hear, lambda: host.now))
+        host.run(watch, *watch.through(hear, host))
         for application in applications:
             self._begin(application)
 

@@ -113,7 +113,7 @@ class ContractSession:
     @staticmethod
     def _run(host: SeveralPortsHost, machine: Machine, on_event: OnEvent, accept: Accept | None) -> None:
         if isinstance(machine, Watch):
-            on_event, accept = machine.through(on_event, lambda: host.now, accept)
+            on_event, accept = machine.through(on_event, host, accept)
         host.run(machine, on_event, accept)
 
     def _on_event(self, number: int, event: Event) -> None:

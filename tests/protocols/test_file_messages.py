@@ -39,7 +39,7 @@ class Scene:
         own = self.bench[host]
         if own.machine is not None:
             self.bench.crash(host)
-        own.run(*handed_through(machine, self.events[host].append, None, lambda: own.now)[:2])
+        own.run(*handed_through(machine, self.events[host].append, None, own)[:2])
 
     def submit(self, host: str, size: int) -> None:
         self.bench[host].call(self.machines[host].submit, Content(Bytes(pattern(size, 1)), b"x"))

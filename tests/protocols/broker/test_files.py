@@ -57,7 +57,7 @@ class Scene:
             sink = self.sinks[name, offer.object_id] = CheckedSink(offer.size)
             return sink
 
-        host.run(*handed_through(machine, self.events[name].append, accept, lambda: host.now))
+        host.run(*handed_through(machine, self.events[name].append, accept, host))
 
     def submit(self, *sizes: int) -> None:
         """Submit files to the sender."""
