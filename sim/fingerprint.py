@@ -1,11 +1,12 @@
 """The fingerprint of a run: one hash that is equal when everything a protocol or an application could notice is equal."""
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import islice, repeat
 from operator import itemgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 from protocols.events import Event
 from protocols.traffic import Traffic
@@ -18,6 +19,9 @@ _NUMBER: Final = struct.Struct("<q")
 _MANY: Final = 256
 _WHEN: Final = itemgetter(0)
 _NODE: Final = itemgetter(1)
+
+_Record: TypeAlias = tuple[float, int, bytes]
+"""Time, node, and the rest."""
 
 
 @lru_cache(maxsize=256)
@@ -44,77 +48,63 @@ class Fingerprint:
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=16)
-        # Time, node, rest; in order of time, and of one instant as they happened.
-        self._records: list[tuple[float, int, bytes]] = []
-        # Nodes that received the event of the last record, too, at the same instant: 8 bytes for each instead of 72.
-        self._also: list[int] = []
+        # Those of earlier instants that are not hashed, in order of time.
+        self._earlier: list[_Record] = []
+        # Those of the present instant, as they happened: 16 bytes for each instead of 72, since thousands may come at once.
+        self._nodes: list[int] = []
+        self._rests: list[bytes] = []
         self._instant = 0.0
         self._event: Event | None = None
         self._event_text = b""
 
     def control(self, now: float, node: int, kind: str, size: int) -> None:
         """Record a control packet that was sent."""
-        if now != self._instant or self._also:
+        if now != self._instant:
             self._begin(now)
-        self._records.append((now, node, _sent(kind, size)))
+        self._nodes.append(node)
+        self._rests.append(_sent(kind, size))
 
-    def controls(self, now: float, nodes: Iterable[int], kind: str, size: int) -> None:
-        """Record equal control packets that several nodes sent, in order of node."""
-        if now != self._instant or self._also:
+    def controls(self, now: float, nodes: Sequence[int], kind: str, size: int) -> None:
+        """Record equal control packets that several nodes sent."""
+        if now != self._instant:
             self._begin(now)
-        text = _sent(kind, size)
-        self._records += [(now, node, text) for node in nodes]
+        self._nodes += nodes
+        self._rests += [_sent(kind, size)] * len(nodes)
 
     def notified(self, now: float, node: int, event: Event) -> None:
         """Record an event that an application received."""
-        records = self._records
-        if event is self._event and now == self._instant and records and records[-1][2] is self._event_text:
-            self._also.append(node)
-            return
-        if now != self._instant or self._also:
+        if now != self._instant:
             self._begin(now)
         if event is not self._event:
             # The same object has the same text; comparing equal objects costs more.
             self._event, self._event_text = event, _text(event)
-        records.append((now, node, self._event_text))
+        self._nodes.append(node)
+        self._rests.append(self._event_text)
 
     def _begin(self, now: float) -> None:
-        """Begin an instant, or go on with one; the records before it are hashed when there are enough of them."""
-        if self._also:
-            self._end_event(is_over=now != self._instant)
-        if now == self._instant:
-            return
-        self._instant = now
-        if len(self._records) > _MANY:
+        """Begin an instant; the records before it are hashed when there are enough of them."""
+        if len(self._earlier) + len(self._nodes) > _MANY:
             self._write(self._hash)
-            self._records.clear()
+            self._earlier.clear()
+        else:
+            self._earlier += self._present()
+        self._nodes.clear()
+        self._rests.clear()
+        self._instant = now
 
-    def _end_event(self, is_over: bool) -> None:
-        """Record the nodes that received the event of the last record, too; hash them at once if its instant `is_over`."""
-        records, (now, first, rest) = self._records, self._records[-1]
-        nodes, self._also = [first, *self._also], []
-        if not is_over or len(nodes) <= _MANY or (len(records) > 1 and records[-2][0] >= now):
-            records += [(now, node, rest) for node in nodes[1:]]
-            return
-        records.pop()
-        self._write(self._hash)
-        records.clear()
-        nodes.sort()
-        for begin in range(0, len(nodes), _MANY):
-            self._hash.update(b"".join([_STAMP.pack(now, node, len(rest)) + rest for node in nodes[begin : begin + _MANY]]))
+    def _present(self) -> Iterable[_Record]:
+        """Return the records of the present instant, as they happened."""
+        return zip(repeat(self._instant), self._nodes, self._rests)
 
     def _write(self, onto: blake2b) -> None:
-        records, pack = self._records, _STAMP.pack
-        records.sort(key=_NODE)
-        records.sort(key=_WHEN)
-        for begin in range(0, len(records), _MANY):
-            piece = records[begin : begin + _MANY]
-            onto.update(b"".join([pack(now, node, len(rest)) + rest for now, node, rest in piece]))
+        """Hash all records in order of time and node."""
+        self._earlier.sort(key=_NODE)
+        self._earlier.sort(key=_WHEN)
+        _update(onto, self._earlier)
+        _update(onto, self._present() if sorted(self._nodes) == self._nodes else sorted(self._present(), key=_NODE))
 
     def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
         """Return the fingerprint of the run so far, which may go on; `counts` are in order of node."""
-        if self._also:
-            self._end_event(is_over=False)
         total = self._hash.copy()
         self._write(total)
         for node, counted in counts:
@@ -123,6 +113,13 @@ class Fingerprint:
         totals |= {f"bytes {kind}": n for kind, n in traffic.octets.items()}
         total.update(_last(end, 2**32 - 1, b"T", totals))
         return total.hexdigest()
+
+
+def _update(onto: blake2b, records: Iterable[_Record]) -> None:
+    """Hash records, which are in order."""
+    pack, left = _STAMP.pack, iter(records)
+    while piece := [pack(now, node, len(rest)) + rest for now, node, rest in islice(left, _MANY)]:
+        onto.update(b"".join(piece))
 
 
 def _last(end: float, node: int, letter: bytes, counted: Mapping[str, int]) -> bytes:
