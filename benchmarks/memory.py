@@ -90,6 +90,8 @@ def bytes_per_subscriber(name: str, receivers: int, messages: int = 5, size: int
     roles = spec.roles_for(fast=True)
     gc.collect()
     topology = star(receivers + len(roles["subscriber"].needs), 0.0 if spec.connected else LOSS)
+    # Made when they are asked for first; they belong to the topology.
+    assert topology.hosts
     tracemalloc.start()
     network = Network(topology, seed=1)
     before = tracemalloc.get_traced_memory()[0]
