@@ -59,8 +59,8 @@ class OpenBatch:
             self._subjects.append(SubjectUpdates(subject, list(contents)))
 
     def take(self) -> list[SubjectUpdates]:
-        """Return the updates by subject."""
-        return self._subjects
+        """Return the updates by subject, as tuples, which the events of all receivers share."""
+        return [SubjectUpdates(updates.subject, tuple(updates.contents)) for updates in self._subjects]
 
 
 def parts_of(subject: str, content: bytes, segment: int) -> Iterator[Part]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from protocols.distributor.config import DistributorConfig
-from protocols.distributor.identity import Identity
+from protocols.distributor.identity import AnyIdentity
 from protocols.distributor.messages import Content, Segment
 from protocols.distributor.publisher import DistributorPublisher
 from protocols.distributor.subscriber import DistributorSubscriber
@@ -45,7 +45,7 @@ class DistributorNode(Layer):
 
     __slots__ = ("_config", "_group", "_identity", "_own", "publisher", "subscriber")
 
-    def __init__(self, ports: Ports, config: DistributorConfig, identity: Identity, group: Group) -> None:
+    def __init__(self, ports: Ports, config: DistributorConfig, identity: AnyIdentity, group: Group) -> None:
         super().__init__(ports)
         self._config = config
         self._identity = identity

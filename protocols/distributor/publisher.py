@@ -10,7 +10,7 @@ from protocols.distributor.batching import HoldBack, OpenBatch, parts_of
 from protocols.distributor.cache import RetransmissionCache
 from protocols.distributor.config import DistributorConfig
 from protocols.distributor.events import UpdatesSent
-from protocols.distributor.identity import Identity, endpoint_of
+from protocols.distributor.identity import AnyIdentity, endpoint_of
 from protocols.distributor.messages import LAST, Batch, Configuration, Content, Fragment, Heartbeat, Nak, Request, Segment
 from protocols.distributor.serial import on_wire, unwrap
 from protocols.distributor.subjects import check_subject
@@ -72,7 +72,7 @@ class DistributorPublisher(Machine):
     )
     answers_type: ClassVar[type[Answers]] = Answers
 
-    def __init__(self, ports: Ports, config: DistributorConfig, identity: Identity, group: Group) -> None:
+    def __init__(self, ports: Ports, config: DistributorConfig, identity: AnyIdentity, group: Group) -> None:
         super().__init__(ports)
         self._config = config
         self._identity = identity

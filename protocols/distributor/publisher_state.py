@@ -16,12 +16,12 @@ from protocols.distributor.messages import (
     Source,
     SubjectUpdates,
 )
-from protocols.distributor.requests import Range, Requests
+from protocols.distributor.requests import NO_REQUESTS, Range, Requests
 from protocols.distributor.serial import unwrap
 from protocols.distributor.wire import size_of
 from protocols.snapshot import Snapshot
 
-__all__ = ["Follower", "PublisherState"]
+__all__ = ["Follower", "LargeUpdate", "PublisherState"]
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.01, 3600.0
 """Seconds; intervals that a publisher announces are taken as at least and at most so long."""
@@ -41,11 +41,26 @@ class Follower(Protocol):
     def most_kept(self) -> int:
         """Most bytes of received segments that it stores before they can be delivered."""
 
+    def new_requests(self) -> Requests:
+        """Return requests for a publisher, which has none yet."""
+
     def deliver(self, source: Source, subjects: Sequence[SubjectUpdates]) -> None:
         """Take the next updates of a publisher."""
 
     def lose(self, source: Source, first: int, count: int, reason: str) -> None:
         """Note that segments of a publisher are left out."""
+
+
+class LargeUpdate:
+    """A large update under way: its subject, the parts that came, their bytes, and the bytes of all."""
+
+    __slots__ = ("parts", "size", "subject", "total")
+
+    def __init__(self, subject: str, total: int) -> None:
+        self.subject = subject
+        self.total = total
+        self.parts: list[bytes] = []
+        self.size = 0
 
 
 class PublisherState:
@@ -58,11 +73,9 @@ class PublisherState:
 
     __slots__ = (
         "_follower",
+        "_large",
         "_most_missed",
-        "_parts",
-        "_parts_size",
         "_skipped",
-        "_total",
         "_waiting",
         "application",
         "duplicates",
@@ -76,18 +89,10 @@ class PublisherState:
         "requests",
         "segments",
         "source",
-        "subject",
         "updates",
     )
 
-    def __init__(
-        self,
-        source: Source,
-        began_after: bool,
-        config: DistributorConfig,
-        requests: Requests,
-        follower: Follower,
-    ) -> None:
+    def __init__(self, source: Source, began_after: bool, config: DistributorConfig, follower: Follower) -> None:
         self.source = source
         self.application = ""
         self.from_start = began_after
@@ -98,17 +103,15 @@ class PublisherState:
         self.expected: int | None = None
         """The number of the next segment to deliver; None before the first is known."""
         self.highest = 0
-        self.requests = requests
+        self.requests = NO_REQUESTS
+        """Those for what is missing; own ones from the first gap on."""
         self.segments = self.updates = self.duplicates = self.repairs = self.overflowed = 0
         self._most_missed = config.requested
         self._follower = follower
         # Segments that wait for earlier ones, and the numbers that will not come with the reason, by the first of each range.
         self._waiting: dict[int, Segment] = _NONE
         self._skipped: dict[int, tuple[int, str]] = _NONE
-        # The large update under way: its parts (None while there is none), their bytes and those of all.
-        self._parts: list[bytes] | None = None
-        self._parts_size = self._total = 0
-        self.subject = ""
+        self._large: LargeUpdate | None = None
 
     # What is heard
 
@@ -141,7 +144,7 @@ class PublisherState:
         """Take the last number that was sent."""
         last = unwrap(message.last, self.highest)
         if last > self.highest:
-            self.requests.miss(self.highest + 1, last, now)
+            self._miss(self.highest + 1, last, now)
             self.highest = last
 
     def receive(self, segment: Segment, now: float) -> bool:
@@ -158,7 +161,7 @@ class PublisherState:
             return False
         if number > self.highest:
             if number > self.highest + 1:
-                self.requests.miss(self.highest + 1, number - 1, now)
+                self._miss(self.highest + 1, number - 1, now)
             self.highest = number
         else:
             self.requests.served(number)
@@ -173,6 +176,12 @@ class PublisherState:
         if self._waiting or self._skipped:
             self._go_on()
         return True
+
+    def _miss(self, low: int, high: int, now: float) -> None:
+        """Have numbers requested, which are higher than all before them."""
+        if self.requests is NO_REQUESTS:
+            self.requests = self._follower.new_requests()
+        self.requests.miss(low, high, now)
 
     def overhear(self, low: int, high: int, now: float) -> None:
         """Let the request of another subscriber stand for an own one."""
@@ -231,8 +240,7 @@ class PublisherState:
     def _take(self, segment: Segment) -> None:
         """Deliver the updates that a segment completes."""
         if isinstance(segment, Batch):
-            if self._parts is not None:
-                self._drop_parts()
+            self._drop_parts()
             self.updates += segment.updates
             self._follower.deliver(self.source, segment.subjects)
         elif isinstance(segment, Fragment):
@@ -241,34 +249,33 @@ class PublisherState:
     def _take_part(self, part: Fragment) -> None:
         if part.subject is not None:
             self._drop_parts()
-            self.subject, self._total, self._parts = part.subject, part.total, []
-        parts = self._parts
-        if parts is None:
+            self._large = LargeUpdate(part.subject, part.total)
+        large = self._large
+        if large is None:
             # Its first part was given up, or came before anything was expected.
             return
         size = len(part.content)
-        if self._parts_size + size > self._total or self._follower.kept + size > self._follower.most_kept:
+        if large.size + size > large.total or self._follower.kept + size > self._follower.most_kept:
             self._drop_parts()
             self._follower.lose(self.source, unwrap(part.seqno, self.highest), 0, "an update is too long")
             return
-        parts.append(part.content)
-        self._parts_size += size
+        large.parts.append(part.content)
+        large.size += size
         self._follower.kept += size
         if part.flags == LAST:
-            content, is_whole = self._joined(), self._parts_size == self._total
             self._drop_parts()
-            if is_whole:
+            if large.size == large.total:
                 self.updates += 1
-                self._follower.deliver(self.source, [SubjectUpdates(self.subject, [content])])
+                self._follower.deliver(self.source, [SubjectUpdates(large.subject, [self._joined(large)])])
 
-    def _joined(self) -> bytes:
-        """Return the content of the large update whose parts have all come."""
-        return b"".join(self._parts or ())
+    def _joined(self, large: LargeUpdate) -> bytes:
+        """Return the content of a large update whose parts have all come."""
+        return b"".join(large.parts)
 
     def _drop_parts(self) -> None:
-        self._follower.kept -= self._parts_size
-        self._parts_size = 0
-        self._parts = None
+        if self._large is not None:
+            self._follower.kept -= self._large.size
+            self._large = None
 
     def counts(self) -> dict[str, int]:
         """Return the segments received, by what became of them, and the requests that others made unnecessary."""

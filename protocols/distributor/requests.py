@@ -8,7 +8,7 @@ from typing import Final
 from protocols.distributor.config import DistributorConfig
 from protocols.rng import Rng
 
-__all__ = ["Range", "Requests"]
+__all__ = ["NO_REQUESTS", "Range", "Requests"]
 
 DOUBLED = 2
 """How often the time-out is doubled."""
@@ -163,6 +163,10 @@ class Requests:
             self._is_limited = False
         elif self._is_limited and 2 * self._requested <= self._config.requested:
             self.due_at = -inf
+
+
+NO_REQUESTS: Final = Requests(DistributorConfig(), Rng(0))
+"""Stands for the requests of all subscribers that have missed nothing; nothing is added to it."""
 
 
 def _low_of(item: _Missing) -> int:

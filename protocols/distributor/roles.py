@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Final, cast
 
 from protocols.distributor.events import ConnectionNagging, PublisherGone, SegmentsLost, UpdatesReceived, UpdatesSent
-from protocols.distributor.identity import Identity
+from protocols.distributor.identity import RunIdentity
 from protocols.distributor.messages import Carried, Content, Source
 from protocols.distributor.publisher import DistributorPublisher
-from protocols.distributor.serial import on_wire
 from protocols.distributor.subscriber import DistributorSubscriber
 from protocols.errors import WireError
 from protocols.events import Event
@@ -30,16 +29,10 @@ from protocols.messaging import (
 from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
 
-__all__ = ["MessagePublisher", "MessageSubscriber", "identity_of"]
+__all__ = ["MessagePublisher", "MessageSubscriber"]
 
 _NOTHING: Final[dict[Source, int]] = {}
 """An empty table of lost messages, shared by all subscribers that lost none; never modified."""
-
-
-def identity_of(context: RoleContext) -> Identity:
-    """Return who a node of a run is: its id takes the place of the address."""
-    name = f"node-{context.node}"
-    return Identity(context.node, on_wire(context.node), on_wire(context.node << 16 | context.instance), name, name)
 
 
 class MessagePublisher(EventLayer, Publisher):
@@ -48,7 +41,8 @@ class MessagePublisher(EventLayer, Publisher):
     __slots__ = ("_expired", "_unsent")
 
     def __init__(self, ports: Ports, context: RoleContext, machine: type[DistributorPublisher] = DistributorPublisher) -> None:
-        super().__init__(ports, machine(ports, context.config, identity_of(context), context.group))
+        identity = RunIdentity(context.node, context.instance)
+        super().__init__(ports, machine(ports, context.config, identity, context.group))
         # Numbers of the messages that were not sent, in the order of publishing.
         self._unsent: deque[int] = deque()
         self._expired = 0
@@ -88,7 +82,8 @@ class MessageSubscriber(EventLayer, Subscriber):
     def __init__(
         self, ports: Ports, context: RoleContext, machine: type[DistributorSubscriber] = DistributorSubscriber
     ) -> None:
-        super().__init__(ports, machine(ports, context.config, identity_of(context), context.group))
+        identity = RunIdentity(context.node, context.instance)
+        super().__init__(ports, machine(ports, context.config, identity, context.group))
         # The last message of each publisher, and what was lost of each source since its last message.
         self._latest: SmallDict[int] = SmallDict()
         self._lost = _NOTHING

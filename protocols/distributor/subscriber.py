@@ -14,9 +14,10 @@ from protocols.distributor.events import (
     SegmentsLost,
     UpdatesReceived,
 )
-from protocols.distributor.identity import Identity
+from protocols.distributor.identity import AnyIdentity
 from protocols.distributor.messages import (
     Configuration,
+    Content,
     Heartbeat,
     Nak,
     Request,
@@ -60,16 +61,42 @@ Key = tuple[int, ...]
 _NONE: Final[dict[Any, Any]] = {}
 """An empty table, shared by all subscribers that have no entry; never modified."""
 
-_NO_SUBSCRIPTIONS: Final[SubjectTrie[int]] = SubjectTrie()
-"""An empty trie, shared by all subscribers without subscriptions; never modified."""
+
+class _Subscriptions:
+    """Subscriptions by number, and the trie of their patterns."""
+
+    __slots__ = ("by_number", "trie")
+
+    def __init__(self, *subscriptions: Subscription) -> None:
+        self.by_number: dict[int, Subscription] = {}
+        self.trie: SubjectTrie[int] = SubjectTrie()
+        for subscription in subscriptions:
+            self.add(subscription)
+
+    def add(self, subscription: Subscription) -> None:
+        """Add a subscription. UsageError for an impossible pattern."""
+        self.trie.add(subscription.destination, subscription.number)
+        self.by_number[subscription.number] = subscription
+
+    def remove(self, number: int) -> None:
+        """Remove a subscription."""
+        self.trie.remove(self.by_number.pop(number).destination, number)
+
+
+_NO_SUBSCRIPTIONS: Final = _Subscriptions()
+"""Shared by all subscribers without subscriptions; never modified."""
 
 
 @lru_cache(maxsize=64)
-def _trie_of(pattern: str, number: int) -> SubjectTrie[int]:
-    """Return the trie of a single subscription, which nobody changes: in simulations most nodes have the same one."""
-    trie: SubjectTrie[int] = SubjectTrie()
-    trie.add(pattern, number)
-    return trie
+def _only(subscription: Subscription) -> _Subscriptions:
+    """Return the table of a single subscription, which nobody changes: in simulations most nodes have the same one."""
+    return _Subscriptions(subscription)
+
+
+@lru_cache(maxsize=4)
+def _received(source: Source, subject: str, contents: tuple[Content, ...], subscriptions: tuple[int, ...]) -> UpdatesReceived:
+    """Return the event of updates; in simulations most nodes have an equal one at the same time."""
+    return UpdatesReceived(source, subject, contents, subscriptions)
 
 
 class DistributorSubscriber(Machine):
@@ -90,7 +117,6 @@ class DistributorSubscriber(Machine):
         "_since",
         "_started",
         "_subscriptions",
-        "_trie",
         "_window_at",
         "asked",
         "kept",
@@ -100,13 +126,12 @@ class DistributorSubscriber(Machine):
     requests_type: ClassVar[type[Requests]] = Requests
     monitor_type: ClassVar[type[NaggingMonitor]] = NaggingMonitor
 
-    def __init__(self, ports: Ports, config: DistributorConfig, identity: Identity, group: Group) -> None:
+    def __init__(self, ports: Ports, config: DistributorConfig, identity: AnyIdentity, group: Group) -> None:
         super().__init__(ports)
         self._config = config
         self._identity = identity
         self._group = group
-        self._trie = _NO_SUBSCRIPTIONS
-        self._subscriptions: SmallDict[Subscription] = SmallDict()
+        self._subscriptions = _NO_SUBSCRIPTIONS
         self._receptions: SmallDict[PublisherState] = SmallDict()
         # The next segments of publishers that have fallen silent.
         self._silent: dict[Key, int] = _NONE
@@ -115,8 +140,8 @@ class DistributorSubscriber(Machine):
         self._monitor: NaggingMonitor | None = None
         if config.nagging_window:
             self._monitor = self.monitor_type(config.nagging_window, config.nagging_check, config.nagging_max)
-        self._started = 0.0
-        self._since = 0
+        # When the machine was started, and when it began to listen, in seconds.
+        self._started = self._since = 0.0
         self._check_at = self._window_at = inf
         self._is_nagging = self._has_overflowed = False
         self.kept = 0
@@ -142,44 +167,38 @@ class DistributorSubscriber(Machine):
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Deliver what matches from now on. UsageError for a number in use, and for a pattern that nothing can match."""
-        if subscription.number in self._subscriptions:
+        present = self._subscriptions.by_number
+        if subscription.number in present:
             raise UsageError(f"subscription {subscription.number} is in use")
         if subscription.selector:
             raise UsageError(f"selector {subscription.selector!r}: a distributor has no selectors")
-        self._add(subscription)
+        if not present:
+            self._subscriptions = _only(subscription)
+        else:
+            if len(present) == 1:
+                self._subscriptions = _Subscriptions(*present.values())
+            self._subscriptions.add(subscription)
         if self._is_nagging:
             self.ports.notify(SubscriptionEnded(subscription.number, "nagging"))
             return
-        if len(self._subscriptions) == 1:
+        if not present:
             self._begin(now)
         self.ports.notify(Subscribed(subscription.number))
 
     def unsubscribe(self, number: int, now: float) -> None:
         """End a subscription. UsageError for an unknown number."""
-        if number not in self._subscriptions:
+        present = self._subscriptions.by_number
+        if number not in present:
             raise UsageError(f"there is no subscription {number}")
-        gone = self._subscriptions.pop(number)
-        if self._subscriptions:
-            self._trie.remove(gone.destination, number)
-        if not self._subscriptions and not self._is_nagging:
+        if len(present) > 1:
+            self._subscriptions.remove(number)
+            return
+        self._subscriptions = _NO_SUBSCRIPTIONS
+        if not self._is_nagging:
             self._end()
 
-    def _add(self, subscription: Subscription) -> None:
-        """Add a subscription. The trie of the first is that of all subscribers with no other; the second brings an own one."""
-        number, trie = subscription.number, self._trie
-        if not self._subscriptions:
-            trie = _trie_of(subscription.destination, number)
-        else:
-            if len(self._subscriptions) == 1:
-                trie = SubjectTrie()
-                for present in self._subscriptions.values():
-                    trie.add(present.destination, present.number)
-            trie.add(subscription.destination, number)
-        self._trie = trie
-        self._subscriptions[number] = subscription
-
     def _begin(self, now: float) -> None:
-        self._since = round((self.ports.epoch + now) * 1000)
+        self._since = now
         self.ports.join(self._group)
         if self._config.nagging_window:
             self._window_at = now + self._config.nagging_window
@@ -199,7 +218,7 @@ class DistributorSubscriber(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Take a message of a publisher, or the request of another subscriber."""
-        if self._is_nagging or not self._subscriptions:
+        if self._is_nagging or not self._subscriptions.by_number:
             return
         if isinstance(message, (Segment, Heartbeat)):
             reception = self._hear(message.source, now)
@@ -226,10 +245,9 @@ class DistributorSubscriber(Machine):
             if len(self._receptions) >= MOST_PUBLISHERS:
                 return None
             self._end_before(source)
-            began_after = on_wire(source.start - self._since) >= 0
-            config, requests = self._config, self.requests_type(self._config, self.ports.rng)
+            began_after = on_wire(source.start - round((self.ports.epoch + self._since) * 1000)) >= 0
             expected = self._silent.pop(key, None)
-            reception = self.state_type(source, began_after, config, requests, self)
+            reception = self.state_type(source, began_after, self._config, self)
             if expected is not None:
                 reception.go_on_at(expected)
             self._receptions[key] = reception
@@ -271,7 +289,7 @@ class DistributorSubscriber(Machine):
         if not reception.synchronise(message):
             return False
         if not reception.from_start:
-            for number in self._subscriptions:
+            for number in self._subscriptions.by_number:
                 self.ports.notify(Subscribed(number))
         return True
 
@@ -296,10 +314,10 @@ class DistributorSubscriber(Machine):
     def deliver(self, source: Source, subjects: Sequence[SubjectUpdates]) -> None:
         """Tell of updates that match subscriptions."""
         for updates in subjects:
-            matching = self._trie.match(updates.subject)
+            matching = self._subscriptions.trie.match(updates.subject)
             if matching:
                 self.messages_received += len(updates.contents)
-                self.ports.notify(UpdatesReceived(source, updates.subject, tuple(updates.contents), matching))
+                self.ports.notify(_received(source, updates.subject, tuple(updates.contents), matching))
             else:
                 self.messages_unmatched += len(updates.contents)
 
@@ -309,6 +327,10 @@ class DistributorSubscriber(Machine):
         self.ports.notify(SegmentsLost(source, first, count, reason))
 
     # Requests
+
+    def new_requests(self) -> Requests:
+        """Return requests for a publisher of which the first segment is missing."""
+        return self.requests_type(self._config, self.ports.rng)
 
     def _note_requests(self, reception: PublisherState) -> None:
         """Keep apart the publishers of which something is missing."""
@@ -396,7 +418,7 @@ class DistributorSubscriber(Machine):
         self._is_nagging = True
         self._end()
         self.ports.notify(ConnectionNagging(requests))
-        for number in self._subscriptions:
+        for number in self._subscriptions.by_number:
             self.ports.notify(SubscriptionEnded(number, "nagging"))
 
     def _set_deadline(self) -> None:
@@ -425,6 +447,6 @@ class DistributorSubscriber(Machine):
     def snapshot(self, now: float) -> Snapshot:
         """Return the statistics of the subscriber, and of each publisher that it follows."""
         publishers = [reception.snapshot(now) for reception in self._receptions.values()]
-        values = {**self.counts(), "subscriptions": len(self._subscriptions)}
+        values = {**self.counts(), "subscriptions": len(self._subscriptions.by_number)}
         states = {"role": "subscriber", "activity": "nagging" if self._is_nagging else "receiving"}
         return Snapshot("session", self._group.name, values, states, [*publishers, *buffers(self.held())])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from protocols.distributor.messages import Segment
-from protocols.distributor.publisher_state import PublisherState
+from protocols.distributor.publisher_state import LargeUpdate, PublisherState
 from protocols.distributor.requests import Range
 from protocols.distributor.serial import unwrap
 from protocols.distributor.subscriber import DistributorSubscriber
@@ -37,12 +37,12 @@ class HighestGoesBackSubscriber(DistributorSubscriber):
 class _ReassemblyOffset(PublisherState):
     __slots__ = ()
 
-    def _joined(self) -> bytes:
-        content, offset = bytearray(self._total), 0
-        for part in self._parts or ():
+    def _joined(self, large: LargeUpdate) -> bytes:
+        content, offset = bytearray(large.total), 0
+        for part in large.parts:
             content[offset : offset + len(part)] = part
             offset = len(part)
-        return bytes(content[: self._total])
+        return bytes(content[: large.total])
 
 
 class ReassemblyOffsetSubscriber(DistributorSubscriber):
