@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar, overload
 
 from protocols.connection import Connection, Reason
 from protocols.events import Event
@@ -293,17 +293,26 @@ class EventLayer(Machine):
     def between(self, on_event: OnEvent, accept: Accept | None, clock: Clock) -> tuple[OnEvent, Accept | None]:
         """Stand between a host and its application; return where the inner machine's events and offers go.
 
-        Its handler of events is this object itself, and offers go straight to the application unless a subclass handles them,
-        since in a simulation there are many thousands of layers.
+        The handler of both is this object itself, since in a simulation there are many thousands of layers. Offers go straight
+        to the application unless a subclass handles them.
         """
         self._told, self._accepting, self._clock = on_event, accept, clock
-        return self, accept if type(self).offered is EventLayer.offered else self._offer
+        return self, accept if type(self).offered is EventLayer.offered else self
 
-    def __call__(self, event: Event) -> None:
-        """Tell the application what becomes of an event of the inner machine."""
+    @overload
+    def __call__(self, given: Event) -> None: ...
+
+    @overload
+    def __call__(self, given: Offer) -> Sink | None: ...
+
+    def __call__(self, given: Event | Offer) -> Sink | None:
+        """Tell the application what becomes of an event of the inner machine, or return the sink of an offer."""
+        if isinstance(given, Offer):
+            return self.offered(given, self._accepting)
         assert self._told is not None
         assert self._clock is not None
-        self.tell(event, self._told, self._clock.machine_time())
+        self.tell(given, self._told, self._clock.machine_time())
+        return None
 
     @property
     def above(self) -> OnEvent:
@@ -315,9 +324,6 @@ class EventLayer(Machine):
         """Tell what becomes of an event of the inner machine, at `now` seconds."""
         for told in self.heard(event, now):
             on_event(told)
-
-    def _offer(self, offer: Offer) -> Sink | None:
-        return self.offered(offer, self._accepting)
 
     def heard(self, event: Event, now: float) -> Iterable[Event]:
         """Return the events for the application, at `now` seconds, that replace an event of the inner machine."""
