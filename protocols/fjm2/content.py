@@ -7,7 +7,7 @@ from protocols.errors import WireError
 from protocols.fjm2.pool import Container
 from protocols.jms import JmsMessage, read_message
 
-__all__ = ["MessageSink", "MessageSource"]
+__all__ = ["KnownMessage", "MessageSink", "MessageSource"]
 
 OriginOf: TypeAlias = Callable[[int], tuple[int, int]]
 
@@ -25,26 +25,30 @@ class MessageSource:
             memory[: len(head)] = head
             memory[len(head) : self.size] = message.body
 
+    @property
+    def has_bytes(self) -> bool:
+        """Whether it has bytes to read, and not only a size."""
+        return self._memory is not None
+
     def read(self, offset: int, n: int) -> bytes | None:
         """Return `n` bytes from `offset`."""
         return None if self._memory is None else bytes(self._memory[offset : offset + n])
 
 
 class MessageSink(Container):
-    """A container that is the sink of a message: of its bytes, unless the message itself is known."""
+    """A container that is the sink of a message."""
 
     __slots__ = ("_origin", "message")
 
     def __init__(self, octets: int) -> None:
         super().__init__(octets)
         self.message: JmsMessage | None = None
-        """The message, when it is complete or was known from the beginning."""
+        """The message, when it is complete."""
         self._origin: tuple[int, OriginOf] | None = None
 
-    def begin(self, carried: JmsMessage | None, publisher: int, origin_of: OriginOf) -> None:
-        """Become the sink of a message, which may be known; `origin_of` returns node and instance of its publisher."""
-        self.message = carried
-        self._origin = None if carried is not None else (publisher, origin_of)
+    def begin(self, publisher: int, origin_of: OriginOf) -> None:
+        """Become the sink of a message; `origin_of` returns node and instance of its publisher."""
+        self._origin = publisher, origin_of
 
     def end(self) -> None:
         """Forget the message."""
@@ -74,3 +78,20 @@ class MessageSink(Container):
 
     def abort(self) -> None:
         """Store nothing more."""
+
+
+class KnownMessage(MessageSink):
+    """The container, for all subscribers, of a message without bytes that comes with its offer, as in a simulation."""
+
+    __slots__ = ()
+
+    def __init__(self, message: JmsMessage, container: Container) -> None:
+        super().__init__(container.octets)
+        self.size = container.size
+        self.message = message
+
+    def begin(self, publisher: int, origin_of: OriginOf) -> None:
+        """Do nothing: the message is known."""
+
+    def end(self) -> None:
+        """Do nothing: others still receive the message."""

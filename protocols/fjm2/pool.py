@@ -80,18 +80,18 @@ class Pool(Generic[C]):
         """Return whether a message of this size has room in the empty pool."""
         return self.octets_for(size) <= self.limit
 
-    def take(self, size: int) -> C | None:
-        """Take a container for a message of `size` bytes; None if the pool has no room for it now."""
+    def take(self, size: int, made: C | None = None) -> C | None:
+        """Take a container for a message of `size` bytes, `made` if it is given; None if the pool has no room for it now."""
         octets = self.octets_for(size)
         if self.held + octets > self.limit:
             self.exhausted += 1
             return None
-        free = None if self._free is None else self._free.get(octets)
+        free = None if self._free is None or made is not None else self._free.get(octets)
         if free:
             container = free.pop()
         else:
             self._make_room(octets)
-            container = self._make(octets)
+            container = self._make(octets) if made is None else made
             self._allocated = self._allocated + octets if self._allocated else octets
         container.size = size
         # A pool with one container, as most have in a simulation, has no number of its own.

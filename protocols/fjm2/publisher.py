@@ -15,7 +15,7 @@ from protocols.fjm2.allocation import containers
 from protocols.fjm2.braking import Braking
 from protocols.fjm2.coder import encoding_time
 from protocols.fjm2.config import Fjm2Config
-from protocols.fjm2.content import MessageSource
+from protocols.fjm2.content import KnownMessage, MessageSource
 from protocols.fjm2.limits import check_size
 from protocols.fjm2.pool import Container, Pool
 from protocols.fjm2.queues import PriorityQueues
@@ -176,8 +176,8 @@ class Fjm2Publisher(EventLayer, Publisher):
                 continue
             assert entry.container is not None
             source = MessageSource(entry.message, entry.head, entry.container)
-            # A host that encodes reads the bytes from the container; the message would keep them a second time.
-            content = Content(source, is_file=False, carried=None if self._sender.sends_runs else entry.message)
+            known = None if source.has_bytes else KnownMessage(entry.message, entry.container)
+            content = Content(source, is_file=False, carried=known)
             object_id = self._sender.submit(content, now)
             self._unsent[object_id] = entry
             self._kept[object_id] = entry.container, entry.message.priority

@@ -12,7 +12,7 @@ from protocols.content import LATER
 from protocols.events import Event, ObjectAborted, ObjectReceived, ObjectsAborted, SenderReset
 from protocols.fjm2.allocation import containers
 from protocols.fjm2.config import Fjm2Config
-from protocols.fjm2.content import MessageSink
+from protocols.fjm2.content import KnownMessage, MessageSink
 from protocols.fjm2.early import EarlyMessages
 from protocols.fjm2.pool import Pool
 from protocols.jms import JmsMessage
@@ -68,15 +68,14 @@ class Fjm2Subscriber(EventLayer, Subscriber):
             self._refused += 1
             self._trace("message_refused", offer.sender, offer.object_id)
             return None
-        sink = self._pool.take(offer.size)
+        sink = self._pool.take(offer.size, offer.carried if isinstance(offer.carried, KnownMessage) else None)
         if sink is None:
             # The pool counts it.
             self._trace("pool_exhausted", offer.sender, offer.object_id)
             return LATER
         self._trace("container_taken", offer.sender, offer.object_id)
         self._trace("message_cached", offer.sender, offer.object_id)
-        carried = offer.carried if isinstance(offer.carried, JmsMessage) else None
-        sink.begin(carried, offer.sender, self._receiver.origin_of)
+        sink.begin(offer.sender, self._receiver.origin_of)
         self._incoming[offer.sender << 16 | offer.object_id] = sink
         return sink
 
