@@ -163,11 +163,6 @@ class NormSender(ObjectControl):
         # The messages of a run carry their object's FTI.
         self._most = most if self._config.fti == "always" else 1
 
-    @property
-    def sends_runs(self) -> bool:
-        """Whether it does: its host encodes what is sent, and hands nothing on as an object."""
-        return self._most > 1
-
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
         names = [f"{name}_sent" for name in SENT] + [f"{name}_received" for name in HEARD]
