@@ -116,9 +116,11 @@ class TcpStack:
     # What ends need
 
     def place(self, end: TcpEnd) -> None:
-        """Enter an end: give it its number, its random keys and its route."""
+        """Enter an end: give it its name, its order, its random keys and its route."""
         self._serial += 1
-        end.serial = self._serial
+        end.order = end.host.place << 40 | self._serial
+        # The string that all share.
+        end.name = self._fabric.topology.hosts[end.host.place]
         here, port, there, far_port = end.key
         end.identity = key_of(0, "segment", here, port, there, far_port) & ~0xFFFFFFFF
         end.route = self._route(end.host, there)
@@ -150,8 +152,7 @@ class TcpStack:
     def post(self, end: TcpEnd, when: float) -> None:
         """Call `expire` of an end at `when` (seconds)."""
         env = self._fabric.kernel.env
-        order = end.host.place << 40 | end.serial
-        post(env, max(when, env._now), TCP_TIMER, order, Occurrence(self._expire, end))
+        post(env, max(when, env._now), TCP_TIMER, end.order, Occurrence(self._expire, end))
 
     def _on_expiry(self, occurrence: Occurrence) -> None:
         kernel = self._fabric.kernel

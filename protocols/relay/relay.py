@@ -13,6 +13,7 @@ from protocols.central.server import MOST_SUBSCRIPTIONS, Server
 from protocols.connection import Connection
 from protocols.machine import Address, Message, Ports
 from protocols.messaging import Publication
+from protocols.norm.maps import SmallDict
 from protocols.relay.config import RelayConfig
 from protocols.relay.messages import Accepted, Delivery, Publish, Subscribe, SubscribeDone, Unsubscribe
 from protocols.relay.wire import size_of
@@ -28,7 +29,7 @@ class _Client:
 
     outbox: Outbox
     pending: int = 0
-    subscriptions: dict[int, str] = field(default_factory=dict)
+    subscriptions: SmallDict[str] = field(default_factory=SmallDict)
 
     def snapshot(self, name: str) -> Snapshot:
         """Return the statistics of the client; `name` is its place among those that are connected."""
@@ -91,9 +92,10 @@ class Relay(Server[_Client]):
         client.outbox.send(SubscribeDone(message.number))
 
     def _unsubscribe(self, connection: Connection, client: _Client, number: int) -> None:
-        destination = client.subscriptions.pop(number, None)
+        destination = client.subscriptions.get(number)
         if destination is None:
             return
+        del client.subscriptions[number]
         subscribers = self._by_destination[destination]
         subscribers[connection] -= 1
         if not subscribers[connection]:

@@ -58,24 +58,23 @@ class TcpEnd(Connection):
         *("_limited", "_offered", "_options", "_ordinal", "_passive", "_probe_again", "_probe_end", "_probes"),
         *("_progress_at", "_reader", "_reason", "_reassembly", "_recover", "_recovery", "_retries", "_rtt", "_score"),
         *("_sent_at", "_small", "_stack", "_timer_at", "_to", "_told", "_unread", "_writer", "hops", "host", "identity"),
-        *("is_full", "key", "name", "port", "postponed", "route", "serial", "state"),
+        *("is_full", "key", "name", "order", "postponed", "route", "state"),
     )
 
     identity: int
     """The upper 32 bits of the identities of its segments."""
-    serial: int
-    """Number of the end in the network."""
+    name: str
+    order: int
+    """Among the timers of one instant."""
     route: Route
     hops: Sequence[Hop]
     """The first links of its route."""
 
     def __init__(self, stack: Stack, host: Any, port: int, key: Key, peer: object, now: float) -> None:
-        super().__init__(peer)
+        super().__init__(peer, port)
         self._stack = stack
         self._options = stack.options
         self.host = host
-        self.name = host.name
-        self.port = port
         self.key = key
         self._to = (key[2], key[3], key[0], key[1])
         stack.place(self)
@@ -89,7 +88,7 @@ class TcpEnd(Connection):
         self._begin_sending(now)
         self._begin_receiving()
         self._armed = self._timer_at = self._ack_at = inf
-        self._idle_at = now + KEEP_IDLE
+        self._set_idle(now + KEEP_IDLE)
         self._is_probe = False
         """Whether the timer of retransmission is that of a tail loss probe."""
         self._heard_at, self._probes = now, 0
@@ -567,29 +566,25 @@ class TcpEnd(Connection):
     # Timers
 
     def _arm(self) -> None:
-        """See to it that `expire` is called when the first timer expires."""
-        # Comparisons are faster than calls of `min`, here and where segments arrive.
+        """See to it that `expire` is called when the first timer but that of keep-alive expires."""
         due = self._timer_at
         if self._ack_at < due:  # noqa: PLR1730 (half the cost of a call, for every segment)
             due = self._ack_at
-        if self._idle_at < due:  # noqa: PLR1730 (half the cost of a call, for every segment)
-            due = self._idle_at
         if due < self._armed:
             self._armed = due
             self._stack.post(self, due)
 
     def expire(self, now: float) -> None:
         """Handle the timers that have expired; `now` may be earlier than all of them, or an outdated time."""
-        if now != self._armed:
-            return
-        self._armed = inf
-        if self._ack_at <= now:
-            self._send_ack(now)
-        if self._timer_at <= now:
-            self._on_timer(now)
-        if self._idle_at <= now:
+        if now == self._armed:
+            self._armed = inf
+            if self._ack_at <= now:
+                self._send_ack(now)
+            if self._timer_at <= now:
+                self._on_timer(now)
+            self._arm()
+        if now == self._idle_at:
             self._on_idle(now)
-        self._arm()
 
     def _restart_timer(self, now: float) -> None:
         """Start the timer of what is unacknowledged: for a tail loss probe where one is of use, or for a retransmission."""
@@ -664,13 +659,18 @@ class TcpEnd(Connection):
         """Probe a peer that has been silent, and give up after some probes (keep-alive)."""
         quiet_until = self._heard_at + KEEP_IDLE
         if now < quiet_until or self._score.una != self._score.nxt:
-            self._idle_at = max(quiet_until, now + KEEP_INTERVAL)
+            self._set_idle(max(quiet_until, now + KEEP_INTERVAL))
         elif self._probes >= KEEP_PROBES:
             self._end("timeout", now)
         else:
             self._probes += 1
             self._send_ack(now, self._score.nxt - 1)
-            self._idle_at = now + KEEP_INTERVAL
+            self._set_idle(now + KEEP_INTERVAL)
+
+    def _set_idle(self, when: float) -> None:
+        """Have the idle time of the connection looked at; far ahead, and so apart from the timers that segments set."""
+        self._idle_at = when
+        self._stack.post(self, when)
 
     # The end
 
