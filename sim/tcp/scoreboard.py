@@ -11,10 +11,6 @@ FLYING: Final = 0
 ARRIVED: Final = 1
 LOST: Final = 2
 
-_NO_LOSSES: Final[list[int]] = []
-_NO_RANGES: Final[dict[int, int]] = {}
-"""Those of ends of which nothing is missing; nothing is added to them."""
-
 
 class Sent:
     """A segment that was sent and is not acknowledged up to its end. It is repeated as a whole."""
@@ -40,6 +36,12 @@ class Sent:
         """Time stamp of its latest transmission."""
         self.repeated = False
         self.state = FLYING
+
+
+_NOTHING_SENT: Final[dict[int, Sent]] = {}
+_NO_LOSSES: Final[list[int]] = []
+_NO_RANGES: Final[dict[int, int]] = {}
+"""Those of ends of which nothing is under way, or nothing missing; nothing is added to them."""
 
 
 class Scoreboard:
@@ -73,8 +75,8 @@ class Scoreboard:
         """Number of the latest transmission."""
         self.rtt = -1.0
         """Round-trip time (seconds) measured by the latest ACK; negative: none."""
-        self._records: dict[int, Sent] = {}
-        self._flying: dict[int, Sent] = {}
+        self._records = _NOTHING_SENT
+        self._flying = _NOTHING_SENT
         self.lost = _NO_LOSSES
         """First bytes of segments that are lost, a heap; entries whose segment is not lost any more are ignored."""
         # The three latest transmissions that arrived.
@@ -84,6 +86,8 @@ class Scoreboard:
 
     def add(self, sent: Sent) -> None:
         """Enter a new segment, which is sent now."""
+        if not self._records:
+            self._records, self._flying = {}, {}
         self._records[sent.begin] = sent
         self._flying[sent.turn] = sent
         self.in_flight += 1
@@ -115,8 +119,7 @@ class Scoreboard:
         self.una = una
         if una == self.nxt:
             # Tables that were large once would stay so.
-            records.clear()
-            self._flying.clear()
+            self._records, self._flying = _NOTHING_SENT, _NOTHING_SENT
             self.lost, self._known = _NO_LOSSES, _NO_RANGES
         return arrived
 
