@@ -26,7 +26,7 @@ from protocols.messaging import (
 )
 from protocols.roles import Role, RoleContext
 from protocols.spec import MakeReceiver, MakeSender, ProtocolSpec
-from protocols.subscriptions import SubscriptionTable
+from protocols.subscriptions import SubscriptionTable, shared_table
 
 __all__ = ["ObjectPublisher", "ObjectSubscriber", "guarantees_of", "roles_of"]
 
@@ -137,18 +137,18 @@ class ObjectSubscriber(EventLayer, Subscriber):
 
     def __init__(self, make_receiver: MakeReceiver, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports, make_receiver(ports, context.config, context.node, context.group))
-        self._subscriptions = SubscriptionTable()
+        self._subscriptions = shared_table(SubscriptionTable)
         self._sinks: dict[tuple[int, int], _Collected] = {}
         self._delivered = 0
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Deliver what matches from now on."""
-        self._subscriptions.add(subscription)
+        self._subscriptions = self._subscriptions.added(subscription)
         self.ports.notify(Subscribed(subscription.number))
 
     def unsubscribe(self, number: int, now: float) -> None:
         """End a subscription."""
-        self._subscriptions.remove(number)
+        self._subscriptions = self._subscriptions.removed(number)
 
     def offered(self, offer: Offer, accept: Accept | None) -> Sink | None:
         """Take every object that is no file, while there is a subscription."""

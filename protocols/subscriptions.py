@@ -1,89 +1,89 @@
 """The subscriptions of a subscriber, whose protocol or whose server matches messages."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.messaging import MessageExpired, MessageReceived, Publication, Subscription
 
-__all__ = ["SubscriptionTable"]
+__all__ = ["SubscriptionTable", "shared_table"]
 
-_NONE: Final[dict[str, list[int]]] = {}
-"""The table of those without tables; nothing is added to it."""
+TableT = TypeVar("TableT", bound="SubscriptionTable")
 
 
 class SubscriptionTable:
-    """Subscriptions by number and by destination. `has_selectors`: the server of the protocol takes selectors.
+    """Subscriptions by number and by destination, without selectors.
 
-    In simulations most nodes have one, which takes no tables.
+    One with at most one subscription is not modified, because in simulations most nodes have the same and share it
+    (`shared_table`). So `added` and `removed` return the table that takes the place of this one.
     """
 
-    __slots__ = ("_by_destination", "_by_number", "_has_selectors", "_only")
+    __slots__ = ("_by_destination", "_by_number")
 
-    def __init__(self, has_selectors: bool = False) -> None:
-        self._has_selectors = has_selectors
-        self._only: Subscription | None = None
-        self._by_number: dict[int, Subscription] | None = None
-        self._by_destination: dict[str, list[int]] = _NONE
+    def __init__(self, *subscriptions: Subscription) -> None:
+        self._by_number: dict[int, Subscription] = {}
+        self._by_destination: dict[str, list[int]] = {}
+        for subscription in subscriptions:
+            self._enter(subscription)
 
     def __iter__(self) -> Iterator[Subscription]:
-        if self._by_number is not None:
-            return iter(list(self._by_number.values()))
-        return iter([] if self._only is None else [self._only])
+        return iter(list(self._by_number.values()))
 
     def __len__(self) -> int:
-        return int(self._only is not None) if self._by_number is None else len(self._by_number)
+        return len(self._by_number)
 
     def __contains__(self, number: int) -> bool:
-        if self._by_number is not None:
-            return number in self._by_number
-        return self._only is not None and self._only.number == number
+        return number in self._by_number
+
+    def __getitem__(self, number: int) -> Subscription:
+        """Return a subscription. UsageError for an unknown number."""
+        if number not in self._by_number:
+            raise UsageError(f"there is no subscription {number}")
+        return self._by_number[number]
 
     def has(self, destination: str) -> bool:
         """Return whether a subscription is for a destination."""
-        return bool(self.numbers_of(destination))
+        return destination in self._by_destination
 
-    def add(self, subscription: Subscription) -> None:
-        """Add a subscription. UsageError for a number in use, and for a selector where there are none."""
-        if subscription.selector and not self._has_selectors:
+    def check(self, subscription: Subscription) -> None:
+        """Raise UsageError for a selector, since there are none."""
+        if subscription.selector:
             raise UsageError(f"selector {subscription.selector!r}: this protocol has no selectors")
-        self._enter(subscription)
+
+    def added(self: TableT, subscription: Subscription) -> TableT:
+        """Return the table with one more subscription. UsageError for a number in use, and for what `check` refuses."""
+        self.check(subscription)
+        if subscription.number in self._by_number:
+            raise UsageError(f"subscription {subscription.number} is in use")
+        if not self._by_number:
+            return shared_table(type(self), subscription)
+        table = self if len(self._by_number) > 1 else type(self)(*self)
+        table._enter(subscription)
+        return table
+
+    def removed(self: TableT, number: int) -> TableT:
+        """Return the table without a subscription. UsageError for an unknown number."""
+        gone = self[number]
+        if len(self._by_number) == 1:
+            return shared_table(type(self))
+        self._remove(gone)
+        return self
 
     def _enter(self, subscription: Subscription) -> None:
-        if subscription.number in self:
-            raise UsageError(f"subscription {subscription.number} is in use")
-        if self._only is None and self._by_number is None:
-            self._only = subscription
-            return
-        if self._by_number is None:
-            self._by_number, self._by_destination = {}, {}
-        for each in (self._only, subscription):
-            if each is not None:
-                self._by_number[each.number] = each
-                self._by_destination.setdefault(each.destination, []).append(each.number)
-        self._only = None
+        self._by_number[subscription.number] = subscription
+        self._by_destination.setdefault(subscription.destination, []).append(subscription.number)
 
-    def remove(self, number: int) -> Subscription:
-        """Remove a subscription and return it. UsageError for an unknown number."""
-        if number not in self:
-            raise UsageError(f"there is no subscription {number}")
-        if self._by_number is None:
-            assert self._only is not None
-            gone, self._only = self._only, None
-            return gone
-        gone = self._by_number.pop(number)
-        left = self._by_destination[gone.destination]
-        left.remove(number)
-        if not left:
-            del self._by_destination[gone.destination]
-        return gone
+    def _remove(self, subscription: Subscription) -> None:
+        del self._by_number[subscription.number]
+        numbers = self._by_destination[subscription.destination]
+        numbers.remove(subscription.number)
+        if not numbers:
+            del self._by_destination[subscription.destination]
 
     def numbers_of(self, destination: str) -> Sequence[int]:
         """Return the numbers of the subscriptions to a destination."""
-        only = self._only
-        if only is not None:
-            return (only.number,) if only.destination == destination else ()
         return self._by_destination.get(destination, ())
 
     def delivery(self, message: Publication, time: float) -> list[Event]:
@@ -101,3 +101,13 @@ class SubscriptionTable:
         if message.expires_at <= time:
             return MessageExpired(message.publisher, message.number)
         return MessageReceived(number, message)
+
+
+def shared_table(kind: type[TableT], *only: Subscription) -> TableT:
+    """Return a table of at most one subscription, which is not to be modified."""
+    return cast(TableT, _table_of(cast(Any, kind), *only))
+
+
+@lru_cache(maxsize=64)
+def _table_of(kind: type[SubscriptionTable], *only: Subscription) -> SubscriptionTable:
+    return kind(*only)

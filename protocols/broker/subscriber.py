@@ -9,9 +9,20 @@ from protocols.jms import JmsMessage, topic_of
 from protocols.machine import Message, Ports
 from protocols.messaging import Subscription
 from protocols.roles import RoleContext
-from protocols.subscriptions import SubscriptionTable
+from protocols.subscriptions import SubscriptionTable, shared_table
 
 __all__ = ["BrokerSubscriber"]
+
+
+class _BrokersTable(SubscriptionTable):
+    """Subscriptions whose selectors the broker applies."""
+
+    __slots__ = ()
+
+    def check(self, subscription: Subscription) -> None:
+        """Raise UsageError for a destination that is no topic, ConfigError for a selector that is none."""
+        topic_of(subscription.destination)
+        selection(subscription.selector)
 
 
 class BrokerSubscriber(BrokerClient, ClientSubscriber):
@@ -20,15 +31,9 @@ class BrokerSubscriber(BrokerClient, ClientSubscriber):
     __slots__ = ("_foreign", "session")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
-        super().__init__(ports, context, SubscriptionTable(has_selectors=True))
+        super().__init__(ports, context, shared_table(_BrokersTable))
         self.session = Session(context.config.heartbeat)
         self._foreign = 0
-
-    def subscribe(self, subscription: Subscription, now: float) -> None:
-        """Subscribe. UsageError for a destination that is no topic, ConfigError for a selector that is none."""
-        topic_of(subscription.destination)
-        selection(subscription.selector)
-        super().subscribe(subscription, now)
 
     def request(self, subscription: Subscription) -> Message:
         """See `ClientSubscriber`; the receipt says that the subscription is in effect."""

@@ -36,13 +36,13 @@ class ClientSubscriber(Client, Subscriber):
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Subscribe at the server, now or when there is a connection."""
-        self.subscriptions.add(subscription)
+        self.subscriptions = self.subscriptions.added(subscription)
         if self.outbox is not None:
             self.outbox.send(self.request(subscription))
 
     def unsubscribe(self, number: int, now: float) -> None:
         """End a subscription, here at once."""
-        self.subscriptions.remove(number)
+        self.subscriptions = self.subscriptions.removed(number)
         if number in self.active:
             del self.active[number]
         if self.outbox is not None:

@@ -10,7 +10,7 @@ from protocols.message_wire import read_message
 from protocols.messaging import MessageReceived, MessagesLost, Publication, Subscribed, Subscriber, Subscription
 from protocols.roles import RoleContext
 from protocols.snapshot import Snapshot, buffers
-from protocols.subscriptions import SubscriptionTable
+from protocols.subscriptions import SubscriptionTable, shared_table
 
 __all__ = ["DatagramSubscriber"]
 
@@ -64,7 +64,7 @@ class DatagramSubscriber(Subscriber):
         super().__init__(ports)
         self._config: DatagramConfig = context.config
         self._group = context.group
-        self._subscriptions = SubscriptionTable()
+        self._subscriptions = shared_table(SubscriptionTable)
         self._receptions: dict[int, _Reception] = {}
         # The parts that arrived, by publisher and number of the message; and their bytes in all.
         self._incomplete: dict[tuple[int, int], dict[int, Part]] = {}
@@ -76,14 +76,14 @@ class DatagramSubscriber(Subscriber):
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Deliver what matches from now on."""
-        self._subscriptions.add(subscription)
+        self._subscriptions = self._subscriptions.added(subscription)
         if len(self._subscriptions) == 1 and self._config.cast == "multicast":
             self.ports.join(self._group)
         self.ports.notify(Subscribed(subscription.number))
 
     def unsubscribe(self, number: int, now: float) -> None:
         """End a subscription."""
-        self._subscriptions.remove(number)
+        self._subscriptions = self._subscriptions.removed(number)
         if not len(self._subscriptions) and self._config.cast == "multicast":
             self.ports.leave(self._group)
 

@@ -28,7 +28,7 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Register for the topic."""
-        self.subscriptions.add(subscription)
+        self.subscriptions = self.subscriptions.added(subscription)
         destination = subscription.destination
         if self._registration.group_of(destination) is not None:
             self._begin(subscription.number, destination)
@@ -51,7 +51,8 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
 
     def unsubscribe(self, number: int, now: float) -> None:
         """End a subscription, and leave the topic with the last one."""
-        destination = self.subscriptions.remove(number).destination
+        destination = self.subscriptions[number].destination
+        self.subscriptions = self.subscriptions.removed(number)
         if self._joined.get(destination):
             self._joined[destination] -= 1
             self.leave(self.group_of(destination))

@@ -58,7 +58,7 @@ class Fjm2Receiver(Fjm2Subscriber):
 
     def __init__(self, make_receiver: MakeReceiver, ports: Ports, context: RoleContext) -> None:
         super().__init__(make_receiver, ports, context)
-        self.subscriptions.add(Subscription(0, FILES))
+        self.subscriptions = self.subscriptions.added(Subscription(0, FILES))
         self._segment = context.config.segment
 
     def heard(self, event: Event, now: float) -> Iterator[Event]:

@@ -26,6 +26,7 @@ from protocols.roles import RoleContext
 from protocols.serial import ahead
 from protocols.snapshot import Snapshot
 from protocols.spec import MakeReceiver
+from protocols.subscriptions import shared_table
 
 __all__ = ["Fjm2Subscriber"]
 
@@ -33,19 +34,22 @@ __all__ = ["Fjm2Subscriber"]
 class Fjm2Subscriber(EventLayer, Subscriber):
     """Delivers the messages of the topics it subscribes to, as they become complete or in the order of publishing."""
 
-    __slots__ = ("_early", "_incoming", "_lost", "_malformed", "_pool", "_received", "_refused", "_skipped", "subscriptions")
+    __slots__ = (
+        *("_early", "_filtered", "_incoming", "_lost", "_malformed", "_pool", "_received", "_refused", "_skipped"),
+        "subscriptions",
+    )
 
     def __init__(self, make_receiver: MakeReceiver, ports: Ports, context: RoleContext) -> None:
         config: Fjm2Config = context.config
         super().__init__(ports, make_receiver(ports, config, context.node, context.group))
-        self.subscriptions = JmsSubscriptions()
+        self.subscriptions = shared_table(JmsSubscriptions)
         self._pool: Pool[MessageSink] = containers(config, MessageSink)
         # The messages that have begun, by publisher and object id.
         self._incoming: SmallDict[MessageSink] = SmallDict()
         # Complete messages before which others are incomplete.
         self._early = EarlyMessages(config.window, config.pool) if config.order == "fifo" else None
         self._skipped = 0
-        self._received = self._lost = self._refused = self._malformed = 0
+        self._received = self._filtered = self._lost = self._refused = self._malformed = 0
 
     @property
     def _receiver(self) -> NormReceiver:
@@ -53,12 +57,12 @@ class Fjm2Subscriber(EventLayer, Subscriber):
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Deliver what matches from now on. UsageError for a destination that is no topic, and for a bad selector."""
-        self.subscriptions.add(subscription)
+        self.subscriptions = self.subscriptions.added(subscription)
         self.ports.notify(Subscribed(subscription.number))
 
     def unsubscribe(self, number: int, now: float) -> None:
         """End a subscription."""
-        self.subscriptions.remove(number)
+        self.subscriptions = self.subscriptions.removed(number)
 
     def offered(self, offer: Offer, accept: Accept | None) -> Sink | None:
         """Take every object that is no file, while there is a subscription; (3) and (4) of the thesis."""
@@ -192,7 +196,11 @@ class Fjm2Subscriber(EventLayer, Subscriber):
     def _delivered(self, publisher: int, object_id: int, message: JmsMessage, now: float) -> list[Event]:
         self._trace("message_delivered", publisher, object_id)
         events = self.subscriptions.delivery(message, self.ports.epoch + now)
-        self._received += sum([isinstance(event, MessageReceived) for event in events])
+        received = sum([isinstance(event, MessageReceived) for event in events])
+        self._received += received
+        if received or not events:
+            # Else it has expired.
+            self._filtered += len(self.subscriptions.numbers_of(message.destination)) - received
         return events
 
     def deliver_own(self, object_id: int, message: JmsMessage, now: float) -> Iterator[Event]:
@@ -208,7 +216,7 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         """Return the counters of the receiver, of messages and of the pool."""
         own = {
             "messages_received": self._received,
-            "messages_filtered": self.subscriptions.filtered,
+            "messages_filtered": self._filtered,
             "messages_lost": self._lost,
             "messages_refused": self._refused,
             "messages_malformed": self._malformed,

@@ -41,30 +41,28 @@ def matches(subscription: Subscription, destination: str, fields: Mapping[str, V
 
 
 class JmsSubscriptions(SubscriptionTable):
-    """Subscriptions by number and by destination; `filtered` counts messages that no selector let pass."""
+    """Subscriptions to topics by number and by destination, with selectors."""
 
-    __slots__ = ("_selectors", "filtered")
+    __slots__ = ("_selectors",)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *subscriptions: Subscription) -> None:
         # By number: a selector, and whether it names header fields.
-        self._selectors: dict[int, tuple[Selector, bool]] | None = None
-        self.filtered = 0
+        self._selectors: dict[int, tuple[Selector, bool]] = {}
+        super().__init__(*subscriptions)
 
-    def add(self, subscription: Subscription) -> None:
-        """Add a subscription. UsageError for a number in use and for what is no topic, SelectorError for a bad selector."""
-        topic_of(subscription.destination, "to")
+    def check(self, subscription: Subscription) -> None:
+        """Raise UsageError for a destination that is no topic, and SelectorError for a selector that does not parse."""
+        check_subscription(subscription)
+
+    def _enter(self, subscription: Subscription) -> None:
+        super()._enter(subscription)
         chosen = selector_of(subscription.selector)
-        self._enter(subscription)
         if chosen is not None:
-            self._selectors = self._selectors or {}
             self._selectors[subscription.number] = chosen, "JMS" in subscription.selector
 
-    def remove(self, number: int) -> Subscription:
-        """Remove a subscription and return it. UsageError for an unknown number."""
-        if self._selectors is not None:
-            self._selectors.pop(number, None)
-        return super().remove(number)
+    def _remove(self, subscription: Subscription) -> None:
+        super()._remove(subscription)
+        self._selectors.pop(subscription.number, None)
 
     def delivery(self, message: Publication, time: float) -> list[Event]:
         """Return the event of each subscription that selects the message, or that it has expired."""
@@ -72,13 +70,11 @@ class JmsSubscriptions(SubscriptionTable):
         if numbers and message.expires_at <= time:
             return [MessageExpired(message.publisher, message.number)]
         if self._selectors:
-            chosen = [number for number in numbers if self._selects(number, message)]
-            self.filtered += len(numbers) - len(chosen)
-            numbers = chosen
+            numbers = [number for number in numbers if self._selects(number, message)]
         return [MessageReceived(number, message) for number in numbers]
 
     def _selects(self, number: int, message: Publication) -> bool:
-        entry = None if self._selectors is None else self._selectors.get(number)
+        entry = self._selectors.get(number)
         if entry is None:
             return True
         chosen, has_head = entry

@@ -12,7 +12,7 @@ from protocols.nacked.packet_receiver import PacketReceiver
 from protocols.nacked.wire import size_of
 from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
-from protocols.subscriptions import SubscriptionTable
+from protocols.subscriptions import SubscriptionTable, shared_table
 
 __all__ = ["NackedSubscriber"]
 
@@ -45,7 +45,7 @@ class NackedSubscriber(Subscriber):
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports)
         self.config: NackedConfig = context.config
-        self.subscriptions = SubscriptionTable()
+        self.subscriptions = shared_table(SubscriptionTable)
         # Most subscribers hear one publisher on one group: dictionaries would be a third of their memory.
         self._groups: SmallDict[int] = SmallDict()
         # By the node id of the publisher and its group.
@@ -63,13 +63,15 @@ class NackedSubscriber(Subscriber):
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Deliver what matches from now on."""
-        self.subscriptions.add(subscription)
+        self.subscriptions = self.subscriptions.added(subscription)
         self.join(self.group_of(subscription.destination))
         self.ports.notify(Subscribed(subscription.number))
 
     def unsubscribe(self, number: int, now: float) -> None:
         """End a subscription."""
-        self.leave(self.group_of(self.subscriptions.remove(number).destination))
+        group = self.group_of(self.subscriptions[number].destination)
+        self.subscriptions = self.subscriptions.removed(number)
+        self.leave(group)
 
     def join(self, group: Group) -> None:
         """Join a group for one more subscription."""

@@ -6,7 +6,7 @@ from protocols.messaging import Subscription
 from protocols.relay.messages import Delivery, Subscribe, SubscribeDone, Unsubscribe
 from protocols.relay.wire import size_of
 from protocols.roles import RoleContext
-from protocols.subscriptions import SubscriptionTable
+from protocols.subscriptions import SubscriptionTable, shared_table
 
 __all__ = ["RelaySubscriber"]
 
@@ -18,7 +18,7 @@ class RelaySubscriber(ClientSubscriber):
     server = "relay"
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
-        super().__init__(ports, context, SubscriptionTable())
+        super().__init__(ports, context, shared_table(SubscriptionTable))
 
     def size_of(self, message: Message) -> int:
         """See `Client`."""
