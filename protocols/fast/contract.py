@@ -117,7 +117,7 @@ class FastState:
     def skip(self, numbers: Iterable[int], losses: dict[int, Any]) -> bool:
         """Record, at the latest before the next input, that messages of bursts were lost; `losses` are `Burst.loss` by number.
 
-        Return whether the machine was complete, and is not any more.
+        Return whether it may wait for something else now (`FastMachine.list_waiting`).
         """
         del numbers, losses
         return False

@@ -92,8 +92,8 @@ class NormFollower(FastMachine):
         """List receivers by what they wait for.
 
         A receiver waits for a block (object, block): only what fills it, or tells that it is over, can begin or resume its NACK
-        process. That is the first incomplete one. Of an indexed object it may be the one up to which others have requested
-        everything instead, and those in back-off or hold-off are quiet until the end of that.
+        process. That is the first incomplete one. Of an indexed object it may be the first behind what others have requested
+        instead, and those in back-off or hold-off are quiet until the end of that.
         """
         fti, indexed = None, False
         key = block = NONE
@@ -373,4 +373,7 @@ def _list_indexed(
     suppressed_to = process.suppressed_to
     if suppressed_to is None or now >= process.backoff_end:
         return QUIET
-    return (key, suppressed_to[1]) if suppressed_to[0] == key else None
+    if suppressed_to[0] != key:
+        return None
+    later = [block for block, _ in missing.items() if block >= suppressed_to[1]]
+    return (key, min(later)) if later else QUIET

@@ -129,7 +129,10 @@ class FastSenderState(StreamSenderState, FastState):
         return result
 
     def skip(self, numbers: Iterable[int], losses: dict[int, Loss | None]) -> bool:
-        """Record the loss of messages of bursts; an object that is not wanted misses nothing."""
+        """Record the loss of messages of bursts; an object that is not wanted misses nothing.
+
+        Returns whether something is missing for the first time, or behind what others have requested.
+        """
         was_complete, objects = self.is_complete, self.objects
         for number in numbers:
             self.lost += 1
@@ -146,7 +149,10 @@ class FastSenderState(StreamSenderState, FastState):
                     item.missing_symbols = BlockBitmaps(block, mask)
                 else:
                     missing.add(block, mask)
-        return was_complete and not self.is_complete
+        if was_complete:
+            return not self.is_complete
+        process, first = self.nack_process, objects.item
+        return process is not None and process.suppressed_to is not None and first is not None and first.fti.is_sparse
 
     def is_lacking(self, unit: Any) -> bool:
         """Return whether symbols of this (object, block) are missing."""
