@@ -62,9 +62,12 @@ class Interval:
 class _Bounds:
     """Bounds of the parts of an adaptive interval in a group of so many members (0: unknown), and the steps of its width."""
 
-    __slots__ = ("highest", "lowest", "step")
+    __slots__ = ("configured", "highest", "is_repair", "lowest", "members", "step")
 
     def __init__(self, start: float, width: float, members: int, is_repair: bool) -> None:
+        self.configured = start, width
+        self.is_repair = is_repair
+        self.members = members or 1
         self.lowest = min(start, 0.5), min(width, 1.0)
         self.highest = start, width
         self.step = 1.0
@@ -81,27 +84,22 @@ _bounds: Final = lru_cache(maxsize=256)(_Bounds)
 class AdaptiveInterval(Interval):
     """An interval that widens while there are more duplicates than wanted and narrows while delays are long."""
 
-    __slots__ = ("_bounds", "_config", "_duplicates", "_is_closest", "_is_repair", "_mean_duplicates", "_member", "_members")
+    __slots__ = ("_bounds", "_duplicates", "_is_closest", "_mean_duplicates", "_member")
 
     def __init__(self, config: SrmConfig, member: Member, is_repair: bool) -> None:
-        begin, width = _configured(config, is_repair)
-        super().__init__(begin, width)
-        self._config = config
+        super().__init__(*((config.d1, config.d2) if is_repair else (config.c1, config.c2)))
         self._member = member
-        self._is_repair = is_repair
         self._bounds = _bounds(self.start, self.width, 0, is_repair)
         self._duplicates = 0
         """Duplicates since the last loss."""
         self._mean_duplicates = -1.0
         """Mean number of duplicates per loss; -1 before the first loss."""
         self._is_closest = False
-        self._members = 1
-        """The group size for which the bounds and the width of repair timers are."""
 
     def on_loss(self) -> None:
         """Change the interval by the averages (section VII-A)."""
         members = self._member.group_size()
-        if members != self._members:
+        if members != self._bounds.members:
             self._resize(members)
         if self._mean_duplicates < 0.0:
             self._mean_duplicates = 0.0
@@ -131,10 +129,10 @@ class AdaptiveInterval(Interval):
 
     def _resize(self, members: int) -> None:
         """Follow the estimated group size: the width of repair timers by its square root, steps and bounds in proportion."""
-        if self._is_repair:
-            self.width *= sqrt(members / self._members)
-        self._members = members
-        self._bounds = _bounds(*_configured(self._config, self._is_repair), members, self._is_repair)
+        former = self._bounds
+        if former.is_repair:
+            self.width *= sqrt(members / former.members)
+        self._bounds = _bounds(*former.configured, members, former.is_repair)
 
     def _move(self, start: float, width: float) -> None:
         """Add to both parts, within their bounds."""
@@ -143,11 +141,6 @@ class AdaptiveInterval(Interval):
         if start:
             self.start = min(max(self.start + start, lowest[0]), highest[0])
         self.width = min(max(self.width + width * bounds.step, lowest[1]), highest[1])
-
-
-def _configured(config: SrmConfig, is_repair: bool) -> tuple[float, float]:
-    """Return start and width of an interval as configured."""
-    return (config.d1, config.d2) if is_repair else (config.c1, config.c2)
 
 
 def request_interval(config: SrmConfig, member: Member) -> Interval:

@@ -4,11 +4,13 @@ from math import inf
 from typing import Any, Final, TypeAlias
 
 from protocols.arq.messages import Data, Nack
+from protocols.arq.repair_policy import MissingUnit
 from protocols.arq.session import Session
 from protocols.srm.config import SrmConfig
 from protocols.srm.fast.peers import SharedPeers
 from protocols.srm.fast.repair_timers import FastRepairTimers
 from protocols.srm.fast.unit_cache import FastUnitCache
+from protocols.srm.intervals import Interval, request_interval
 from protocols.srm.member import SIZE_GAIN
 from protocols.srm.messages import SessionMessage
 from protocols.srm.peers import CLOCK, GAIN, LONGEST, NEAREST, Peer
@@ -29,6 +31,8 @@ SOURCE: Final = 1
 SIGHTING: Final = 2
 REPAIR: Final = 3
 REQUEST: Final = 4
+_NO_LOSSES: Final = Interval(0.0, 0.0)
+"""Shared by the members that have lost nothing, as their request interval; never used."""
 
 
 class FastSrmPolicy(SrmPolicy):
@@ -40,8 +44,15 @@ class FastSrmPolicy(SrmPolicy):
         super().__init__(session, config)
         self.cache = FastUnitCache(config.cache)
         self._repairs = FastRepairTimers(self._repair_interval, session.ports.rng)
+        self._request_interval = _NO_LOSSES
         self.replayed = 0
         """How many entries of the group's log are applied."""
+
+    def on_missing(self, missing: MissingUnit, now: float) -> float:
+        """Start the request timer, whose interval nothing uses before the first loss."""
+        if self._request_interval is _NO_LOSSES:
+            self._request_interval = request_interval(self._config, self.member)
+        return super().on_missing(missing, now)
 
     def replay(self, log: list[Heard], end: int) -> None:
         """Apply the entries of the log before number `end`: session messages, requests, and repairs of units received."""
