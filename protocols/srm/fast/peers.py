@@ -57,6 +57,8 @@ class Sightings:
 
     def note(self, message: SessionMessage, now: float) -> str:
         """Return the number of a session message that came at `now` seconds."""
+        if len(self.nodes) >= self._most and not self.log:
+            self._forget()
         positions = message.positions
         return self.number(message.node, message.clock, now, bool(positions) and positions[0][0] == message.node)
 
@@ -67,8 +69,6 @@ class Sightings:
             at = ord(latest)
             if self.times[at] == when and self.clocks[at] == clock and self.sources[at] is is_source:
                 return latest
-        if len(self.nodes) >= self._most and not self.log:
-            self._forget()
         found = self._latest[node] = chr(len(self.nodes))
         self.nodes.append(node)
         self.clocks.append(clock)
