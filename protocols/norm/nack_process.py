@@ -304,7 +304,8 @@ def _to_request(item: RxObject, block: int, missing: int, length: int) -> int:
     parity = item.fti.usable
     if not parity:
         return missing
-    heard = item.parity_of(block)
+    # As `RxObject.parity_of`, without a call.
+    heard = 0 if item.parity is None else item.parity.get(block, 0)
     short = missing.bit_count() - heard.bit_count()
     if not heard and short <= parity:
         # The usual case.
