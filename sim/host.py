@@ -176,10 +176,8 @@ class SimHost(KernelHost):
         if shim is None:
             shim = shims[self.place] = FaultShim(self, self)
             if self.machine is not IDLE:
-                shim.inner, self.machine = self.machine, shim
-                for members in self.endpoint.groups.values():
-                    if members.listens(self.member):
-                        members.put(self.member, shim)
+                shim.inner = self.machine
+                self._replace_machine(shim)
         return shim
 
     def hold(self, connection: Connection) -> None:

@@ -1,0 +1,24 @@
+"""Packets that concern no machine of a sender's host are only counted, as long as nothing else stands before that machine."""
+
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
+
+
+def fingerprint(engine: str) -> str | None:
+    """Run two senders in a LAN, one of which reads slowly from the middle on."""
+    data = {
+        "name": "slow-sender",
+        "engine": engine,
+        "topology": {"kind": "lan", "receivers": 4, "link": {"rate": "10Mbit", "delay": "1ms", "down": {"loss": "20%"}}},
+        "protocol": {"name": "norm", "rate": "4Mbit", "grtt": "10ms", "block": 16, "parity": 0},
+        "workload": [{"from": "r1", "size": 60_000}, {"from": "r2", "size": 120_000}],
+        "faults": [{"at": 0.1, "slow": "r1", "takes": "10ms", "room": 64, "for": 0.5}],
+        "duration": "4s",
+    }
+    return run(parse(data, "slow sender")).fingerprint
+
+
+def test_content_of_others_delays_what_a_slow_sender_reads() -> None:
+    found = fingerprint("fast")
+    assert found is not None
+    assert found == fingerprint("strict")
