@@ -104,7 +104,7 @@ class PublisherState:
         """The number of the next segment to deliver; None before the first is known."""
         self.highest = 0
         self.requests = NO_REQUESTS
-        """Those for what is missing; own ones from the first gap on."""
+        """The requests for missing segments; until the first segment is missing, an empty object that all subscribers share."""
         self.segments = self.updates = self.duplicates = self.repairs = self.overflowed = 0
         self._most_missed = config.requested
         self._follower = follower

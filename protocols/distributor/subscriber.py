@@ -30,13 +30,13 @@ from protocols.distributor.nagging import NaggingMonitor
 from protocols.distributor.publisher_state import PublisherState
 from protocols.distributor.requests import Requests
 from protocols.distributor.serial import on_wire
-from protocols.distributor.subjects import SubjectTrie
+from protocols.distributor.subscriptions import SubjectSubscriptions
 from protocols.distributor.wire import size_of
-from protocols.errors import UsageError
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.messaging import Subscribed, Subscription, SubscriptionEnded
 from protocols.norm.maps import SmallDict
 from protocols.snapshot import Snapshot, buffers
+from protocols.subscriptions import shared_table
 
 __all__ = ["DistributorSubscriber"]
 
@@ -60,37 +60,6 @@ COUNTERS = (
 Key = tuple[int, ...]
 _NONE: Final[dict[Any, Any]] = {}
 """An empty table, shared by all subscribers that have no entry; never modified."""
-
-
-class _Subscriptions:
-    """Subscriptions by number, and the trie of their patterns."""
-
-    __slots__ = ("by_number", "trie")
-
-    def __init__(self, *subscriptions: Subscription) -> None:
-        self.by_number: dict[int, Subscription] = {}
-        self.trie: SubjectTrie[int] = SubjectTrie()
-        for subscription in subscriptions:
-            self.add(subscription)
-
-    def add(self, subscription: Subscription) -> None:
-        """Add a subscription. UsageError for an impossible pattern."""
-        self.trie.add(subscription.destination, subscription.number)
-        self.by_number[subscription.number] = subscription
-
-    def remove(self, number: int) -> None:
-        """Remove a subscription."""
-        self.trie.remove(self.by_number.pop(number).destination, number)
-
-
-_NO_SUBSCRIPTIONS: Final = _Subscriptions()
-"""Shared by all subscribers without subscriptions; never modified."""
-
-
-@lru_cache(maxsize=64)
-def _only(subscription: Subscription) -> _Subscriptions:
-    """Return the table of a single subscription, which nobody changes: in simulations most nodes have the same one."""
-    return _Subscriptions(subscription)
 
 
 @lru_cache(maxsize=4)
@@ -131,7 +100,7 @@ class DistributorSubscriber(Machine):
         self._config = config
         self._identity = identity
         self._group = group
-        self._subscriptions = _NO_SUBSCRIPTIONS
+        self._subscriptions = shared_table(SubjectSubscriptions)
         self._receptions: SmallDict[PublisherState] = SmallDict()
         # The next segments of publishers that have fallen silent.
         self._silent: dict[Key, int] = _NONE
@@ -167,34 +136,19 @@ class DistributorSubscriber(Machine):
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Deliver what matches from now on. UsageError for a number in use, and for a pattern that nothing can match."""
-        present = self._subscriptions.by_number
-        if subscription.number in present:
-            raise UsageError(f"subscription {subscription.number} is in use")
-        if subscription.selector:
-            raise UsageError(f"selector {subscription.selector!r}: a distributor has no selectors")
-        if not present:
-            self._subscriptions = _only(subscription)
-        else:
-            if len(present) == 1:
-                self._subscriptions = _Subscriptions(*present.values())
-            self._subscriptions.add(subscription)
+        is_first = not len(self._subscriptions)
+        self._subscriptions = self._subscriptions.added(subscription)
         if self._is_nagging:
             self.ports.notify(SubscriptionEnded(subscription.number, "nagging"))
             return
-        if not present:
+        if is_first:
             self._begin(now)
         self.ports.notify(Subscribed(subscription.number))
 
     def unsubscribe(self, number: int, now: float) -> None:
         """End a subscription. UsageError for an unknown number."""
-        present = self._subscriptions.by_number
-        if number not in present:
-            raise UsageError(f"there is no subscription {number}")
-        if len(present) > 1:
-            self._subscriptions.remove(number)
-            return
-        self._subscriptions = _NO_SUBSCRIPTIONS
-        if not self._is_nagging:
+        self._subscriptions = self._subscriptions.removed(number)
+        if not len(self._subscriptions) and not self._is_nagging:
             self._end()
 
     def _begin(self, now: float) -> None:
@@ -218,7 +172,7 @@ class DistributorSubscriber(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Take a message of a publisher, or the request of another subscriber."""
-        if self._is_nagging or not self._subscriptions.by_number:
+        if self._is_nagging or not len(self._subscriptions):
             return
         if isinstance(message, (Segment, Heartbeat)):
             reception = self._hear(message.source, now)
@@ -289,8 +243,8 @@ class DistributorSubscriber(Machine):
         if not reception.synchronise(message):
             return False
         if not reception.from_start:
-            for number in self._subscriptions.by_number:
-                self.ports.notify(Subscribed(number))
+            for subscription in self._subscriptions:
+                self.ports.notify(Subscribed(subscription.number))
         return True
 
     def _take(self, reception: PublisherState, message: Segment | Heartbeat, now: float) -> None:
@@ -314,7 +268,7 @@ class DistributorSubscriber(Machine):
     def deliver(self, source: Source, subjects: Sequence[SubjectUpdates]) -> None:
         """Tell of updates that match subscriptions."""
         for updates in subjects:
-            matching = self._subscriptions.trie.match(updates.subject)
+            matching = self._subscriptions.numbers_of(updates.subject)
             if matching:
                 self.messages_received += len(updates.contents)
                 self.ports.notify(_received(source, updates.subject, tuple(updates.contents), matching))
@@ -418,8 +372,8 @@ class DistributorSubscriber(Machine):
         self._is_nagging = True
         self._end()
         self.ports.notify(ConnectionNagging(requests))
-        for number in self._subscriptions.by_number:
-            self.ports.notify(SubscriptionEnded(number, "nagging"))
+        for subscription in self._subscriptions:
+            self.ports.notify(SubscriptionEnded(subscription.number, "nagging"))
 
     def _set_deadline(self) -> None:
         due = min(self._check_at, self._window_at)
@@ -447,6 +401,6 @@ class DistributorSubscriber(Machine):
     def snapshot(self, now: float) -> Snapshot:
         """Return the statistics of the subscriber, and of each publisher that it follows."""
         publishers = [reception.snapshot(now) for reception in self._receptions.values()]
-        values = {**self.counts(), "subscriptions": len(self._subscriptions.by_number)}
+        values = {**self.counts(), "subscriptions": len(self._subscriptions)}
         states = {"role": "subscriber", "activity": "nagging" if self._is_nagging else "receiving"}
         return Snapshot("session", self._group.name, values, states, [*publishers, *buffers(self.held())])
