@@ -27,7 +27,7 @@ class MessageSource:
 
     @property
     def has_bytes(self) -> bool:
-        """Whether it has bytes to read, and not only a size."""
+        """Whether the content of the message is known, and not only its size."""
         return self._memory is not None
 
     def read(self, offset: int, n: int) -> bytes | None:
@@ -89,6 +89,11 @@ class KnownMessage(MessageSink):
         super().__init__(container.octets)
         self.size = container.size
         self.message = message
+
+    @property
+    def is_allocated(self) -> bool:
+        """False: there is no memory that could be used for another message."""
+        return False
 
     def begin(self, publisher: int, origin_of: OriginOf) -> None:
         """Do nothing: the message is known."""

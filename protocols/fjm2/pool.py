@@ -81,7 +81,11 @@ class Pool(Generic[C]):
         return self.octets_for(size) <= self.limit
 
     def take(self, size: int, made: C | None = None) -> C | None:
-        """Take a container for a message of `size` bytes, `made` if it is given; None if the pool has no room for it now."""
+        """Return a container for a message of `size` bytes, or None if the pool has no room for it now.
+
+        `made` is a container of the right class that exists already and counts as one of this pool; None: one that is free, or
+        a new one.
+        """
         octets = self.octets_for(size)
         if self.held + octets > self.limit:
             self.exhausted += 1

@@ -8,7 +8,9 @@ from experiments.running.run import run
 from experiments.scenario.scenario import parse
 from protocols.fjm2 import Fjm2Config
 from protocols.fjm2.allocation import containers
+from protocols.fjm2.content import KnownMessage, MessageSink
 from protocols.fjm2.pool import Container
+from protocols.jms import jms_message
 
 SIZE, COUNT, ALLOCATE = 4000, 300, 1e-8
 OCTETS = 4096
@@ -73,3 +75,15 @@ def test_a_container_of_a_pool_is_used_again_though_nothing_was_written_to_it() 
         assert container is not None
         pool.give_back(container)
     assert spent == [pytest.approx(OCTETS * 1e-9)]
+
+
+def test_what_all_subscribers_have_of_a_known_message_is_never_used_for_another_one() -> None:
+    pool = containers(Fjm2Config(pool=10_000), MessageSink)
+    known = KnownMessage(jms_message(1, 2, "topic:t", 4000), Container(OCTETS))
+    assert pool.take(4000, known) is known
+    assert known.read(0, 4) == bytes(4)
+    pool.give_back(known)
+    assert pool.held == 0
+    following = pool.take(4000)
+    assert following is not None
+    assert following is not known
