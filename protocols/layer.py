@@ -17,7 +17,7 @@ from protocols.machine import Address, Group, Machine, Message, Offer, Packet, P
 from protocols.snapshot import Snapshot, buffers
 from protocols.storage import Record
 
-__all__ = ["Accept", "Clock", "EventLayer", "Layer", "OnEvent", "handed_through", "innermost", "outermost"]
+__all__ = ["Accept", "EventLayer", "Layer", "MachineClock", "OnEvent", "handed_through", "innermost", "outermost"]
 
 T = TypeVar("T")
 Accept: TypeAlias = Callable[[Offer], Sink | None]
@@ -27,8 +27,8 @@ _ROUNDS = 100
 """How often one wake-up looks for inner machines that are due, because one of them made another due."""
 
 
-class Clock(Protocol):
-    """What runs a machine, as a layer sees it that needs the time of events."""
+class MachineClock(Protocol):
+    """Gives the local time of a machine: its host does, or the layer that contains it."""
 
     def machine_time(self) -> float:
         """Return the present time of the machine in seconds."""
@@ -216,7 +216,7 @@ class Layer(Machine):
         """Return the time of the input whose events are handled, in seconds: that of the inner machines."""
         return self._now
 
-    def heard_through(self, on_event: OnEvent, clock: Clock) -> OnEvent:
+    def heard_through(self, on_event: OnEvent, clock: MachineClock) -> OnEvent:
         """Return where the events go that this machine gives to its host; see `handed_through`."""
         del clock
         return on_event
@@ -288,9 +288,9 @@ class EventLayer(Machine):
         self.inner = inner
         self._told: OnEvent | None = None
         self._accepting: Accept | None = None
-        self._clock: Clock | None = None
+        self._clock: MachineClock | None = None
 
-    def between(self, on_event: OnEvent, accept: Accept | None, clock: Clock) -> tuple[OnEvent, Accept | None]:
+    def between(self, on_event: OnEvent, accept: Accept | None, clock: MachineClock) -> tuple[OnEvent, Accept | None]:
         """Stand between a host and its application; return where the inner machine's events and offers go.
 
         The handler of both is this object itself, since in a simulation there are many thousands of layers. Offers go straight
@@ -376,7 +376,7 @@ def outermost(machine: Machine, on_event: OnEvent | None) -> Machine:
 
 
 def handed_through(
-    machine: Machine, on_event: OnEvent, accept: Accept | None, clock: Clock
+    machine: Machine, on_event: OnEvent, accept: Accept | None, clock: MachineClock
 ) -> tuple[Machine, OnEvent, Accept | None]:
     """Return the machine a host runs in place of a given one, and where events and offers go; called by every host."""
     while isinstance(machine, EventLayer):

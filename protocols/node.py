@@ -7,7 +7,7 @@ from typing import cast
 from protocols.batches import Assisted, Background, RunReceiver, Selective
 from protocols.events import Event
 from protocols.inner_ports import InnerPorts
-from protocols.layer import Clock, EventLayer, Layer, OnEvent
+from protocols.layer import EventLayer, Layer, MachineClock, OnEvent
 from protocols.machine import Address, Machine, Message, Offer, Ports, Sender, Sink
 from protocols.run import Run
 
@@ -54,7 +54,7 @@ class NodeMachine(Layer):
         place = self._inner.index(inner) if self._layers else -1
         self.ports.notify(_Untold(place, event) if place in self._layers else event)
 
-    def heard_through(self, on_event: OnEvent, clock: Clock) -> OnEvent:
+    def heard_through(self, on_event: OnEvent, clock: MachineClock) -> OnEvent:
         """Return where events go: those of a machine under an event layer to that layer, which tells the application."""
         if not self._layers:
             return on_event

@@ -8,7 +8,7 @@ from typing import TypeVar
 from experiments.contract.rules import ConnectionRules, StorageRules
 from protocols.connection import Connection, Reason
 from protocols.events import Event
-from protocols.layer import Accept, Clock, OnEvent, handed_through, innermost
+from protocols.layer import Accept, MachineClock, OnEvent, handed_through, innermost
 from protocols.machine import Address, Content, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
 from protocols.rng import Rng
 from protocols.snapshot import Snapshot
@@ -211,7 +211,7 @@ class Watch(Sender):
         """Return the statistics of the inner machine."""
         return self.inner.snapshot(now)
 
-    def through(self, on_event: OnEvent, clock: Clock, accept: Accept | None = None) -> tuple[OnEvent, Accept | None]:
+    def through(self, on_event: OnEvent, clock: MachineClock, accept: Accept | None = None) -> tuple[OnEvent, Accept | None]:
         """Return what a host is given for the application's `on_event`, which may use `Host.call`, and `accept`."""
         _, react, accept = handed_through(self.made, on_event, accept, clock)
         return partial(self._hear, react), accept

@@ -41,7 +41,7 @@ class Sent:
 _NOTHING_SENT: Final[dict[int, Sent]] = {}
 _NO_LOSSES: Final[list[int]] = []
 _NO_RANGES: Final[dict[int, int]] = {}
-"""Those of ends of which nothing is under way, or nothing missing; nothing is added to them."""
+"""Empty tables, shared by the connections that have sent nothing or lost nothing; never modified."""
 
 
 class Scoreboard:

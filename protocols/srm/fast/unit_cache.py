@@ -28,11 +28,11 @@ class GroupUnits:
         """Numbers by identity."""
         self._origin: Origin | None = None
         self.is_mixed = False
-        """Whether two units may have the same identity: they came from several sources, or from one that has restarted."""
+        """Whether units of several sources are among them, or of one that has restarted; identities may repeat."""
         self.start = self.end = 0
         """The numbers of the first unit, and after the last one."""
         self.in_use = True
-        """Whether the lockstep group adds the units that its members receive."""
+        """Whether units that the members of the lockstep group receive are still added here."""
         self.sharers: list[FastUnitCache] = []
         """The caches that may refer to units by their numbers."""
 

@@ -1,4 +1,4 @@
-"""What members of a large group remember of each other, by numbers that they share."""
+"""The table of the members of a large group, whose node ids are stored once for all members."""
 
 from protocols.srm.fast.peers import FEWEST, SharedPeers, Sightings
 from protocols.srm.messages import SessionMessage
