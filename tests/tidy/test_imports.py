@@ -148,9 +148,9 @@ def test_protocols_open_no_files() -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_other_distribution_owns_our_package_names(package: str) -> None:
     places = {Path(entry or ".").resolve() for entry in sys.path}
-    owners = [
-        place / name for place in sorted(places - {ROOT}) for name in (package, package + ".py") if (place / name).exists()
-    ]
+    # A program of the same name, as among the scripts of an environment, is no module.
+    found = [each for place in sorted(places - {ROOT}) for each in (place / package, place / f"{package}.py")]
+    owners = [each for each in found if each.is_dir() or (each.suffix and each.exists())]
     assert not owners, f"{package} is also at {owners}"
 
 
