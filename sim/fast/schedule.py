@@ -100,6 +100,8 @@ class Schedule(InFlight):
             if branch.shared is not None:
                 branch.shared.count(self)
         samplers = [branch.sampler for branch in self.tree.branches if branch.sampler is not None]
+        if any(burst.is_repeated for burst in bursts):
+            self.catch_up()
         for burst in bursts:
             count = burst.count
             if burst.is_repeated:
@@ -113,8 +115,10 @@ class Schedule(InFlight):
         return total
 
     def _predictable_repeats(self, burst: Burst) -> int:
-        """Return how many packets of a repeated burst come after all others with their identities, which are counted by now."""
-        self.catch_up()
+        """Return how many packets of a repeated burst come after all others with their identities, which are counted by now.
+
+        All links are up to date.
+        """
         passed, repeated = min([branch.passed for branch in self.tree.branches]), self._repeated
         identities = [burst.identity_of(number) for number in range(burst.count)]
         for number, identity in enumerate(identities):
