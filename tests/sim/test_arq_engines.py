@@ -79,6 +79,22 @@ def test_several_objects_and_senders(name: str) -> None:
     check()
 
 
+@pytest.mark.parametrize("name", ["n1", "n2"])
+def test_repairs_soon_and_late_after_their_requests(name: str) -> None:
+    times = {"gather": st.sampled_from([0.0, 0.001, 0.02, 0.08]), "hold": st.sampled_from([0.0, 0.01, 0.2])}
+    if name == "n2":
+        times["window"] = st.sampled_from([0.0, 0.005, 0.05])
+
+    @settings(deadline=None, max_examples=14, derandomize=True)
+    @given(NETWORKS, PARAMETERS, st.fixed_dictionaries(times), st.sampled_from([200, 1400]), st.integers(0, 2**32))
+    def check(network: dict[str, Any], parameters: dict[str, Any], more: dict[str, float], segment: int, seed: int) -> None:
+        work: list[dict[str, Any]] = [{"size": 90_000}, {"size": 40_000, "at": "80ms"}]
+        protocol = {"name": name, "segment": segment, **parameters, **more}
+        assert len(fingerprints(scenario(network, protocol, work, seed=seed), FAST, STRICT)) == 1
+
+    check()
+
+
 @pytest.mark.parametrize("name", PROTOCOLS)
 @pytest.mark.parametrize("number", range(5))
 def test_random_faults(name: str, number: int) -> None:

@@ -36,6 +36,13 @@ def test_a_packet_without_losses_costs_hardly_any_simpy_event() -> None:
     assert known.events / known.packets < 0.3
 
 
+@pytest.mark.parametrize("case", ["n1", "n2"])
+def test_a_repair_of_a_unit_costs_one_simpy_event_as_new_units_do(case: str) -> None:
+    known = run(OURS, CASES[case].scenario(50, 500))
+    # A NACK is two or three events; of the other packets, nearly each is an arrival at receivers that it concerns.
+    assert known.events / known.packets < 1.9
+
+
 @pytest.mark.parametrize(("case", "most"), [("parity", 1700), ("plain", 1950), ("n1", 1650), ("n2", 1920)])
 def test_a_receiver_takes_little_memory_in_every_protocol(case: str, most: int) -> None:
     """With 1000 receivers half as much again as with 10,000, because of what does not grow with them."""

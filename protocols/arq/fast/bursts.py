@@ -1,6 +1,10 @@
-"""The bursts of a sender that repeats units on request: the next new units of content without bytes."""
+"""The bursts of a sender in the middle of an object of content without bytes: the next new units."""
 
+from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate, repeat
+from math import inf
 from typing import ClassVar, Final, Protocol
 
 from protocols.arq.config import AConfig
@@ -11,13 +15,13 @@ from protocols.arq.wire import DATA_OVERHEAD
 from protocols.fast.lookahead import Burst
 from protocols.machine import Group
 
-__all__ = ["BurstSender", "NewUnits", "UnitBursts"]
+__all__ = ["BurstSender", "BurstPlan", "NewUnits", "UnitBursts", "Units"]
 
 SHORTEST: Final = 8
 LONGEST: Final = 256
-"""Units of the shortest and the longest burst planned."""
+"""Units of the shortest and the longest bursts planned at a time."""
 PAUSE: Final = 16
-"""Units sent without a burst after one that was cut to less than half of the shortest: to plan costs more than it saves."""
+"""Units sent without a burst after bursts cut to less than half of the shortest: to plan costs more than it saves."""
 
 
 class BurstSender(Protocol):
@@ -33,46 +37,29 @@ class BurstSender(Protocol):
         """Set the deadline."""
 
 
-class NewUnits(Burst):
-    """Units in the middle of one object, from a position on."""
+class Units(Burst):
+    """Units in the middle of one object, of which `model` is one."""
 
-    __slots__ = ("_model", "_plan", "_positions", "committed")
-    shows_losses: ClassVar[bool] = True
+    __slots__ = ("_bursts", "_model", "_positions", "committed")
+    step: ClassVar[int]
+    """By how many units each message advances the receivers."""
 
-    def __init__(
-        self,
-        plan: "UnitBursts",
-        start: Position,
-        model: FastData,
-        begin: float,
-        interval: float,
-        count: int,
-        size: int,
-        to: Group,
-        until: float,
-    ) -> None:
-        assert model.identity is not None
-        super().__init__(begin, interval, count, model.identity + start.unit - model.unit, Data.kind, size, to)
-        self._plan = plan
+    def __init__(self, bursts: "UnitBursts", start: Position, model: FastData, begin: float, count: int, identity: int) -> None:
+        super().__init__(begin, bursts.interval, count, identity, Data.kind, bursts.size, bursts.group)
+        self._bursts = bursts
         self._model = model
         self._positions: dict[int, Position] = {0: start}
         self.committed = 0
         """Messages that the sender knows to be sent."""
-        self.until = until
 
     def position(self, number: int) -> Position:
         """Return the position of a receiver after `number` messages: always the same object."""
         known = self._positions.get(number)
         if known is None:
             start = self._positions[0]
-            known = Position(start.origin, start.object_id, start.unit + number, start.sent + number, False)
-            self._positions[number] = known
+            unit, sent = start.unit + self.step * number, start.sent + number
+            known = self._positions[number] = Position(start.origin, start.object_id, unit, sent, False)
         return known
-
-    def next_visible(self, number: int) -> int:
-        """Return one behind the end: without losses no message concerns anybody."""
-        del number
-        return self.count
 
     def is_deferrable(self, number: int) -> bool:
         """Return False: a receiver that lost a message requests it when it receives the next."""
@@ -87,76 +74,148 @@ class NewUnits(Burst):
         del other
         return True
 
-    def message(self, number: int) -> FastData:
-        """Return message `number`, counted from 0."""
-        return self._model.between(self.position(number), self.position(number + 1))
-
     def take(self, count: int, deadline: float) -> None:
         """Note that the host carries the first `count` messages."""
         self.count = count
-        self._plan.take(self, deadline)
+        self._bursts.take(self, deadline)
 
     def commit(self, sent: int, last: float, clear: float) -> None:
         """Commit the first `sent` messages."""
         count = sent - self.committed
         if count:
+            self._commit(count, self.position(sent), last, clear)
             self.committed = sent
-            self._plan.sender.commit(count, self.position(sent), last, clear)
+            self._bursts.committed += count
+
+    @abstractmethod
+    def _commit(self, count: int, position: Position, last: float, clear: float) -> None:
+        """Commit the next `count` messages."""
 
     def end(self) -> None:
         """Drop the messages that are not committed."""
-        self._plan.end()
+        self._bursts.end()
+
+
+class NewUnits(Units):
+    """The next new units."""
+
+    __slots__ = ()
+    shows_losses: ClassVar[bool] = True
+    step: ClassVar[int] = 1
+
+    def next_visible(self, number: int) -> int:
+        """Return one behind the end: without losses no message concerns anybody."""
+        del number
+        return self.count
+
+    def message(self, number: int) -> FastData:
+        """Return message `number`, counted from 0."""
+        return self._model.between(self.position(number), self.position(number + 1))
+
+    def _commit(self, count: int, position: Position, last: float, clear: float) -> None:
+        self._bursts.sender.commit(count, position, last, clear)
+
+
+class BurstPlan:
+    """Bursts that follow each other: one message at each of some times, until these or the `left` new units are used up."""
+
+    __slots__ = ("_bursts", "_count", "_left", "_times", "bursts", "model", "position")
+
+    def __init__(self, bursts: "UnitBursts", position: Position, model: FastData, times: list[float], left: int) -> None:
+        self._bursts = bursts
+        self._times = times
+        self._left = left
+        self._count = 0
+        self.position = position
+        """Of a receiver after the messages."""
+        self.model = model
+        """A unit in the middle of the object."""
+        self.bursts: list[Units] = []
+
+    @property
+    def begin(self) -> float:
+        """When the next message is due, in seconds; there must be a time left."""
+        return self._times[self._count]
+
+    def add_new(self, until: float) -> bool:
+        """Add the new units due before `until` (seconds); return whether another message may follow."""
+        due = bisect_left(self._times, until, self._count) - self._count
+        count = min(due, self._left)
+        if count:
+            identity, model = self.model.identity, self.model
+            assert identity is not None
+            first = identity + self.position.unit - model.unit
+            self.add(NewUnits(self._bursts, self.position, model, self.begin, count, first), count)
+            self._left -= count
+        return count == due and self._count < len(self._times)
+
+    def add(self, burst: Units, count: int) -> None:
+        """Add a burst, or `count` more messages of the last one."""
+        if not self.bursts or burst is not self.bursts[-1]:
+            self.bursts.append(burst)
+        self.position = burst.position(burst.count)
+        self._count += count
 
 
 class UnitBursts:
-    """Plans the bursts of one sender: each twice as long as what was sent of the one before."""
+    """Plans the bursts of one sender: each time twice as many units as were sent of those before."""
 
-    __slots__ = ("_group", "_horizon", "_interval", "_next_plan", "_size", "_store", "current", "sender")
+    __slots__ = ("_horizon", "_next_plan", "_store", "_until", "committed", "current", "group", "interval", "sender", "size")
 
     def __init__(self, sender: BurstSender, store: FastObjectStore, config: AConfig, group: Group) -> None:
         self.sender = sender
         self._store = store
-        self._group = group
-        self._size = DATA_OVERHEAD + config.segment
+        self.group = group
+        self.size = DATA_OVERHEAD + config.segment
         """Bytes of the message of a unit that is neither the first nor the last of its object."""
-        self._interval = self._size / config.rate
+        self.interval = self.size / config.rate
         self._horizon = SHORTEST
         """Units to plan."""
         self._next_plan = 0
-        """Number of the next message before which a burst may be planned."""
-        self.current: NewUnits | None = None
-        """The burst that the host carries."""
+        """Number of the next message before which bursts may be planned."""
+        self._until = inf
+        """When the bursts end at the latest (seconds)."""
+        self.committed = 0
+        """Messages of the bursts planned last that the sender knows to be sent."""
+        self.current: Units | None = None
+        """The last of the bursts that the host carries."""
 
     def plan(self, begin: float, until: float) -> Sequence[Burst]:
         """Return the next new units of an object without bytes that are due from `begin` to before `until` seconds."""
-        store = self._store
-        start, model = store.position, store.model
-        if model is None or start.sent < self._next_plan:
+        plan = self._begin(begin, until)
+        if plan is None:
             return ()
-        item, unit = store.waiting[-1]
-        count = min(item.units - 1 - unit, self._horizon)
-        if count <= 0:
-            return ()
-        return (NewUnits(self, start, model, begin, self._interval, count, self._size, self._group, until),)
+        plan.add_new(until)
+        return plan.bursts
 
-    def take(self, burst: NewUnits, deadline: float) -> None:
+    def _begin(self, begin: float, until: float) -> BurstPlan | None:
+        """Return a plan without messages, from `begin` on; None if no new unit in the middle of an object is next."""
+        store = self._store
+        position, model = store.position, store.model
+        if model is None or position.sent < self._next_plan:
+            return None
+        self._until, self.committed = until, 0
+        times = list(accumulate(repeat(self.interval, self._horizon - 1), initial=begin))
+        item, unit = store.waiting[-1]
+        return BurstPlan(self, position, model, times, item.units - 1 - unit)
+
+    def take(self, burst: Units, deadline: float) -> None:
         """Note that the host carries a burst, whose next message would be due at `deadline`."""
         self.current = burst
-        self.sender._due(min(deadline, burst.until))
+        self.sender._due(min(deadline, self._until))
 
     def keep_until(self, until: float) -> None:
-        """Let the burst that the host carries end at `until` seconds."""
+        """Let the bursts that the host carries end at `until` seconds."""
         burst = self.current
-        if burst is not None and burst.carrier is not None and until != burst.until:
-            burst.until = until
+        if burst is not None and burst.carrier is not None and until != self._until:
+            self._until = until
             burst.carrier.shorten(until)
 
     def end(self) -> None:
         """Drop what was planned and not sent; the host asks again."""
-        burst, self.current = self.current, None
-        if burst is not None:
-            sent = burst.committed
-            self._horizon = min(max(2 * sent, SHORTEST), LONGEST)
-            if 2 * sent < SHORTEST:
+        if self.current is not None:
+            self.current = None
+            self._horizon = min(max(2 * self.committed, SHORTEST), LONGEST)
+            if 2 * self.committed < SHORTEST:
                 self._next_plan = self._store.position.sent + PAUSE
         self.sender._schedule()

@@ -54,6 +54,14 @@ class FastData(Data, UnitMessage):
         message.redundant = False
         return message
 
+    def repairing(self, unit: int, before: Position, after: Position) -> "FastData":
+        """As `of_unit`, the repair of a unit between two positions."""
+        message = self.of_unit(unit)
+        message.repair = message.redundant = True
+        message.expects, message.next_state = before, after
+        message.expects_if_complete, message.fills = None, (self.object_id, unit)
+        return message
+
 
 class FastEnd(End, UnitMessage):
     """END between two positions: it advances nobody who knows that everything was sent."""

@@ -1,12 +1,16 @@
-"""The sender of N1 and N2 that plans bursts: it lists beforehand what it will send if no NACK arrives."""
+"""The sender of N1 and N2 that plans bursts: it lists beforehand what it will send if no further unit is requested."""
 
 from collections.abc import Sequence
+from itertools import chain, repeat
+from math import inf
 
 from protocols.arq.config import N1Config
-from protocols.arq.fast.bursts import UnitBursts
 from protocols.arq.fast.messages import Position
+from protocols.arq.fast.repairs import RepairBursts
 from protocols.arq.fast.tx_object import FastObjectStore
+from protocols.arq.messages import Nack
 from protocols.arq.nacked_sender import GatheringSender
+from protocols.arq.sender import Key
 from protocols.arq.tx_object import ObjectStore
 from protocols.fast.contract import FastMachine, OwnState
 from protocols.fast.lookahead import Burst
@@ -27,7 +31,7 @@ class FastGatheringSender(GatheringSender, FastMachine):
     def __init__(self, ports: Ports, config: N1Config, node: int, group: Group, instance: int) -> None:
         super().__init__(ports, config, node, group, instance)
         self.fast_state = OwnState()
-        self._bursts = UnitBursts(self, self._linked, config, group)
+        self._bursts = RepairBursts(self, self._linked, config, group)
 
     def _make_store(self) -> ObjectStore:
         self._linked = FastObjectStore(self._config, self._node, self._instance)
@@ -41,16 +45,16 @@ class FastGatheringSender(GatheringSender, FastMachine):
     def snapshot(self, now: float) -> Snapshot:
         """Return the statistics of the session, and of the object that is being sent."""
         self.leave_lockstep()
+        self._on_timers(now)
         return super().snapshot(now)
 
     # -- bursts ----------------------------------------------------------------------------------------------------
 
     def plan_bursts(self) -> Sequence[Burst]:
-        """Return the next new units of an object without bytes, if these are due before any repair."""
-        begin = self._next_at
-        if self._repairs or self._blocked or self.deadline != begin or self.ports.trace is not None:
+        """Return the next new units of an object without bytes, and the repairs requested by now."""
+        if self._blocked or self.ports.trace is not None:
             return ()
-        return self._bursts.plan(begin, self._first_repair_at())
+        return self._bursts.plan_with(chain(zip(self._repairs, repeat(-inf)), self._requested.items()), self._next_at)
 
     def commit(self, count: int, position: Position, last: float, clear: float) -> None:
         """Update the sender as if it had sent `count` more units; the next is due at `clear`."""
@@ -61,9 +65,36 @@ class FastGatheringSender(GatheringSender, FastMachine):
         self._next_at = clear
         self._backlogged = True
 
+    def commit_repairs(self, keys: Sequence[Key], times: Sequence[float], position: Position, clear: float) -> None:
+        """Update the sender as if it had repeated units at these times (seconds); the next message is due at `clear`."""
+        for key, when in zip(keys, times, strict=True):
+            if key in self._repairs:
+                del self._repairs[key]
+            else:
+                del self._requested[key]
+            self._on_sent(key, True, when)
+        self._repairs_sent += len(keys)
+        self._linked.position = position
+        self._next_at = clear
+        self._backlogged = True
+
+    # -- hooks of the plain sender ---------------------------------------------------------------------------------
+
+    def _on_request(self, key: Key, nack: Nack, now: float) -> None:
+        """React to a request: bursts go on until its repair is due, unless that is among them."""
+        if key in self._repairs or self._requested.get(key, inf) <= now:
+            # It may have been sent by now.
+            self._bursts.report()
+        known = len(self._requested)
+        super()._on_request(key, nack, now)
+        if len(self._requested) > known:
+            self._bursts.expect(self._requested[key])
+
     def _schedule(self) -> None:
-        """Set the deadline; while the host carries a burst, end that where a repair is due."""
-        if self._bursts.current is None:
-            super()._schedule()
+        """Set the deadline, unless the host carries bursts; while content waits, repairs are due when the rate allows them."""
+        if self._bursts.current is not None:
+            return
+        if self._store.waiting and not self._blocked:
+            self._due(self._next_at)
         else:
-            self._bursts.keep_until(self._first_repair_at())
+            super()._schedule()
