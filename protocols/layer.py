@@ -281,13 +281,12 @@ class EventLayer(Machine):
     So the machine keeps what engines do for machines of its class. `inner` is made on the ports that this layer was given.
     """
 
-    __slots__ = ("_accepting", "_clock", "_told", "inner")
+    __slots__ = ("_clock", "_told", "inner")
 
     def __init__(self, ports: Ports, inner: Machine) -> None:
         super().__init__(ports)
         self.inner = inner
         self._told: OnEvent | None = None
-        self._accepting: Accept | None = None
         self._clock: MachineClock | None = None
 
     def between(self, on_event: OnEvent, accept: Accept | None, clock: MachineClock) -> tuple[OnEvent, Accept | None]:
@@ -296,7 +295,7 @@ class EventLayer(Machine):
         The handler of both is this object itself, since in a simulation there are many thousands of layers. Offers go straight
         to the application unless a subclass handles them.
         """
-        self._told, self._accepting, self._clock = on_event, accept, clock
+        self._told, self._clock = on_event, clock
         return self, accept if type(self).offered is EventLayer.offered else self
 
     @overload
@@ -308,7 +307,7 @@ class EventLayer(Machine):
     def __call__(self, given: Event | Offer) -> Sink | None:
         """Tell the application what becomes of an event of the inner machine, or return the sink of an offer."""
         if isinstance(given, Offer):
-            return self.offered(given, self._accepting)
+            return self.offered(given)
         assert self._told is not None
         assert self._clock is not None
         self.tell(given, self._told, self._clock.machine_time())
@@ -329,9 +328,9 @@ class EventLayer(Machine):
         """Return the events for the application, at `now` seconds, that replace an event of the inner machine."""
         return (event,)
 
-    def offered(self, offer: Offer, accept: Accept | None) -> Sink | None:
-        """Return the sink of an offered object; `accept` chooses it, and None accepts nothing."""
-        return None if accept is None else accept(offer)
+    def offered(self, offer: Offer) -> Sink | None:
+        """Return the sink of an offered object, None for one that is not wanted; a subclass without this handles no offers."""
+        raise AssertionError("offers go straight to the application")
 
     def start(self, now: float) -> None:
         """See `receive`."""

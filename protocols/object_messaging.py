@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from protocols.errors import WireError
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectReceived, ObjectSent
-from protocols.layer import Accept, EventLayer
+from protocols.layer import EventLayer
 from protocols.machine import Content, Offer, Ports, Sender, Sink
 from protocols.message_wire import read_message, write_head
 from protocols.messaging import (
@@ -150,7 +150,7 @@ class ObjectSubscriber(EventLayer, Subscriber):
         """End a subscription."""
         self._subscriptions = self._subscriptions.removed(number)
 
-    def offered(self, offer: Offer, accept: Accept | None) -> Sink | None:
+    def offered(self, offer: Offer) -> Sink | None:
         """Take every object that is no file, while there is a subscription."""
         if offer.is_file or not len(self._subscriptions):
             return None

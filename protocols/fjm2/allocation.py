@@ -33,7 +33,6 @@ class _NewContainers(Pool[C]):
         """Let a container go."""
         self.held -= container.octets
         self.returned += 1
-        self._allocated -= container.octets
 
 
 class _KeptContainers(Pool[C]):

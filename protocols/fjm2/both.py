@@ -7,7 +7,7 @@ from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectSent
 from protocols.fjm2.publisher import Fjm2Publisher
 from protocols.fjm2.service_class import classed_ports
 from protocols.fjm2.subscriber import Fjm2Subscriber
-from protocols.layer import Accept, EventLayer
+from protocols.layer import EventLayer
 from protocols.machine import Offer, Ports, Sender, Sink
 from protocols.messaging import (
     MessageAccepted,
@@ -93,9 +93,9 @@ class Fjm2Both(EventLayer, PublisherSubscriber):
         """See `Fjm2Subscriber`."""
         self._subscriber.unsubscribe(number, now)
 
-    def offered(self, offer: Offer, accept: Accept | None) -> Sink | None:
+    def offered(self, offer: Offer) -> Sink | None:
         """See `Fjm2Subscriber`."""
-        return self._subscriber.offered(offer, accept)
+        return self._subscriber.offered(offer)
 
     def heard(self, event: Event, now: float) -> Iterator[Event]:
         """Give an event to the part that it is meant for; what was sent is delivered to own subscriptions."""

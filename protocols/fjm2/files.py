@@ -18,6 +18,7 @@ from protocols.events import (
 from protocols.file_messages import FILES, file_id, file_message, received_file, sent_file
 from protocols.fjm2.publisher import Fjm2Publisher
 from protocols.fjm2.subscriber import Fjm2Subscriber
+from protocols.layer import Accept, MachineClock, OnEvent
 from protocols.machine import Content, Ports, Sender
 from protocols.messaging import MessageReceived, PublisherIdle, Subscription
 from protocols.roles import RoleContext
@@ -54,19 +55,25 @@ class Fjm2Sender(Fjm2Publisher, Sender):
 class Fjm2Receiver(Fjm2Subscriber):
     """A subscriber to files, which it delivers as objects when they are complete."""
 
-    __slots__ = ("_segment",)
+    __slots__ = ("_accept", "_segment")
 
     def __init__(self, make_receiver: MakeReceiver, ports: Ports, context: RoleContext) -> None:
         super().__init__(make_receiver, ports, context)
         self.subscriptions = self.subscriptions.added(Subscription(0, FILES))
         self._segment = context.config.segment
+        self._accept: Accept | None = None
+
+    def between(self, on_event: OnEvent, accept: Accept | None, clock: MachineClock) -> tuple[OnEvent, Accept | None]:
+        """See `EventLayer`: files are offered when their messages are complete."""
+        self._accept = accept
+        return super().between(on_event, accept, clock)
 
     def heard(self, event: Event, now: float) -> Iterator[Event]:
         """Deliver files; other events pass if a receiver of files has them."""
         for told in super().heard(event, now):
             if isinstance(told, MessageReceived):
-                assert self._accepting is not None
-                delivered = received_file(told.message, self._accepting, self._segment)
+                assert self._accept is not None
+                delivered = received_file(told.message, self._accept, self._segment)
                 if delivered is not None:
                     yield delivered
         if isinstance(event, (ObjectOpened, ObjectAborted, ObjectsAborted, SenderReset, SenderSilent)):

@@ -55,12 +55,11 @@ C = TypeVar("C", bound=Container)
 class Pool(Generic[C]):
     """At most `limit` bytes of containers, those in use and those that wait to be used again; `make(octets)` makes one."""
 
-    __slots__ = ("_allocated", "_free", "_make", "exhausted", "held", "limit", "returned", "taken")
+    __slots__ = ("_free", "_make", "exhausted", "held", "limit", "returned", "taken")
 
     def __init__(self, limit: int, make: Callable[[int], C]) -> None:
         self.limit = limit
         self._make = make
-        self._allocated = 0
         self._free: dict[int, list[C]] | None = None
         self.held = 0
         """Bytes of the containers in use."""
@@ -96,7 +95,6 @@ class Pool(Generic[C]):
         else:
             self._make_room(octets)
             container = self._make(octets) if made is None else made
-            self._allocated = self._allocated + octets if self._allocated else octets
         container.size = size
         # A pool with one container, as most have in a simulation, has no number of its own.
         self.held = self.held + octets if self.held else octets
@@ -105,23 +103,26 @@ class Pool(Generic[C]):
 
     def _make_room(self, octets: int) -> None:
         """Drop containers of other classes that nobody uses, so that one more of `octets` bytes keeps the limit."""
-        if self._free is None or self._allocated + octets <= self.limit:
+        if self._free is None:
             return
-        for other in sorted(self._free, reverse=True):
+        excess = self.allocated() + octets - self.limit
+        for other in sorted(self._free, reverse=True) if excess > 0 else ():
             free = self._free[other]
-            while free and self._allocated + octets > self.limit:
+            while free and excess > 0:
                 free.pop()
-                self._allocated -= other
+                excess -= other
+
+    def allocated(self) -> int:
+        """Return the bytes of all containers, those in use and those that wait to be used again."""
+        return self.held if self._free is None else self.held + sum([octets * len(free) for octets, free in self._free.items()])
 
     def give_back(self, container: C) -> None:
         """Give a container back; whoever took it does not use it any more."""
         self.held -= container.octets
         self.returned += 1
-        if not container.is_allocated:
-            # Nothing is there to be used again.
-            self._allocated -= container.octets
-            return
-        self._keep(container)
+        # Of a container that is not allocated, nothing is there to be used again.
+        if container.is_allocated:
+            self._keep(container)
 
     def _keep(self, container: C) -> None:
         """Keep a container for another message."""

@@ -6,7 +6,8 @@ trace: docs/fjm2.md lists them beside the steps of the thesis.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import cast
+from functools import lru_cache
+from typing import Final, TypeAlias, cast
 
 from protocols.content import LATER
 from protocols.events import Event, ObjectAborted, ObjectReceived, ObjectsAborted, SenderReset
@@ -17,10 +18,9 @@ from protocols.fjm2.early import EarlyMessages
 from protocols.fjm2.pool import Pool
 from protocols.jms import JmsMessage
 from protocols.jms.subscriptions import JmsSubscriptions
-from protocols.layer import Accept, EventLayer
+from protocols.layer import EventLayer
 from protocols.machine import Offer, Ports, Sink
 from protocols.messaging import MessageReceived, MessagesLost, Subscribed, Subscriber, Subscription
-from protocols.norm.maps import SmallDict
 from protocols.norm.receiver import NormReceiver
 from protocols.roles import RoleContext
 from protocols.serial import ahead
@@ -30,26 +30,37 @@ from protocols.subscriptions import shared_table
 
 __all__ = ["Fjm2Subscriber"]
 
+_Begun: TypeAlias = dict[int, MessageSink]
+"""The messages that have begun, by publisher and object id.
+
+A table of at most one is not modified, because in a simulation nearly all subscribers have the same and share it.
+"""
+
+_NOTHING: Final[_Begun] = {}
+"""The table of all subscribers for which no message has begun; never modified."""
+
+
+@lru_cache(maxsize=64)
+def _only(key: int, message: KnownMessage) -> _Begun:
+    """Return the table of all subscribers for which only this message has begun; never modified."""
+    return {key: message}
+
 
 class Fjm2Subscriber(EventLayer, Subscriber):
     """Delivers the messages of the topics it subscribes to, as they become complete or in the order of publishing."""
 
-    __slots__ = (
-        *("_early", "_filtered", "_incoming", "_lost", "_malformed", "_pool", "_received", "_refused", "_skipped"),
-        "subscriptions",
-    )
+    __slots__ = ("_early", "_filtered", "_incoming", "_pool", "_received", "subscriptions")
 
     def __init__(self, make_receiver: MakeReceiver, ports: Ports, context: RoleContext) -> None:
         config: Fjm2Config = context.config
         super().__init__(ports, make_receiver(ports, config, context.node, context.group))
         self.subscriptions = shared_table(JmsSubscriptions)
         self._pool: Pool[MessageSink] = containers(config, MessageSink)
-        # The messages that have begun, by publisher and object id.
-        self._incoming: SmallDict[MessageSink] = SmallDict()
+        self._incoming = _NOTHING
         # Complete messages before which others are incomplete.
         self._early = EarlyMessages(config.window, config.pool) if config.order == "fifo" else None
-        self._skipped = 0
-        self._received = self._filtered = self._lost = self._refused = self._malformed = 0
+        # Other counters, which few subscribers need, are among those of the receiver.
+        self._received = self._filtered = 0
 
     @property
     def _receiver(self) -> NormReceiver:
@@ -64,12 +75,12 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         """End a subscription."""
         self.subscriptions = self.subscriptions.removed(number)
 
-    def offered(self, offer: Offer, accept: Accept | None) -> Sink | None:
+    def offered(self, offer: Offer) -> Sink | None:
         """Take every object that is no file, while there is a subscription; (3) and (4) of the thesis."""
         if offer.is_file or not len(self.subscriptions):
             return None
         if not self._pool.fits(offer.size):
-            self._refused += 1
+            self._receiver.count("messages_refused")
             self._trace("message_refused", offer.sender, offer.object_id)
             return None
         sink = self._pool.take(offer.size, offer.carried if isinstance(offer.carried, KnownMessage) else None)
@@ -80,8 +91,18 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         self._trace("container_taken", offer.sender, offer.object_id)
         self._trace("message_cached", offer.sender, offer.object_id)
         sink.begin(offer.sender, self._receiver.origin_of)
-        self._incoming[offer.sender << 16 | offer.object_id] = sink
+        self._enter(offer.sender << 16 | offer.object_id, sink)
         return sink
+
+    def _enter(self, key: int, sink: MessageSink) -> None:
+        """Note that a message has begun."""
+        begun = self._incoming
+        if len(begun) > 1:
+            begun[key] = sink
+        elif begun:
+            self._incoming = {**begun, key: sink}
+        else:
+            self._incoming = _only(key, sink) if isinstance(sink, KnownMessage) else {key: sink}
 
     def heard(self, event: Event, now: float) -> Iterable[Event]:
         """Turn the end of an object into messages; (7) to (9) of the thesis."""
@@ -116,7 +137,7 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         if sink is not None:
             self._give_back(sink, event.sender, event.object_id)
         if sink is not None and event.reason.startswith("sink: no message"):
-            self._malformed += 1
+            self._receiver.count("messages_malformed")
             yield from self._on_lost(event.sender, 0, now)
             return
         passed = self._early is not None and self._early.is_passed(event.sender, event.object_id)
@@ -129,8 +150,8 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         yield from self._on_lost(event.sender, max(0, event.count - before), now)
 
     def _on_lost(self, publisher: int, count: int, now: float) -> Iterator[Event]:
-        self._lost += count
         if count:
+            self._receiver.count("messages_lost", count)
             yield MessagesLost(publisher, count)
         if self._early is not None:
             yield from self._in_order(publisher, now)
@@ -148,9 +169,14 @@ class Fjm2Subscriber(EventLayer, Subscriber):
     def _taken(self, publisher: int, object_id: int) -> MessageSink | None:
         """Return the sink of a message that has ended, which is not kept any more; None for an object that is no message."""
         key = publisher << 16 | object_id
-        sink = self._incoming.get(key)
-        if sink is not None:
-            del self._incoming[key]
+        begun = self._incoming
+        sink = begun.get(key)
+        if sink is None:
+            return None
+        if len(begun) > 1:
+            del begun[key]
+        else:
+            self._incoming = _NOTHING
         return sink
 
     def _give_back(self, sink: MessageSink, publisher: int, object_id: int) -> None:
@@ -170,10 +196,10 @@ class Fjm2Subscriber(EventLayer, Subscriber):
             found = early.first(largest)
             assert found is not None
             gone = self._receiver.incomplete_between(largest, early.passed(largest), found[0])
-            self._lost += gone
-            self._skipped += gone
             early.pass_by(largest, found[0])
             if gone:
+                self._receiver.count("messages_lost", gone)
+                self._receiver.count("messages_skipped", gone)
                 yield MessagesLost(largest, gone)
             yield from self._unblocked(early, largest, now)
 
@@ -214,14 +240,15 @@ class Fjm2Subscriber(EventLayer, Subscriber):
 
     def counts(self) -> dict[str, int]:
         """Return the counters of the receiver, of messages and of the pool."""
+        counted = self._receiver.counted
         own = {
             "messages_received": self._received,
             "messages_filtered": self._filtered,
-            "messages_lost": self._lost,
-            "messages_refused": self._refused,
-            "messages_malformed": self._malformed,
+            "messages_lost": counted("messages_lost"),
+            "messages_refused": counted("messages_refused"),
+            "messages_malformed": counted("messages_malformed"),
         }
-        skipped = {} if self._early is None else {"messages_skipped": self._skipped}
+        skipped = {} if self._early is None else {"messages_skipped": counted("messages_skipped")}
         return {**self.inner.counts(), **own, **skipped, **self._pool.counts()}
 
     def snapshot(self, now: float) -> Snapshot:

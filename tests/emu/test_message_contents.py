@@ -91,5 +91,5 @@ def test_bodies_arrive_and_stay_as_they_were_while_their_containers_hold_later_m
     # The pool has room for few of the messages: their containers hold others by now.
     assert sum(map(len, expected)) > 4 * POOL
     assert pair.publisher.held()["bytes of containers"][0] <= POOL
-    assert pair.publisher._pool._allocated <= POOL
-    assert pair.subscriber._pool._allocated <= POOL
+    assert pair.publisher._pool.allocated() <= POOL
+    assert pair.subscriber._pool.allocated() <= POOL

@@ -197,7 +197,7 @@ def test_no_container_is_lost(steps: list[tuple[bool, int]], limit: int) -> None
             pool.give_back(taken.pop())
         assert pool.taken == pool.returned + len(taken)
         assert pool.held == sum(each.octets for each in taken) <= limit
-        assert pool._allocated <= limit
+        assert pool.allocated() <= limit
     assert len({id(each) for each in taken}) == len(taken)
 
 

@@ -7,7 +7,10 @@ import pytest
 from experiments.contract.content import Bytes
 from experiments.contract.losses import everything_to, numbered
 from protocols.errors import UsageError
-from protocols.machine import Content
+from protocols.events import ObjectReceived
+from protocols.fjm2.content import KnownMessage
+from protocols.fjm2.pool import Container
+from protocols.machine import Content, Offer
 from protocols.messaging import MessageExpired, MessagesLost, Subscription
 from protocols.selector import SelectorError
 from tests.protocols.fjm2.scene import Scene, message
@@ -120,3 +123,21 @@ def test_objects_that_are_no_messages_are_counted_and_dropped() -> None:
     counts = scene.subscribers["s1"].counts()
     assert counts["messages_malformed"] == 4
     assert counts["pool_taken"] == counts["pool_returned"]
+
+
+def test_subscribers_that_share_the_table_of_what_has_begun_do_not_change_each_other() -> None:
+    scene = Scene(subscribers=3)
+    one, other, third = scene.subscribers.values()
+    offers = [Offer(1, number, 100, False, KnownMessage(message(number), Container(256))) for number in range(3)]
+    assert one._incoming is other._incoming is third._incoming
+    for subscriber in (one, other):
+        assert subscriber.offered(offers[0]) is offers[0].carried
+    assert one._incoming is other._incoming
+    one.offered(offers[1])
+    one.offered(offers[2])
+    assert [len(each._incoming) for each in (one, other, third)] == [3, 1, 0]
+    for number in (1, 0, 2):
+        assert len(list(one.heard(ObjectReceived(1, number, 100, b""), 0.0))) == 1
+    assert [len(each._incoming) for each in (one, other, third)] == [0, 1, 0]
+    # What one has received has still to come for the other, once.
+    assert [len(list(other.heard(ObjectReceived(1, 0, 100, b""), 0.0))) for _ in range(2)] == [1, 0]
