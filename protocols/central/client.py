@@ -105,8 +105,9 @@ class Client(Machine):
         """Return whether something came on the connection that is open."""
         return to is self._connection and self._line is not None
 
+    @staticmethod
     @abstractmethod
-    def size_of(self, message: Message) -> int:
+    def size_of(message: Message) -> int:
         """Return the encoded bytes of a message."""
 
     @abstractmethod

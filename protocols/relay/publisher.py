@@ -15,7 +15,8 @@ class RelayPublisher(ClientPublisher):
     __slots__ = ()
     server = "relay"
 
-    def size_of(self, message: Message) -> int:
+    @staticmethod
+    def size_of(message: Message) -> int:
         """See `Client`."""
         return size_of(message)
 

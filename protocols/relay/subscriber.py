@@ -20,7 +20,8 @@ class RelaySubscriber(ClientSubscriber):
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports, context, shared_table(SubscriptionTable))
 
-    def size_of(self, message: Message) -> int:
+    @staticmethod
+    def size_of(message: Message) -> int:
         """See `Client`."""
         return size_of(message)
 
