@@ -15,7 +15,7 @@ from protocols.tcp.congestion import CONTROLS
 from protocols.tcp.options import KEEP_IDLE, KEEP_INTERVAL, KEEP_PROBES, SILENCE, SYN_RETRIES
 from protocols.tcp.rtt import LEAST, MOST, RttEstimator
 from sim.flight import Hop, Route
-from sim.tcp.reassembly import Reassembly
+from sim.tcp.reassembly import NOTHING_EARLY
 from sim.tcp.scoreboard import Scoreboard, Sent
 from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment, SynSegment
 from sim.tcp.stack import Stack
@@ -109,7 +109,7 @@ class TcpEnd(Connection):
         self._sent_at = self._progress_at = now
 
     def _begin_receiving(self) -> None:
-        self._reassembly = Reassembly()
+        self._reassembly = NOTHING_EARLY
         # The number of the first byte that has not arrived, what was acknowledged last, the time stamp to be echoed.
         self._expected = self._acked = self._echo = 0
         self._limit = self._offered = 1 + self._options.buffer
@@ -296,6 +296,8 @@ class TcpEnd(Connection):
         """Take data or a FIN: now if it is next, or when what is missing before it arrives."""
         reassembly = self._reassembly
         if segment.number != self._expected or segment.end > self._limit + 1:
+            if segment.number > self._expected:
+                reassembly = self._reassembly = reassembly.own()
             if segment.number < self._expected or (segment.end <= self._limit + 1 and not reassembly.put(segment)):
                 self._duplicate = segment.number, segment.end
             self._ack_now = True

@@ -4,7 +4,7 @@ from typing import Final
 
 from sim.tcp.segment import Segment
 
-__all__ = ["Reassembly"]
+__all__ = ["NOTHING_EARLY", "Reassembly"]
 
 _MOST_RANGES = 3
 """Ranges that have room beside time stamps."""
@@ -14,7 +14,10 @@ _NO_RANGES: Final[list[tuple[int, int]]] = []
 
 
 class Reassembly:
-    """Segments that arrived before earlier ones. Segments overlap only as repetitions of a whole."""
+    """Segments that arrived before earlier ones. Segments overlap only as repetitions of a whole.
+
+    Ends that lost nothing share `NOTHING_EARLY`; `own` returns one to which segments may be added.
+    """
 
     __slots__ = ("_ranges", "early")
 
@@ -23,6 +26,10 @@ class Reassembly:
         """By their first byte."""
         # Ranges (first byte, first byte behind), the one that grew last first.
         self._ranges = _NO_RANGES
+
+    def own(self) -> "Reassembly":
+        """Return this one, or a new one in the place of `NOTHING_EARLY`."""
+        return Reassembly() if self is NOTHING_EARLY else self
 
     def put(self, segment: Segment) -> bool:
         """Keep a segment; returns False for one that is kept already."""
@@ -67,3 +74,7 @@ class Reassembly:
     def ranges(self) -> tuple[tuple[int, int], ...]:
         """Return the ranges to report, at most three."""
         return tuple(self._ranges[:_MOST_RANGES])
+
+
+NOTHING_EARLY: Final = Reassembly()
+"""That of all ends at which no segment arrived before an earlier one; never modified."""
