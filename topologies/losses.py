@@ -331,10 +331,10 @@ class GroupLoss(GroupSampler):
         self._tables: dict[int, Table] = {}
         # By window and member: the offsets that one link loses, for packets that no other carries.
         self._alone: dict[tuple[int, int], list[int]] = {}
-        # By first identity and occurrence: the members that lose a later occurrence of it and of those behind it, of which so
-        # many are drawn together.
-        self._repeated: dict[tuple[int, int], list[list[int]]] = {}
-        self._together = max(1, min(AHEAD, BULK // len(keys)))
+        # By first identity and occurrence: who loses a later occurrence of this identity and of those behind it, of which so
+        # many are drawn together, by the distance from the first.
+        self._repeated: dict[tuple[int, int], dict[int, list[int]]] = {}
+        self._together = max(1, min(WINDOW, BULK // len(keys)))
         # By window: the places of the packets that all links lose.
         self._gone: dict[int, list[int]] = {}
 
@@ -401,18 +401,18 @@ class GroupLoss(GroupSampler):
                 # The one that was drawn first.
                 del self._repeated[next(iter(self._repeated))]
             repeated = self._repeated[first, occurrence] = self._draw_repeats(first, count, occurrence)
-        return repeated[identity - first]
+        return repeated.get(identity - first, ())
 
-    def _draw_repeats(self, first: int, count: int, occurrence: int) -> list[list[int]]:
-        """Draw the members that lose this occurrence of `count` identities from `first` on."""
+    def _draw_repeats(self, first: int, count: int, occurrence: int) -> dict[int, list[int]]:
+        """Draw the members that lose this occurrence of some of `count` identities, by their distance from `first`."""
         root, passing = self._root(_REPEAT), np.uint64(self._threshold.passing)
         identities = np.uint64(first) + np.arange(count, dtype=np.uint64)[:, np.newaxis]
-        repeated: list[list[int]] = [[] for _ in range(count)]
+        repeated: dict[int, list[int]] = {}
         for part in parts_of(len(root)):
             draws = extend_all(extend_all(root[part], identities), np.uint64(occurrence))
             width = draws.shape[1]
             for at in (draws.ravel() >= passing).nonzero()[0].tolist():
-                repeated[at // width].append(part.start + at % width)
+                repeated.setdefault(at // width, []).append(part.start + at % width)
         return repeated
 
     def first_losers(self, identity: int) -> list[int]:
