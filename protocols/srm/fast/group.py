@@ -172,8 +172,10 @@ class SrmGroup(UnitGroup):
         at = self._position
         if not isinstance(at, Position):
             return False
-        reached = (at.object_id, at.unit)
-        return any(each[:2] == at.origin and each[2:] > reached for each in message.positions)
+        for node, instance, object_id, unit in message.positions:
+            if (node, instance) == at.origin and (object_id, unit) > (at.object_id, at.unit):
+                return True
+        return False
 
     def pause(self, machine: Any) -> None:
         """Note that a member in lockstep has paused its session messages."""
@@ -309,8 +311,7 @@ class SrmGroup(UnitGroup):
         assert isinstance(before, Position)
         assert isinstance(position, Position)
         assert model is not None
-        for unit in range(before.unit, position.unit):
-            units.add(model.of_unit(unit))
+        units.add_run(model, before.unit, position.unit - before.unit)
         self._end, self._active_at = units.end, heard
         self._behind.clear()
         super().move(position, heard, following)

@@ -7,6 +7,7 @@ first and the last number, and keeps by itself only what it received otherwise: 
 from collections.abc import Sequence
 from typing import Final
 
+from protocols.arq.fast.messages import FastData
 from protocols.arq.messages import Data
 from protocols.range_set import RangeSet
 from protocols.srm.unit_cache import UnitCache
@@ -20,10 +21,12 @@ Origin = tuple[int, int]
 class GroupUnits:
     """New units of one source, in the order in which members of a group received them, numbered from 0."""
 
-    __slots__ = ("_numbers", "_origin", "_units", "end", "in_use", "is_mixed", "sharers", "start")
+    __slots__ = ("_identities", "_messages", "_numbers", "_origin", "end", "in_use", "is_mixed", "sharers", "start")
 
     def __init__(self) -> None:
-        self._units: list[Data] = []
+        self._identities: list[int | None] = []
+        self._messages: list[Data] = []
+        """The message that brought each unit, or one of the same object, from which it is made when it is asked for."""
         self._numbers: dict[int | None, int] = {}
         """Numbers by identity."""
         self._origin: Origin | None = None
@@ -46,13 +49,31 @@ class GroupUnits:
             self.is_mixed = True
             return False
         self._numbers[message.identity] = self.end
-        self._units.append(message)
+        self._identities.append(message.identity)
+        self._messages.append(message)
         self.end += 1
         return True
 
+    def add_run(self, model: FastData, first: int, count: int) -> None:
+        """Add units from `first` on of an object in the middle of which `model` is; none was received on its own."""
+        assert model.identity is not None
+        begin, self.end = self.end, self.end + count
+        identity = model.identity + first - model.unit
+        identities = list(range(identity, identity + count))
+        self._identities += identities
+        self._messages += [model] * count
+        self._numbers.update(zip(identities, range(begin, self.end), strict=True))
+
     def unit(self, number: int) -> Data:
         """Return the unit of a number."""
-        return self._units[number - self.start]
+        at = number - self.start
+        message, identity = self._messages[at], self._identities[at]
+        if message.identity != identity:
+            assert isinstance(message, FastData)
+            assert identity is not None
+            assert message.identity is not None
+            message = self._messages[at] = message.of_unit(message.unit + identity - message.identity)
+        return message
 
     def find(self, identity: int | None) -> int:
         """Return the number of a unit; -1 for none."""
@@ -62,9 +83,9 @@ class GroupUnits:
         """Forget the first units that no cache holds."""
         self.sharers = [each for each in self.sharers if each.shared is self]
         start = min([each.begin for each in self.sharers], default=self.end)
-        for message in self._units[: start - self.start]:
-            del self._numbers[message.identity]
-        del self._units[: start - self.start]
+        for identity in self._identities[: start - self.start]:
+            del self._numbers[identity]
+        del self._identities[: start - self.start], self._messages[: start - self.start]
         self.start = start
 
 
