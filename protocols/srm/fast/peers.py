@@ -189,8 +189,7 @@ class SharedPeers(Peers):
         if not self._count:
             sampled = 0
             if self._bits:
-                slots = self.sightings.slots
-                sampled = sum([self._is_sampled(slots[ord(each)]) for each in self.known]) << self._bits
+                sampled = len(self._sampled(self._nodes())) << self._bits
             self._count = 1 + max(len(self.known), sampled)
         return self._count
 
@@ -237,18 +236,23 @@ class SharedPeers(Peers):
     def _is_sampled(self, node: int) -> bool:
         return not self._bits or not mix(node ^ (self._node * GOLDEN & MASK)) & ((1 << self._bits) - 1)
 
+    def _nodes(self) -> list[int]:
+        """Return the members that are remembered."""
+        slots = self.sightings.slots
+        return [slots[ord(each)] for each in self.known]
+
+    def _sampled(self, nodes: list[int]) -> set[int]:
+        """Return which of these members belong to the sample."""
+        salt, last = self._node * GOLDEN & MASK, (1 << self._bits) - 1
+        return {node for node in nodes if not mix(node ^ salt) & last}
+
     def _make_room(self) -> None:
         """Forget members until there is room for one: halve the sample, or forget who was heard longest ago."""
         while len(self.known) >= self._most and self._bits < MOST_BITS:
             self._bits += 1
-            slots, sources = self.sightings.slots, self.sightings.sources
-            self._keep(
-                [
-                    at
-                    for at, (slot, each) in enumerate(zip(self.known, self.seen, strict=True))
-                    if sources[ord(each)] or (node := slots[ord(slot)]) in self._recent or self._is_sampled(node)
-                ]
-            )
+            nodes, sources = self._nodes(), self.sightings.sources
+            stay = self._sampled(nodes).union(self._recent)
+            self._keep([at for at, node in enumerate(nodes) if node in stay or sources[ord(self.seen[at])]])
         if len(self.known) >= self._most:
             times = [self.sightings.times[ord(each)] for each in self.seen]
             oldest = times.index(min(times))
