@@ -87,7 +87,8 @@ class AdaptiveInterval(Interval):
     __slots__ = ("_bounds", "_duplicates", "_is_closest", "_mean_duplicates", "_member")
 
     def __init__(self, config: SrmConfig, member: Member, is_repair: bool) -> None:
-        super().__init__(*((config.d1, config.d2) if is_repair else (config.c1, config.c2)))
+        start, width = (config.d1, config.d2) if is_repair else (config.c1, config.c2)
+        super().__init__(start, width)
         self._member = member
         self._bounds = _bounds(self.start, self.width, 0, is_repair)
         self._duplicates = 0

@@ -85,6 +85,17 @@ def test_dataclasses_of_compiled_modules_set_no_class_variables_which_mypyc_take
     assert not wrong, "set these below the class (protocols/norm/messages.py):\n" + "\n".join(wrong)
 
 
+def test_compiled_classes_unpack_nothing_for_the_initialiser_of_a_base_which_mypyc_takes_for_one_argument() -> None:
+    wrong = [
+        f"{name}:{call.lineno}"
+        for name in compiled.MODULES
+        for call in ast.walk(parsed(ROOT / name))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "__init__"
+        if any(isinstance(argument, ast.Starred) for argument in call.args)
+    ]
+    assert not wrong, wrong
+
+
 @pytest.fixture
 def hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the finder of a build in `tmp_path / "built"` that seems to have `protocols.serial`."""
