@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from mypy_extensions import mypyc_attr
+
 from protocols.connection import Connection
 from protocols.errors import UsageError
 from protocols.events import Event
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["InnerPorts"]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class InnerPorts:
     """The ports of an inner machine, which use the ports `out`. What they say beside that is kept by the `owner`.
 

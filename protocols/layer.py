@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol, TypeAlias, TypeVar, overload
 
+from mypy_extensions import mypyc_attr
+
 from protocols.connection import Connection, Reason
 from protocols.events import Event
 from protocols.inner_ports import InnerPorts
@@ -35,13 +37,14 @@ class MachineClock(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _OwnMulticast(Event):
+class _OwnMulticast:
     """A multicast of one inner machine, which another one is to receive."""
 
     message: Message
     to: Group
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Layer(Machine):
     """A machine that owns inner machines, made with `inner`, and gives each the inputs that are meant for it.
 
@@ -68,7 +71,7 @@ class Layer(Machine):
         """Whether inner machines receive the multicasts of each other, which a host does not bring back."""
         self._inner: list[InnerPorts] = []
         self._now = 0.0
-        self._events: deque[tuple[InnerPorts, Event]] = deque()
+        self._events: deque[tuple[InnerPorts, Event | _OwnMulticast]] = deque()
         self._is_hearing = False
         self._timer = inf
         self.connections: dict[Connection, InnerPorts] = {}
@@ -263,7 +266,7 @@ class Layer(Machine):
         try:
             while self._events:
                 inner, event = self._events.popleft()
-                if type(event) is not _OwnMulticast:
+                if not isinstance(event, _OwnMulticast):
                     assert inner.on_event is not None
                     inner.on_event(event)
                 elif inner.machine is not None:
@@ -275,6 +278,7 @@ class Layer(Machine):
         return min([self._timer, *(machine.deadline for machine in self.machines())])
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class EventLayer(Machine):
     """A layer that only changes the events and the offers of one machine: its host runs that machine in its place.
 

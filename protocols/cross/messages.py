@@ -1,7 +1,7 @@
 """Messages of cross traffic: loads, and receipts that acknowledge them."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cache
 
 from protocols.machine import Message
 from protocols.rng import key_of
@@ -15,7 +15,6 @@ _LOW = (1 << 32) - 1
 class Load(Message):
     """Packet `number` of a flow, `size` bytes of UDP payload."""
 
-    kind: ClassVar[str] = "cross"
     flow: int
     number: int
     size: int
@@ -26,15 +25,23 @@ class Load(Message):
 class Receipt(Message):
     """Acknowledgement of packet `number` of a flow."""
 
-    kind: ClassVar[str] = "cross_receipt"
     flow: int
     number: int
     identity: int | None = None
 
 
+Load.kind = "cross"
+Receipt.kind = "cross_receipt"
+
+
+@cache
+def _first_identity(kind: str, flow: int) -> int:
+    return key_of(0, kind, flow) & ~_LOW
+
+
 def _identity(kind: str, flow: int, number: int) -> int:
     # Packets with an identity do not change the losses of a session's control packets, which are keyed by their ordinals.
-    return key_of(0, kind, flow) & ~_LOW | number & _LOW
+    return _first_identity(kind, flow) | number & _LOW
 
 
 def load_of(flow: int, number: int, size: int) -> Load:
