@@ -17,6 +17,8 @@ _STAMP: Final = struct.Struct("<dII")
 _NUMBER: Final = struct.Struct("<q")
 # So many records are hashed together.
 _MANY: Final = 256
+# More records of one instant are hashed without those of others: if the rest of all is equal, they are packed at once.
+_AT_ONCE: Final = 16
 _WHEN: Final = itemgetter(0)
 _NODE: Final = itemgetter(1)
 
@@ -83,7 +85,7 @@ class Fingerprint:
 
     def _begin(self, now: float) -> None:
         """Begin an instant; the records before it are hashed when there are enough of them."""
-        if len(self._earlier) + len(self._nodes) > _MANY:
+        if len(self._nodes) > _AT_ONCE or len(self._earlier) + len(self._nodes) > _MANY:
             self._write(self._hash)
             self._earlier.clear()
         else:
@@ -101,7 +103,10 @@ class Fingerprint:
         self._earlier.sort(key=_NODE)
         self._earlier.sort(key=_WHEN)
         _update(onto, self._earlier)
-        _update(onto, self._present() if sorted(self._nodes) == self._nodes else sorted(self._present(), key=_NODE))
+        if len(self._nodes) > _AT_ONCE and self._rests.count(self._rests[0]) == len(self._rests):
+            _update_equal(onto, self._instant, sorted(self._nodes), self._rests[0])
+        else:
+            _update(onto, sorted(self._present(), key=_NODE))
 
     def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
         """Return the fingerprint of the run so far, which may go on; `counts` are in order of node."""
@@ -120,6 +125,21 @@ def _update(onto: blake2b, records: Iterable[_Record]) -> None:
     pack, left = _STAMP.pack, iter(records)
     while piece := [pack(now, node, len(rest)) + rest for now, node, rest in islice(left, _MANY)]:
         onto.update(b"".join(piece))
+
+
+def _update_equal(onto: blake2b, now: float, nodes: list[int], rest: bytes) -> None:
+    """Hash equal records of several nodes at one instant."""
+    for first in range(0, len(nodes), _MANY):
+        some = nodes[first : first + _MANY]
+        values: list[float | bytes] = [now, 0, len(rest), rest] * len(some)
+        values[1::4] = some
+        onto.update(_stamps(len(some), len(rest)).pack(*values))
+
+
+@lru_cache(maxsize=64)
+def _stamps(count: int, length: int) -> struct.Struct:
+    """Return the format of so many records with a rest of so many bytes."""
+    return struct.Struct("<" + f"dII{length}s" * count)
 
 
 def _last(end: float, node: int, letter: bytes, counted: Mapping[str, int]) -> bytes:

@@ -30,7 +30,7 @@ __all__ = ["Batches", "Inbox", "Train"]
 class Train:
     """Packets of a batch from number `first` on that were sent together; `serial` is that of packet 0."""
 
-    __slots__ = ("batch", "cost", "delay", "end", "first", "last", "route", "serial", "start")
+    __slots__ = ("_times", "batch", "cost", "delay", "end", "first", "last", "route", "serial", "start")
 
     def __init__(self, batch: FeedbackBatch, route: Route, serial: int, first: int, end: int) -> None:
         self.batch = batch
@@ -41,6 +41,7 @@ class Train:
         """Number behind the last packet."""
         self.start = self.cost = self.delay = self.last = 0.0
         """On the last link: when the transmission of the first packet begins, seconds for each, propagation, last arrival."""
+        self._times: list[float] | None = None
 
     def order(self, number: int, hop: int) -> int:
         """Return the order of a packet's arrival behind link `hop`, counted from 1 (`sim.flight.Flight`)."""
@@ -64,14 +65,23 @@ class Train:
 
     def times(self) -> list[float]:
         """Return when the packets arrive behind the last link, in seconds."""
-        ends = accumulate(repeat(self.cost, self.end - self.first), initial=self.start)
-        return [end + self.delay for end in ends][1:]
+        if self._times is None:
+            ends = accumulate(repeat(self.cost, self.end - self.first - 1), initial=self.start + self.cost)
+            self._times = [end + self.delay for end in ends]
+        return self._times
+
+    def first_time(self) -> float:
+        """Return when the first packet arrives behind the last link, in seconds."""
+        return self.start + self.cost + self.delay if self._times is None else self._times[0]
 
     def split(self, count: int) -> "Train":
-        """Return a train of the first `count` packets, which this one is without from now on."""
+        """Return a train of the first `count` packets, which this one is without from now on.
+
+        A train that was offered to the last link is split behind `times` only.
+        """
         head = Train(self.batch, self.route, self.serial, self.first, self.first + count)
-        head.start, head.cost, head.delay = self.start, self.cost, self.delay
-        (self.start,) = deque(accumulate(repeat(self.cost, count), initial=self.start), maxlen=1)
+        if self._times is not None:
+            head._times, self._times = self._times[:count], self._times[count:]
         self.first += count
         return head
 
@@ -111,7 +121,7 @@ class Inbox:
         trains = self._trains
         while trains and trains[0].last < when:
             self._deliver(trains.popleft())
-        while trains:
+        while trains and trains[0].first_time() <= when:
             head, times = trains[0], trains[0].times()
             count = bisect_left(times, when)
             while (
