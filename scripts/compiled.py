@@ -28,20 +28,10 @@ SOURCES = ("protocols", "topologies", "sim")
 """The packages that compiled modules are of, and that they import."""
 SIM = (
     *("acceleration", "addresses", "endpoint", "fabric", "fingerprint", "flight", "group_members", "host", "host_ports"),
-    *(
-        "idle",
-        "kernel",
-        "link",
-        "member_uplinks",
-        "membership",
-        "network",
-        "occurrence",
-        "processor",
-        "routes",
-        "switch",
-        "timers",
-    ),
+    *("idle", "kernel", "link", "member_uplinks", "membership", "network", "occurrence", "processor", "routes", "switch"),
+    "timers",
 )
+PROTOCOLS = ("arq", "cross", "fast", "norm", "srm")
 
 
 def _modules(package: str, *without: str) -> list[str]:
@@ -54,11 +44,7 @@ MODULES = [
     *(f"protocols/{name}.py" for name in ("composite", "inner_ports", "layer", "machine", "range_set", "rng", "run", "serial")),
     "protocols/tcp/congestion.py",
     "protocols/tcp/rtt.py",
-    *(
-        path
-        for name in ("arq", "cross", "fast", "norm", "srm")
-        for path in _modules(f"protocols/{name}", "config", "dissector")
-    ),
+    *(path for name in PROTOCOLS for path in _modules(f"protocols/{name}", "config", "dissector")),
     *(f"sim/{name}.py" for name in SIM),
     *_modules("sim/fast"),
     *(f"topologies/{name}.py" for name in ("differences", "draws", "drop_tail", "losses", "repeats")),
