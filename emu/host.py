@@ -27,8 +27,9 @@ from emu.udp_options import DEFAULTS, UdpOptions
 from protocols.batches import Assisted, RunReceiver, Selective
 from protocols.connection import Connection
 from protocols.errors import FailureError, LivelockError, UsageError, WireError
+from protocols.event_layer import outermost
 from protocols.framing import Framing, LengthPrefixed
-from protocols.layer import handed_through, outermost
+from protocols.layer import handed_through
 from protocols.machine import Address, ClassedPacket, Codec, Event, Machine, Offer, Packet, Sink
 from protocols.overview import progress_of
 from protocols.rng import Rng

@@ -11,8 +11,9 @@ from math import inf
 from typing import Any, Final, TypeAlias, TypeVar
 
 from protocols.delivery import delivered
+from protocols.event_layer import Accept
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectSent, SenderReset
-from protocols.layer import Accept, Layer
+from protocols.layer import Layer
 from protocols.machine import Content, Group, Offer, Ports, Sender
 from protocols.messaging import (
     MessageAccepted,

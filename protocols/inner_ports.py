@@ -13,7 +13,8 @@ from protocols.rng import Rng
 from protocols.storage import Change, Record
 
 if TYPE_CHECKING:
-    from protocols.layer import Accept, Layer, OnEvent
+    from protocols.event_layer import Accept, OnEvent
+    from protocols.layer import Layer
 
 __all__ = ["InnerPorts"]
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from protocols.batches import Assisted, Background, RunReceiver, Selective
+from protocols.event_layer import EventLayer, MachineClock, OnEvent
 from protocols.events import Event
 from protocols.inner_ports import InnerPorts
-from protocols.layer import EventLayer, Layer, MachineClock, OnEvent
+from protocols.layer import Layer
 from protocols.machine import Address, Machine, Message, Offer, Ports, Sender, Sink
 from protocols.run import Run
 

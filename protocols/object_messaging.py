@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, cast
 
 from protocols.errors import WireError
+from protocols.event_layer import EventLayer
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectReceived, ObjectSent
-from protocols.layer import EventLayer
 from protocols.machine import Content, Offer, Ports, Sender, Sink
 from protocols.message_wire import read_message, write_head
 from protocols.messaging import (

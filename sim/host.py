@@ -9,8 +9,9 @@ from mypy_extensions import mypyc_attr
 
 from protocols.connection import Connection
 from protocols.errors import ContractError, UsageError
+from protocols.event_layer import outermost
 from protocols.events import Event
-from protocols.layer import handed_through, outermost
+from protocols.layer import handed_through
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
 from protocols.snapshot import Snapshot

@@ -11,9 +11,9 @@ from experiments.contract.case import Case
 from experiments.contract.content import Bytes, CheckedSink, pattern
 from experiments.contract.watch import Watch
 from experiments.contract.worlds import ContractWorld, SimWorld
+from protocols.event_layer import Accept, OnEvent
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectReceived, ObjectsAborted
 from protocols.hosting import SeveralPortsHost
-from protocols.layer import Accept, OnEvent
 from protocols.machine import Address, Content, Machine, Offer, Ports, Sink
 
 __all__ = ["ContractSession", "contents_of", "sizes"]

@@ -7,8 +7,9 @@ from typing import TypeVar
 
 from experiments.contract.rules import ConnectionRules, StorageRules
 from protocols.connection import Connection, Reason
+from protocols.event_layer import Accept, MachineClock, OnEvent, innermost
 from protocols.events import Event
-from protocols.layer import Accept, MachineClock, OnEvent, handed_through, innermost
+from protocols.layer import handed_through
 from protocols.machine import Address, Content, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
 from protocols.rng import Rng
 from protocols.snapshot import Snapshot

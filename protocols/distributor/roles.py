@@ -11,8 +11,8 @@ from protocols.distributor.messages import Carried, Content, Source
 from protocols.distributor.publisher import DistributorPublisher
 from protocols.distributor.subscriber import DistributorSubscriber
 from protocols.errors import WireError
+from protocols.event_layer import EventLayer
 from protocols.events import Event
-from protocols.layer import EventLayer
 from protocols.machine import Ports
 from protocols.message_wire import read_message
 from protocols.messaging import (

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from protocols.event_layer import EventLayer
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectSent
 from protocols.fjm2.publisher import Fjm2Publisher
 from protocols.fjm2.service_class import classed_ports
 from protocols.fjm2.subscriber import Fjm2Subscriber
-from protocols.layer import EventLayer
 from protocols.machine import Offer, Ports, Sender, Sink
 from protocols.messaging import (
     MessageAccepted,

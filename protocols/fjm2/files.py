@@ -5,6 +5,7 @@ Files become objects of NORM in the order in which they were submitted: the id o
 
 from collections.abc import Iterator
 
+from protocols.event_layer import Accept, MachineClock, OnEvent
 from protocols.events import (
     Event,
     FlushCompleted,
@@ -18,7 +19,6 @@ from protocols.events import (
 from protocols.file_messages import FILES, file_id, file_message, received_file, sent_file
 from protocols.fjm2.publisher import Fjm2Publisher
 from protocols.fjm2.subscriber import Fjm2Subscriber
-from protocols.layer import Accept, MachineClock, OnEvent
 from protocols.machine import Content, Ports, Sender
 from protocols.messaging import MessageReceived, PublisherIdle, Subscription
 from protocols.roles import RoleContext

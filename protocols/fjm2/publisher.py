@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from protocols.errors import UsageError
+from protocols.event_layer import EventLayer
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectSent
 from protocols.fjm2.allocation import containers
 from protocols.fjm2.braking import Braking
@@ -21,7 +22,6 @@ from protocols.fjm2.pool import Container, Pool
 from protocols.fjm2.queues import PriorityQueues
 from protocols.fjm2.service_class import classed_ports
 from protocols.jms import JmsMessage, message_of, write_head
-from protocols.layer import EventLayer
 from protocols.machine import Content, Message, Ports
 from protocols.messaging import (
     MessageAccepted,

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias, cast
 
 from protocols.content import LATER
+from protocols.event_layer import EventLayer
 from protocols.events import Event, ObjectAborted, ObjectReceived, ObjectsAborted, SenderReset
 from protocols.fjm2.allocation import containers
 from protocols.fjm2.config import Fjm2Config
@@ -18,7 +19,6 @@ from protocols.fjm2.early import EarlyMessages
 from protocols.fjm2.pool import Pool
 from protocols.jms import JmsMessage
 from protocols.jms.subscriptions import JmsSubscriptions
-from protocols.layer import EventLayer
 from protocols.machine import Offer, Ports, Sink
 from protocols.messaging import MessageReceived, MessagesLost, Subscribed, Subscriber, Subscription
 from protocols.norm.receiver import NormReceiver

@@ -6,8 +6,8 @@ from experiments.contract import checks
 from experiments.contract.case import Case
 from experiments.contract.recorder import Recorder
 from experiments.contract.worlds import WORLDS
+from protocols.event_layer import innermost
 from protocols.fast.contract import FastMachine
-from protocols.layer import innermost
 from protocols.machine import Group
 from tests.contract.cases import CASES, FAST_CASES
 from tests.sim.runs import Session

@@ -16,9 +16,10 @@ from experiments.contract.recorder import Recorder
 from experiments.contract.worlds import WORLDS
 from experiments.running.content import Accounted, Extent
 from protocols.errors import LivelockError, UsageError
+from protocols.event_layer import EventLayer
 from protocols.events import Event, ObjectReceived, ObjectSent
 from protocols.fast.contract import FastMachine
-from protocols.layer import EventLayer, Layer
+from protocols.layer import Layer
 from protocols.machine import Content, Group, Machine, Ports, Sender
 from protocols.registry import protocol
 from protocols.spec import ProtocolSpec
