@@ -231,7 +231,7 @@ class SrmGroup(UnitGroup):
             return
         called = self._on_activity(lost, now, False)
         log, key, lacking = self._log, (message.sender, *subject), self._lacking.get(subject, ())
-        count, end = len(log), self._end
+        count, end, number = len(log), self._end, self._units.number_of(message)
         log.append((REQUEST, message, now, None, None))
         for machine in self._machines:
             state: Any = machine.fast_state
@@ -248,7 +248,7 @@ class SrmGroup(UnitGroup):
                 member: Any = machine
                 if lacks:
                     member.overhear(message, now)
-                elif policy.on_request(message, key, now) and policy.deadline < member.deadline:
+                elif policy.on_request(message, key, number, now) and policy.deadline < member.deadline:
                     member._due(policy.deadline)
         self._call_diverged(called, message, source, to, now, lost)
         self._trim()
@@ -269,14 +269,11 @@ class SrmGroup(UnitGroup):
         called = self._on_activity(lost, now, True)
         log, key = self._log, (message.sender, *subject)
         log.append((REPAIR, message, now, key, message.distance * 1e-6))
-        for machine in self._machines:
-            state: Any = machine.fast_state
-            if state.coordinator is self and machine not in lost:
-                policy: FastSrmPolicy = state._policy
-                if policy.answers(key):
-                    policy.replay(log, len(log))
-                    member: Any = machine
-                    member.set_deadline()
+        everyone: list[Any] = self._machines
+        for machine in [each for each in everyone if each._srm.answers(key)]:
+            if machine.fast_state.coordinator is self and machine not in lost:
+                machine._srm.replay(log, len(log))
+                machine.set_deadline()
         self._call_diverged(called, message, source, to, now, lost)
         self._trim()
 

@@ -110,14 +110,18 @@ class FastSrmPolicy(SrmPolicy):
         else:
             repairs.hold(key, self.member.distance(message.sender), now)
 
-    def on_request(self, nack: Nack, key: Key, now: float) -> bool:
-        """Handle another member's request for a unit that is not missing, as `on_overheard`; False: no timer starts."""
+    def on_request(self, nack: Nack, key: Key, number: int, now: float) -> bool:
+        """Handle another member's request for a unit that is not missing, as `on_overheard`; False: no timer starts.
+
+        `number` is that of the unit in the group (`GroupUnits.number_of`).
+        """
         self._nacks_heard += 1
         member = self.member
         member.peers.requested(nack.node)
-        cached = self.cache.get(_identity_of(nack.sender, nack.object_id, nack.unit))
-        if cached is None or cached.instance != nack.instance or cached.object_id != nack.object_id:
-            return False
+        if not self.cache.holds(number):
+            cached = self.cache.get(_identity_of(nack.sender, nack.object_id, nack.unit))
+            if cached is None or cached.instance != nack.instance or cached.object_id != nack.object_id:
+                return False
         self._repairs.on_request(key, member.distance_to_requester(nack.node, nack.sender), now)
         self.deadline = min(self._repairs.due, member.due)
         return True

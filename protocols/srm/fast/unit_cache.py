@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from protocols.arq.fast.messages import FastData
-from protocols.arq.messages import Data
+from protocols.arq.messages import Data, Nack, identity_of
 from protocols.range_set import RangeSet
 from protocols.srm.unit_cache import UnitCache
 
@@ -79,6 +79,12 @@ class GroupUnits:
         """Return the number of a unit; -1 for none."""
         return self._numbers.get(identity, -1)
 
+    def number_of(self, nack: Nack) -> int:
+        """Return the number of the unit that a request names; -1 for none."""
+        number = self.find(identity_of(nack.sender, nack.object_id, nack.unit))
+        found = self.unit(number) if number >= 0 else None
+        return number if found is not None and found.instance == nack.instance and found.object_id == nack.object_id else -1
+
     def trim(self) -> None:
         """Forget the first units that no cache holds."""
         self.sharers = [each for each in self.sharers if each.shared is self]
@@ -124,12 +130,13 @@ class FastUnitCache(UnitCache):
 
     def _in_order(self) -> list[Data]:
         """Return the units, the oldest first."""
-        numbers = [number for number in range(self.begin, self.end) if self._holds(number)]
+        numbers = [number for number in range(self.begin, self.end) if self.holds(number)]
         held = [(number, 1, self.shared.unit(number)) for number in numbers]
         others = [(before, 0, message) for message, before in (self._others or {}).values()]
         return [message for _, _, message in sorted(others + held, key=lambda each: each[:2])]
 
-    def _holds(self, number: int) -> bool:
+    def holds(self, number: int) -> bool:
+        """Return whether the unit of a number is in the cache, and none that was put otherwise took its place."""
         return self.begin <= number < self.end and (self._absent is None or number not in self._absent)
 
     def get(self, identity: int | None) -> Data | None:
@@ -137,7 +144,7 @@ class FastUnitCache(UnitCache):
         if self._others is not None and identity in self._others:
             return self._others[identity][0]
         number = self.shared.find(identity)
-        return self.shared.unit(number) if self._holds(number) else None
+        return self.shared.unit(number) if self.holds(number) else None
 
     def put(self, message: Data) -> None:
         """Add a new unit."""
@@ -154,7 +161,7 @@ class FastUnitCache(UnitCache):
             others = self._others = {}
         if identity in others:
             others[identity] = message, others[identity][1]
-        elif self._holds(number):
+        elif self.holds(number):
             # A source that has restarted sends it again; it takes the place that it had.
             self._set_absent(number, number)
             in_order = sorted([*others.items(), (identity, (message, number))], key=lambda each: each[1][1])
