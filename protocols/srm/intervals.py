@@ -139,9 +139,12 @@ class AdaptiveInterval(Interval):
         """Add to both parts, within their bounds."""
         bounds = self._bounds
         lowest, highest = bounds.lowest, bounds.highest
+        # Conditional expressions take a seventh of the time of min and max.
         if start:
-            self.start = min(max(self.start + start, lowest[0]), highest[0])
-        self.width = min(max(self.width + width * bounds.step, lowest[1]), highest[1])
+            start += self.start
+            self.start = lowest[0] if start < lowest[0] else highest[0] if start > highest[0] else start
+        width = self.width + width * bounds.step
+        self.width = lowest[1] if width < lowest[1] else highest[1] if width > highest[1] else width
 
 
 def request_interval(config: SrmConfig, member: Member) -> Interval:

@@ -8,6 +8,7 @@ Distances and times are in microseconds.
 """
 
 import struct
+from functools import lru_cache
 
 from protocols.arq.messages import Data, End, Nack
 from protocols.arq.wire import DATA_OVERHEAD, MOST_UNITS, ArqCodec
@@ -35,6 +36,7 @@ def size_of(message: Message) -> int:
     return size_of_arq(message)
 
 
+@lru_cache(maxsize=64)
 def echoes_that_fit(segment: int, positions: int) -> int:
     """Return the echoes in a session message that is no longer than a DATA message with `segment` bytes; at least one."""
     room = DATA_OVERHEAD + segment - _HEAD.size - positions * _POSITION.size
