@@ -188,6 +188,8 @@ class FastSenderState(SenderState, UnitState):
 
     def wakes_in_place(self, now: float) -> bool:
         """Return whether `wake` does nothing but to serve timers: it does not abort objects or ask when a message came last."""
+        if self._missing is _NOTHING:
+            return now < self._silent_at
         most = self._session.config.robust
         return now < self._silent_at and not any(each.due <= now and each.tries > most for each in self._missing.values())
 
