@@ -243,12 +243,13 @@ class SrmGroup(UnitGroup):
                 if policy.replayed != count:
                     policy.replay(log, count)
                 policy.replayed = count + 1
-                state._policy.cache.advance(end)
+                cache: FastUnitCache = state._policy.cache
+                cache.advance(end)
                 # As of any class: the compiler can't read a float through a trait.
                 member: Any = machine
                 if lacks:
                     member.overhear(message, now)
-                elif policy.on_request(message, key, number, now) and policy.deadline < member.deadline:
+                elif policy.on_request(message, key, cache.holds(number), now) and policy.deadline < member.deadline:
                     member._due(policy.deadline)
         self._call_diverged(called, message, source, to, now, lost)
         self._trim()

@@ -110,15 +110,15 @@ class FastSrmPolicy(SrmPolicy):
         else:
             repairs.hold(key, self.member.distance(message.sender), now)
 
-    def on_request(self, nack: Nack, key: Key, number: int, now: float) -> bool:
+    def on_request(self, nack: Nack, key: Key, is_held: bool, now: float) -> bool:
         """Handle another member's request for a unit that is not missing, as `on_overheard`; False: no timer starts.
 
-        `number` is that of the unit in the group (`GroupUnits.number_of`).
+        `is_held` says that the unit is in the cache as the group received it; else it is looked for among the others.
         """
         self._nacks_heard += 1
         member = self.member
         member.peers.requested(nack.node)
-        if not self.cache.holds(number):
+        if not is_held:
             cached = self.cache.get(_identity_of(nack.sender, nack.object_id, nack.unit))
             if cached is None or cached.instance != nack.instance or cached.object_id != nack.object_id:
                 return False
