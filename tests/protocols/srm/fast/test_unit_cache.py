@@ -1,7 +1,7 @@
 """The caches of a lockstep group, whose members share what they received together."""
 
 from protocols.arq.fast.messages import FastData
-from protocols.arq.messages import identity_of
+from protocols.arq.messages import Nack, identity_of
 from protocols.srm.fast.unit_cache import FastUnitCache, share_units
 
 
@@ -35,3 +35,24 @@ def test_units_of_a_run_that_no_cache_holds_are_forgotten() -> None:
     assert (units.start, units.end) == (6, 10)
     assert units.find(identity_of(1, 5, 6)) == -1
     assert [cache.get(identity_of(1, 5, unit)) for unit in range(5, 12)] == [None, None, *map(data, range(7, 11)), None]
+
+
+def test_a_request_names_the_unit_of_its_source_instance_and_object_only() -> None:
+    cache = FastUnitCache(100)
+    units = share_units([cache])
+    units.add(data(1))
+    units.add_run(data(1), 2, 3)
+    assert units.number_of(Nack(1, 1, 5, 3, 9)) == 2
+    of_another_instance, of_another_object, unsent = Nack(1, 2, 5, 3, 9), Nack(1, 1, 5 + 0x10000, 3, 9), Nack(1, 1, 5, 8, 9)
+    assert [units.number_of(each) for each in (of_another_instance, of_another_object, unsent)] == [-1, -1, -1]
+
+
+def test_a_cache_holds_the_units_of_its_group_that_it_neither_left_out_nor_evicted() -> None:
+    cache = FastUnitCache(2)
+    units = share_units([cache])
+    units.add(data(1))
+    units.add_run(data(1), 2, 3)
+    cache.advance(1)
+    cache.skip(2)
+    cache.advance(4)
+    assert [cache.holds(number) for number in range(-1, 5)] == [False, False, False, True, True, False]
