@@ -102,7 +102,8 @@ class FastSrmPolicy(SrmPolicy):
         self._session.duplicates += 1
         repairs = self._repairs
         if key in repairs._timers:
-            self.on_repair(message, now)
+            repairs.on_repair(key, reported, now)
+            self.set_deadline()
             return
         until, own = repairs._held.get(key, NOT_HELD)
         if now < until:
