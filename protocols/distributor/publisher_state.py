@@ -184,8 +184,10 @@ class PublisherState:
         self.requests.miss(low, high, now)
 
     def overhear(self, low: int, high: int, now: float) -> None:
-        """Let the request of another subscriber stand for an own one."""
-        self.requests.heard(unwrap(low, self.highest), unwrap(high, self.highest), now)
+        """Let the request of another subscriber stand for an own one; a request whose numbers are not in order names nothing."""
+        first, last = unwrap(low, self.highest), unwrap(high, self.highest)
+        if first <= last:
+            self.requests.heard(first, last, now)
 
     def give_up(self, ranges: Sequence[Range], reason: str) -> None:
         """Leave out numbers that will not come, each range when its turn is."""

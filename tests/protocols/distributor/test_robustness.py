@@ -72,6 +72,23 @@ def test_messages_of_strangers_stop_nobody_and_fill_no_memory() -> None:
         assert all(kept <= most for kept, most in machine.held().values())
 
 
+def test_a_request_whose_numbers_are_not_in_order_leaves_what_is_missing_as_it_is() -> None:
+    scene = Scene(timeout=0.05, heartbeat=0.1, retries=40)
+    scene.each(texts(1))
+    scene.run(0.01)
+    source = scene.publishers["p"]._source
+    # Segments 2 to 40 are missing, and will not come.
+    scene.bench["r1"].deliver(Heartbeat(source, 0, 0, source.start, 40), "stranger", GROUP, scene.bench.now)
+    for low, high in ((30, 10), (40, 2), (20, 19), ((1 << 31) - 1, -(1 << 31))):
+        upside_down = Request(STRANGE, 0, source.sender_id, source.start, low, high, "", "")
+        scene.bench["r1"].deliver(upside_down, "stranger", GROUP, scene.bench.now)
+        scene.run(0.2)
+    (reception,) = scene.subscribers["r1"]._receptions.values()
+    ranges = [(item.low, item.high) for item in reception.requests._missing]
+    assert [number for low, high in ranges for number in range(low, high + 1)] == list(range(2, 41))
+    scene.run(10.0)
+
+
 def test_a_flood_of_requests_causes_few_retransmissions_and_new_updates_go_on() -> None:
     scene = Scene(rate=1_000_000.0, segment=1000, server_holdback=0.02, queue=1000)
     scene.each([bytes(900)] * 50)
