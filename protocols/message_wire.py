@@ -13,10 +13,15 @@ from math import isnan
 from protocols.errors import UsageError, WireError
 from protocols.messaging import MOST_PRIORITY, Publication, Value
 
-__all__ = ["LONGEST_DESTINATION", "head_size", "read_message", "write_head"]
+__all__ = ["LONGEST_DESTINATION", "check_message", "head_size", "read_message", "write_head"]
 
 LONGEST_DESTINATION = 255
 """Bytes of UTF-8."""
+LIMITS = (
+    f"at most {2**32 - 1} bytes, {LONGEST_DESTINATION} bytes of destination, and 255 properties with names of 255 bytes, "
+    f"texts of {2**16 - 1} bytes and whole numbers of 64 bits"
+)
+"""What the fields of a message have room for."""
 
 _HEAD = struct.Struct("!IQBddIBB")
 _BOOLEAN, _WHOLE, _FLOAT, _TEXT = 1, 2, 3, 4
@@ -46,7 +51,14 @@ def write_head(message: Publication) -> bytes:
         )
         return b"".join([head, destination, *(_property(name, value) for name, value in message.properties.items())])
     except struct.error as error:
-        raise UsageError(f"{message} has a value out of its field's range: {error}") from error
+        name = message.destination if len(destination) <= 40 else f"{message.destination[:37]}..."
+        raise UsageError(f"a message of {message.size} bytes to {name!r} is not allowed; {LIMITS}") from error
+
+
+def check_message(config: object, message: Publication) -> None:
+    """Raise UsageError for a message with a value out of its field's range. It is the check of a `ProtocolSpec`."""
+    del config
+    write_head(message)
 
 
 def _property(name: str, value: Value) -> bytes:

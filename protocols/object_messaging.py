@@ -28,7 +28,7 @@ from protocols.roles import Role, RoleContext
 from protocols.spec import MakeReceiver, MakeSender, ProtocolSpec
 from protocols.subscriptions import SubscriptionTable, shared_table
 
-__all__ = ["ObjectPublisher", "ObjectSubscriber", "guarantees_of", "roles_of"]
+__all__ = ["ObjectPublisher", "ObjectSubscriber", "check_message", "guarantees_of", "roles_of"]
 
 MOST_UNSENT = 32
 """Messages that were not sent once, from which on a publisher is blocked."""
@@ -184,6 +184,13 @@ def roles_of(spec: ProtocolSpec, fast: bool = False) -> Mapping[str, Role]:
     makers = spec.makers(fast)
     publisher, subscriber = partial(ObjectPublisher, makers.make_sender), partial(ObjectSubscriber, makers.make_receiver)
     return {"publisher": Role(publisher), "subscriber": Role(subscriber), **roles}
+
+
+def check_message(spec: ProtocolSpec, config: Any, message: Publication) -> None:
+    """Raise UsageError for a message that the publishers of a protocol with this config refuse."""
+    spec.check_message(config, message)
+    if spec.guarantees is None:
+        spec.check_content(config, Content(_Encoded(message), is_file=False))
 
 
 def guarantees_of(spec: ProtocolSpec, config: Any = None) -> Guarantees:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from protocols.errors import UsageError
 from protocols.framing import Framing, LengthPrefixed
-from protocols.machine import Codec, Group, Machine, Ports, Sender
+from protocols.machine import Codec, Content, Group, Machine, Ports, Sender
 from protocols.messaging import Guarantees, Publication
 from protocols.mutant import Mutant
 from protocols.repairs import Repairs
@@ -56,8 +56,8 @@ def _takes_no_marks(config: Any) -> bool:
     return False
 
 
-def _takes_all(config: Any, message: Publication) -> object:
-    """Stand for a protocol that takes every message."""
+def _takes_all(config: Any, content: object) -> object:
+    """Stand for a protocol that takes every message, or all content."""
     return None
 
 
@@ -110,6 +110,8 @@ class ProtocolSpec:
     guarantees: Guarantees | None = None
     """Guarantees of a messaging protocol; None: it carries files only."""
 
+    check_content: Callable[[Any, Content], object] = _takes_all
+    """Raises UsageError for content that senders with a config refuse."""
     check_message: Callable[[Any, Publication], object] = _takes_all
     """Raises UsageError for a message that publishers with a config refuse. The bodies of messages have sizes only."""
 

@@ -1,7 +1,7 @@
 """The scenario of a run: all its parameters, frozen and validated, with a digest of those that influence the result."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import cache
 from hashlib import sha256
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from experiments.running.content import Extent
 from experiments.scenario.connections import Connections
 from experiments.scenario.cross_traffic import AnyTraffic
 from experiments.scenario.emulation_options import EmulationChoice
@@ -29,8 +30,9 @@ from experiments.workload.subscribe import SubscribeWorkload
 from experiments.workload.workloads import Workloads
 from protocols.errors import ConfigError, UsageError
 from protocols.file_messages import largest_file
+from protocols.machine import Content
 from protocols.messaging import Publication, Subscription
-from protocols.object_messaging import guarantees_of, roles_of
+from protocols.object_messaging import check_message, guarantees_of, roles_of
 from protocols.roles import BOTH
 from topologies.files import read_topology
 from topologies.generators import AnyTopology
@@ -176,6 +178,8 @@ class Scenario(BaseModel):
         spec = self.protocol.spec
         if spec.guarantees is not None:
             self._check_message(number, largest_file(work.size))
+        content = Content(Extent(work.size), f"{self.name}-{work.sender}-{work.count - 1}".encode())
+        self._check(number, spec.check_content, self.protocol.config, content)
         for name, choice in self.nodes.items():
             if choice.foreign and choice.taken_role is not None:
                 raise ConfigError(
@@ -185,8 +189,13 @@ class Scenario(BaseModel):
 
     def _check_message(self, number: int, message: Publication) -> None:
         """ConfigError for a message of a workload that the protocol, or the protocol with these parameters, can't carry."""
+        self._check(number, check_message, self.protocol.spec, self.protocol.config, message)
+
+    @staticmethod
+    def _check(number: int, check: Callable[..., object], *arguments: object) -> None:
+        """Call a check of what a workload carries; ConfigError names the parameter, or the workload, that is wrong."""
         try:
-            self.protocol.spec.check_message(self.protocol.config, message)
+            check(*arguments)
         except ConfigError as error:
             raise ConfigError(f"protocol.{error} (workload.{number})") from error
         except UsageError as error:

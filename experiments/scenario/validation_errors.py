@@ -82,7 +82,9 @@ def _allowed(item: ErrorDetails) -> str:
         return "it is not " + text.removeprefix(own)
     if item["type"] in ("model_type", "model_attributes_type", "dict_type"):
         return "it should be a mapping of keys to values"
-    return re.sub("^(Input|Value) should", "it should", " ".join(text.split()))
+    if item["type"] in ("tuple_type", "list_type"):
+        return "it should be a list"
+    return re.sub("^(Input|Value|List|Tuple|Set|Dictionary|String) should", "it should", " ".join(text.split()))
 
 
 def _keys(schema: Mapping[str, Any], data: object, path: Sequence[str]) -> str:

@@ -8,11 +8,20 @@ from protocols.arq.wire import MOST_UNITS
 from protocols.errors import UsageError
 from protocols.machine import Content
 
-__all__ = ["ObjectStore", "TxObject"]
+__all__ = ["ObjectStore", "TxObject", "check_content"]
+
+
+def check_content(config: AConfig, content: Content) -> None:
+    """Raise UsageError for an object of more units than the wire format can number."""
+    size, units = content.source.size, units_of(content.source.size, config.segment)
+    if units > MOST_UNITS:
+        raise UsageError(
+            f"an object of {size} bytes in segments of {config.segment} has {units} units; allowed are at most {MOST_UNITS}"
+        )
 
 
 class TxObject:
-    """An object of a sender. UsageError if it has more units than the wire format can number."""
+    """An object of a sender."""
 
     __slots__ = ("content", "object_id", "units")
 
@@ -20,11 +29,6 @@ class TxObject:
         self.object_id = object_id
         self.content = content
         self.units = units_of(content.source.size, segment)
-        if self.units > MOST_UNITS:
-            raise UsageError(
-                f"an object of {content.source.size} bytes in segments of {segment} has {self.units} units; "
-                f"allowed are at most {MOST_UNITS}"
-            )
 
 
 class ObjectStore:
@@ -46,7 +50,8 @@ class ObjectStore:
         """Objects not wholly sent, in reverse order (the next one last), each with the unit to send next."""
 
     def add(self, content: Content) -> int:
-        """Queue an object; returns its id."""
+        """Queue an object; returns its id. UsageError for one that `check_content` refuses."""
+        check_content(self._config, content)
         item = TxObject(self._next_id, content, self._config.segment)
         self._next_id += 1
         self.waiting.insert(0, (item, 0))

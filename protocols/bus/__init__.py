@@ -6,6 +6,7 @@ from protocols.bus.config import BusConfig
 from protocols.bus.publisher import BusPublisher
 from protocols.bus.subscriber import BusSubscriber
 from protocols.file_messages import FileSender, file_makers
+from protocols.message_wire import check_message
 from protocols.messaging import Guarantees
 from protocols.nacked.repairs import NackedRepairs
 from protocols.nacked.wire import NackedCodec
@@ -23,5 +24,6 @@ PROTOCOL = ProtocolSpec(
     can_fail=True,
     roles={"publisher": Role(BusPublisher), "subscriber": Role(BusSubscriber)},
     guarantees=Guarantees(once=True, fifo=True, tells="gaps"),
+    check_message=check_message,
     repairs=NackedRepairs(),
 )

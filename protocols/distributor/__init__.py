@@ -1,6 +1,7 @@
 """The Distributor: publish and subscribe by multicast, with the datagrams of the Java program of that name."""
 
 from protocols.distributor.config import DistributorConfig
+from protocols.distributor.limits import check_message, check_subscription
 from protocols.distributor.messages import Configuration, Heartbeat
 from protocols.distributor.repairs import DistributorRepairs
 from protocols.distributor.roles import MessagePublisher, MessageSubscriber
@@ -27,7 +28,8 @@ PROTOCOL = ProtocolSpec(
     measures=MEASURES,
     periodic=(Heartbeat.kind, Configuration.kind),
     roles={"publisher": Role(MessagePublisher), "subscriber": Role(MessageSubscriber)},
-    guarantees=Guarantees(promised=True, once=True, fifo=True, matches=_is_match),
+    guarantees=Guarantees(promised=True, once=True, fifo=True, matches=_is_match, check=check_subscription),
+    check_message=check_message,
     repairs=DistributorRepairs(),
     mutants="protocols.distributor.mutants",
 )

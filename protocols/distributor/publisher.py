@@ -11,10 +11,11 @@ from protocols.distributor.cache import RetransmissionCache
 from protocols.distributor.config import DistributorConfig
 from protocols.distributor.events import UpdatesSent
 from protocols.distributor.identity import AnyIdentity, endpoint_of
+from protocols.distributor.limits import check_size
 from protocols.distributor.messages import LAST, Batch, Configuration, Content, Fragment, Heartbeat, Nak, Request, Segment
 from protocols.distributor.serial import on_wire, unwrap
 from protocols.distributor.subjects import check_subject
-from protocols.distributor.wire import FIRST_OVERHEAD, LARGEST_UPDATE, OVERHEAD, size_of
+from protocols.distributor.wire import FIRST_OVERHEAD, OVERHEAD, size_of
 from protocols.errors import UsageError
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.messaging import PublisherIdle, PublisherUnblocked
@@ -112,9 +113,7 @@ class DistributorPublisher(Machine):
     def publish_many(self, subject: str, contents: Sequence[Content], now: float) -> bool:
         """Publish updates of one subject, in their order; see `publish`. Blocked or not, it takes all of them."""
         subject_size = self._checked(subject)
-        longest = max(map(len, contents), default=0)
-        if longest > LARGEST_UPDATE:
-            raise UsageError(f"an update of {longest} bytes; the largest has {LARGEST_UPDATE}")
+        check_size(max(map(len, contents), default=0))
         batch, index = self._batch, 0
         while index < len(contents):
             after = batch.fill(subject, subject_size, contents, index, now)

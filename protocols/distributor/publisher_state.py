@@ -184,7 +184,7 @@ class PublisherState:
         self.requests.miss(low, high, now)
 
     def overhear(self, low: int, high: int, now: float) -> None:
-        """Let the request of another subscriber stand for an own one; a request whose numbers are not in order names nothing."""
+        """Let the request of another subscriber stand for an own one, unless its numbers are not in order."""
         first, last = unwrap(low, self.highest), unwrap(high, self.highest)
         if first <= last:
             self.requests.heard(first, last, now)

@@ -7,6 +7,7 @@ from protocols.fjm.manager import FjmManager
 from protocols.fjm.publisher import FjmPublisher
 from protocols.fjm.subscriber import FjmSubscriber
 from protocols.fjm.wire import FjmCodec
+from protocols.message_wire import check_message
 from protocols.messaging import Guarantees
 from protocols.nacked.repairs import NackedRepairs
 from protocols.roles import Role
@@ -30,5 +31,6 @@ PROTOCOL = ProtocolSpec(
     },
     # Messages of one topic come in order; of several topics of one publisher nothing is promised.
     guarantees=Guarantees(once=True, tells="gaps"),
+    check_message=check_message,
     repairs=NackedRepairs(),
 )

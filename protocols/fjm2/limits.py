@@ -28,7 +28,7 @@ def check_size(size: int, config: Fjm2Config) -> None:
     needed = Pool.octets_for(size)
     if needed > config.pool:
         raise ConfigError(f"pool: value {config.pool} is not allowed; at least {needed} for a message of {size} bytes")
-    check_content(Content(_Sized(size), is_file=False), config)
+    check_content(config, Content(_Sized(size), is_file=False))
 
 
 def check_message(config: Fjm2Config, message: Publication) -> None:

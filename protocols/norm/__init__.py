@@ -8,6 +8,7 @@ from protocols.norm.receiver import NormReceiver
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.sender import NormSender
 from protocols.norm.snapshot import MEASURES
+from protocols.norm.tx_object import check_content
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec
 from protocols.spec import ProtocolSpec
@@ -31,6 +32,7 @@ PROTOCOL = ProtocolSpec(
     NormBatchReceiver,
     fast="protocols.norm.fast",
     authenticated=_authenticated,
+    check_content=check_content,
     uses_ecn=_uses_ecn,
     measures=MEASURES,
 )

@@ -85,7 +85,7 @@ class SenderContent(Sender):
 
     def submit(self, content: Content, now: float) -> int:
         """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
-        check_content(content, self._config)
+        check_content(self._config, content)
         item = self._make_object(self._next_id, content)
         item.held_block = self._held_block
         return self._queue(item, now)

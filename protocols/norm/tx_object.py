@@ -28,7 +28,7 @@ MOST_RANGES: Final = 4096
 _fti: Final = lru_cache(maxsize=256)(Fti)
 
 
-def check_content(content: Content, config: NormConfig) -> None:
+def check_content(config: NormConfig, content: Content) -> None:
     """Raise UsageError when NORM can't carry this content with these parameters."""
     if len(content.info) > config.segment:
         raise UsageError(f"information of {len(content.info)} bytes; at most one segment ({config.segment})")

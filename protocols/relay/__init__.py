@@ -1,5 +1,6 @@
 """A central relay: publishers send messages to it over connections, and it sends a copy to every subscriber."""
 
+from protocols.message_wire import check_message
 from protocols.messaging import Guarantees
 from protocols.relay.config import RelayConfig
 from protocols.relay.publisher import RelayPublisher
@@ -22,4 +23,5 @@ PROTOCOL = ProtocolSpec(
         "subscriber": Role(RelaySubscriber, needs=("relay",)),
     },
     guarantees=Guarantees(promised=True, once=True, fifo=True, survives_publisher=True),
+    check_message=check_message,
 )

@@ -4,6 +4,7 @@ Content is sent with the messages of `protocols.arq`; requests, repairs and sess
 policy.
 """
 
+from protocols.arq.tx_object import check_content
 from protocols.spec import ProtocolSpec
 from protocols.srm.config import SrmConfig
 from protocols.srm.receiver import srm_receiver
@@ -12,4 +13,6 @@ from protocols.srm.wire import SrmCodec
 
 __all__ = ["PROTOCOL", "SrmConfig"]
 
-PROTOCOL = ProtocolSpec("srm", SrmConfig, SrmCodec, SrmSender, srm_receiver, fast="protocols.srm.fast")
+PROTOCOL = ProtocolSpec(
+    "srm", SrmConfig, SrmCodec, SrmSender, srm_receiver, fast="protocols.srm.fast", check_content=check_content
+)

@@ -20,6 +20,13 @@ topology: {kind: lan, receivers: 2}
 protocol: {name: norm, rate: 10Mbit}
 workload: {kind: file, size: 10kB}
 """
+PUBLISHED = """name: x
+topology: {kind: lan, receivers: 2}
+protocol: {name: norm}
+workload:
+  - {kind: publish, hosts: [sender], to: /t, size: 1, rate: 10, count: 1}
+  - {kind: subscribe, hosts: [r1], to: /t}
+"""
 SWEEP = "name: s\nscenario: ok.yaml\naxes: {seed: [1, 2]}\n"
 DIGITS = "9" * 6000
 LONGEST_LINE = 700
@@ -82,6 +89,43 @@ HOSTILE_FILES = {
         f"one of {', '.join(names())}; did you mean 'norm'?",
     ),
     "a topology with a typo": (SCENARIO.replace("lan", "lann"), "; did you mean 'lan'?"),
+    "a text for a list": (SCENARIO + "traffic: x\n", "traffic: value 'x' is not allowed; it should be a list"),
+    "an empty list": (
+        PUBLISHED.replace("[sender]", "[]"),
+        "workload.0.hosts: value [] is not allowed; it should have at least 1 item",
+    ),
+    "a file that the wire format can't number": (
+        SCENARIO.replace("norm", "n1").replace("10kB", "1000TB"),
+        "bad.yaml: workload.0: an object of 1000000000000000 bytes in segments of 1400 has 714285714287 units",
+    ),
+    "a file that NORM can't number": (
+        SCENARIO.replace("10kB", "1000TB"),
+        "bad.yaml: workload.0: an object of 1000000000000000 bytes; at most ",
+    ),
+    "a file whose name is longer than a segment": (
+        SCENARIO.replace("10Mbit", "10Mbit, segment: 8"),
+        "bad.yaml: workload.0: information of 10 bytes; at most one segment (8)",
+    ),
+    "a message that no object holds": (
+        PUBLISHED.replace("size: 1", "size: 5GB"),
+        "bad.yaml: workload.0: a message of 5000000000 bytes to '/t' is not allowed; at most 4294967295 bytes",
+    ),
+    "a message that no datagram holds": (
+        PUBLISHED.replace("norm", "datagram").replace("size: 1", "size: 5GB"),
+        "bad.yaml: workload.0: a message of 5000000000 bytes to '/t' is not allowed; at most 4294967295 bytes",
+    ),
+    "an update that is too long": (
+        PUBLISHED.replace("norm", "distributor").replace("size: 1", "size: 17MB"),
+        "bad.yaml: workload.0: an update of 17000035 bytes; the largest has 16777216",
+    ),
+    "a subject with a wildcard": (
+        PUBLISHED.replace("norm", "distributor").replace("/t", "/*"),
+        "bad.yaml: workload.0: subject '/*' has '*'; only subscriptions have wildcards",
+    ),
+    "a pattern that nothing matches": (
+        PUBLISHED.replace("norm", "distributor").replace("to: /t}", "to: t}"),
+        "bad.yaml: workload.1.to: subscription 't' has no '/'",
+    ),
     "a sweep": (SWEEP, "bad.yaml: is a sweep and no scenario; run it with: mcastlab sweep bad.yaml"),
 }
 GROUP = "239.1.1.1:6003"
