@@ -10,9 +10,10 @@ from experiments.compare.twin.verdict import TwinVerdict
 from experiments.output import tables
 from experiments.running import run as running
 from experiments.running.recording import Recording
-from experiments.scenario.scenario import Scenario
+from experiments.scenario.scenario import SEEDS, Scenario
 from mcastlab._result import Result
 from mcastlab._scenarios import ScenarioSource, load
+from protocols.errors import UsageError
 
 __all__ = ["compare", "run", "twin"]
 
@@ -24,10 +25,12 @@ def run(scenario: ScenarioSource, on: str | None = None, *, seed: int | None = N
     for result.json, receivers.csv and the recordings the scenario requests (captures, trace, series). Cases listed under
     `compare` are not run: see `cases`.
 
-    UsageError for an unknown value of `on`, UnsupportedError for a scenario that this machine can't run.
+    `seed` replaces the scenario's. UsageError for a seed or a value of `on` that is not allowed, UnsupportedError for a
+    scenario that this machine can't run.
     """
     wanted = _loaded(scenario)
     if seed is not None:
+        _check_whole("seed", seed, 0, SEEDS - 1)
         wanted = wanted.model_copy(update={"seed": seed})
     folder = None if out is None else Path(out)
     recording = Recording.of(wanted, folder)
@@ -53,7 +56,9 @@ def compare(
     from the scenario's. Cases listed under `compare` are not run: see `cases`.
     """
     wanted = _loaded(scenario)
-    chosen = comparison.variants(wanted, protocols or comparison.usual_protocols(wanted), settings or {})
+    _check_whole("runs", runs, 1)
+    named = comparison.usual_protocols(wanted) if protocols is None else protocols
+    chosen = comparison.variants(wanted, named, settings or {})
     return comparison.collate(wanted.name, comparison.compare(chosen, runs, on))
 
 
@@ -71,7 +76,17 @@ def twin(
     `runs` replaces the scenario's number of pairs; `second` replaces values, by their path, in the second world only.
     """
     wanted = _loaded(scenario)
+    if runs is not None:
+        _check_whole("runs", runs, 2)
     return paired_runs.twin((wanted, load(wanted, second) if second else wanted), worlds, runs)
+
+
+def _check_whole(name: str, value: object, least: int, most: int | None = None) -> None:
+    """Raise UsageError for an argument that is not a whole number from `least` to `most`."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+        span = f"from {least} on" if most is None else f"from {least} to {most}"
+        raise UsageError(f"{name}: value {value!r} is not allowed; a whole number {span}")
 
 
 def _loaded(scenario: ScenarioSource) -> Scenario:

@@ -60,8 +60,13 @@ def load(source: ScenarioSource, overrides: Mapping[str, object] | None = None, 
         if given is None:
             raise UsageError("load: values can be replaced in a scenario that `load` made, and in no other")
         source = given
+    if not isinstance(source, (str, Path, Mapping)):
+        raise UsageError(f"load: {source!r} is not allowed; a file, the name of a ready scenario, values or a Scenario")
     origin = Path("scenario") if isinstance(source, Mapping) else find_scenario(source)
     data = deepcopy(dict(source)) if isinstance(source, Mapping) else read(origin)
+    for key in overrides or {}:
+        if not isinstance(key, str):
+            raise UsageError(f"load: the path {key!r} is not allowed; keys with dots between them, like 'topology.receivers'")
     replaced = {**(overrides or {}), **{key.replace("__", "."): value for key, value in more.items()}}
     for key, value in replaced.items():
         put(data, key.split("."), deepcopy(value), f"{key}={value}")

@@ -39,7 +39,7 @@ from topologies.generators import AnyTopology
 from topologies.spec import Topology, with_router_machines
 from topologies.units import Duration
 
-__all__ = ["Scenario", "complete", "file_schema", "load", "parse", "read", "schema"]
+__all__ = ["SEEDS", "Scenario", "complete", "file_schema", "load", "parse", "read", "schema"]
 
 
 MEANINGLESS = ("engine", "capture", "trace", "series", "statistics", "twin", "compare")
@@ -48,6 +48,8 @@ MEANINGLESS = ("engine", "capture", "trace", "series", "statistics", "twin", "co
 
 MOST_STATISTICS = 1_000_000
 """Snapshots that are kept in a run, at most."""
+SEEDS = 2**64
+"""How many seeds there are: from 0 on."""
 USUAL_SEGMENT = 1400
 """Bytes of content in a packet of a protocol that has no such parameter."""
 
@@ -60,7 +62,7 @@ class Scenario(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, description="name of the scenario in results")
-    seed: int = Field(default=1, ge=0, lt=2**64, strict=True, description="seed of all random numbers of the run")
+    seed: int = Field(default=1, ge=0, lt=SEEDS, strict=True, description="seed of all random numbers of the run")
     topology: AnyTopology = Field(description="hosts, switches, routers and links; or {file: net.yaml}")
     protocol: ProtocolChoice = Field(description="name of the protocol, or {module: mine.py}, and its parameters")
     workload: Workloads = Field(description="files to send, messages to publish, subscriptions: one workload or a list")

@@ -76,3 +76,23 @@ def test_a_world_compared_with_itself_is_equivalent() -> None:
 def test_an_unknown_world_is_refused() -> None:
     with pytest.raises(mcastlab.UsageError, match="backend: 'moon' is not allowed"):
         mcastlab.run("lan-file", on="moon")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, True, "x"])
+def test_a_seed_that_a_scenario_cannot_have_is_refused(seed: Any) -> None:
+    with pytest.raises(
+        mcastlab.UsageError, match=r"^seed: value .* is not allowed; a whole number from 0 to 18446744073709551615$"
+    ):
+        mcastlab.run("lan-file", seed=seed)
+
+
+def test_a_comparison_needs_a_run_and_two_protocols() -> None:
+    with pytest.raises(mcastlab.UsageError, match=r"^runs: value 0 is not allowed; a whole number from 1 on$"):
+        mcastlab.compare("lan-file", ["norm", "n2"], runs=0)
+    with pytest.raises(mcastlab.UsageError, match="at least two, all different"):
+        mcastlab.compare("lan-file", [])
+
+
+def test_a_twin_needs_two_pairs_of_runs() -> None:
+    with pytest.raises(mcastlab.UsageError, match=r"^runs: value 0 is not allowed; a whole number from 2 on$"):
+        mcastlab.twin("lan-file", runs=0, worlds=("sim", "sim"))

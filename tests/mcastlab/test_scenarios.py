@@ -73,3 +73,15 @@ def test_a_topology_is_built_from_python_values() -> None:
     assert mcastlab.topology("star", receivers=2).hosts == ("sender", "r1", "r2")
     with pytest.raises(mcastlab.ConfigError, match="topology: receivers: value 0 is not allowed"):
         mcastlab.topology("star", receivers=0)
+
+
+@pytest.mark.parametrize("source", [None, 5, ["lan-file"]])
+def test_what_is_no_scenario_is_refused(source: Any) -> None:
+    with pytest.raises(mcastlab.UsageError, match="is not allowed; a file, the name of a ready scenario, values or a Scenario"):
+        mcastlab.load(source)
+
+
+def test_a_path_that_is_no_text_is_refused() -> None:
+    paths: Any = {5: 1}
+    with pytest.raises(mcastlab.UsageError, match="the path 5 is not allowed; keys with dots"):
+        mcastlab.load("lan-file", paths)
