@@ -1,6 +1,7 @@
 """The `mcastlab` command: the list of commands, and the exit codes of errors."""
 
 import gc
+import re
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -133,8 +134,21 @@ def invoke(arguments: Sequence[str]) -> int:
             raise
         return _fail(f"{error.filename}: {error.strerror}", 2)
     except REFUSED as error:
-        return _fail(error.format_message().replace("Value error, ", ""), 2)  # type: ignore[attr-defined]
+        return _fail(_refusal(error), 2)
     return code if isinstance(code, int) else 0
+
+
+def _refusal(error: Exception) -> str:
+    """Return what is wrong with a command line; of a value of a wrong type or size in the form of all other errors."""
+    from pydantic import ValidationError
+
+    text: str = error.format_message().replace("Value error, ", "")  # type: ignore[attr-defined]
+    found = re.match("Invalid value for '([^']+)'", text)
+    if found is None or not isinstance(error.__cause__, ValidationError):
+        return text
+    from experiments.scenario.validation_errors import refused
+
+    return f"{found[1]}: {refused(error.__cause__.errors()[0])}"
 
 
 def _lacking(error: ModuleNotFoundError) -> str:

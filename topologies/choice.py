@@ -4,12 +4,15 @@ from typing import Any
 
 from pydantic import BaseModel, Discriminator
 
-__all__ = ["PLAIN_OR_MODEL"]
+__all__ = ["MODEL", "PLAIN", "PLAIN_OR_MODEL"]
+
+PLAIN, MODEL = "<plain>", "<model>"
+"""Tags of the members of a union. They are no keys that a value may have, from which locations of errors tell them."""
 
 
 def _form(value: Any) -> str:
-    return "model" if isinstance(value, (dict, BaseModel)) else "plain"
+    return MODEL if isinstance(value, (dict, BaseModel)) else PLAIN
 
 
 PLAIN_OR_MODEL = Discriminator(_form)
-"""Selects the union member tagged `plain` or `model`, so that a validation error mentions only the form that was used."""
+"""Selects the union member tagged `PLAIN` or `MODEL`, so that a validation error mentions only the form that was used."""

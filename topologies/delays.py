@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from protocols.errors import ConfigError
-from topologies.choice import PLAIN_OR_MODEL
+from topologies.choice import MODEL, PLAIN, PLAIN_OR_MODEL
 from topologies.input_file import read_text
 from topologies.units import Duration, format_duration, parse_duration
 
@@ -138,7 +138,7 @@ class TraceDelay(_Delay):
 
 DelayModel: TypeAlias = UniformDelay | NormalDelay | ParetoDelay | TraceDelay
 AnyDelay: TypeAlias = Annotated[
-    Annotated[Duration, Tag("plain")] | Annotated[Annotated[DelayModel, Discriminator("model")], Tag("model")],
+    Annotated[Duration, Tag(PLAIN)] | Annotated[Annotated[DelayModel, Discriminator("model")], Tag(MODEL)],
     PLAIN_OR_MODEL,
 ]
 """A constant delay like 5ms, or a delay model."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from topologies.choice import PLAIN_OR_MODEL
+from topologies.choice import MODEL, PLAIN, PLAIN_OR_MODEL
 from topologies.ports import CodelPort, DropTailPort, Port, PriorityPort, RedPort, TokenPort
 from topologies.units import Duration, Fraction, Size
 
@@ -111,7 +111,7 @@ class Priority(_Discipline):
 
 Discipline: TypeAlias = DropTail | TokenBucket | Red | Codel | Priority
 AnyQueue: TypeAlias = Annotated[
-    Annotated[Packets | None, Tag("plain")] | Annotated[Annotated[Discipline, Discriminator("model")], Tag("model")],
+    Annotated[Packets | None, Tag(PLAIN)] | Annotated[Annotated[Discipline, Discriminator("model")], Tag(MODEL)],
     PLAIN_OR_MODEL,
 ]
 """Number of packets that may wait (none: no limit), or a discipline by its name."""

@@ -15,6 +15,7 @@ from experiments.commands.help import Command, Group
 from experiments.commands.options import Brief, Columns, Json, Wide
 from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
+from experiments.scenario.ready import ready_scenarios
 from experiments.scenario.scenario import load
 from experiments.scenario.validation_errors import complaint
 from protocols.errors import ConfigError, UsageError
@@ -133,7 +134,7 @@ def show(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="CHANNEL|SCENARIO", help="A channel (1%, {model: ...}), its file, or a scenario file.", show_default=False
+            metavar="CHANNEL|SCENARIO", help="A channel (1%, {model: ...}), its file, or a scenario.", show_default=False
         ),
     ],
     device: Annotated[str, typer.Option("--dev", help="Device in the commands.", metavar="DEV")] = "DEV",
@@ -155,6 +156,8 @@ def show(
 
 
 def _rows(what: str, device: str) -> Iterator[tuple[str, Netem]]:
+    if what in (ready := ready_scenarios()):
+        what = str(ready[what].path)
     path, named = Path(what), _is_file(what)
     if named and "topology" in _mapping(path):
         topology = load(path).build_topology()
@@ -194,4 +197,4 @@ def _channel(data: Any, origin: str) -> Channel:
     try:
         return _LOSS.validate_python(data)
     except ValidationError as error:
-        raise ConfigError(f"channel {origin}: {complaint(error, data, {})}") from error
+        raise ConfigError(f"channel {origin}: {complaint(error, data, _LOSS.json_schema())}") from error

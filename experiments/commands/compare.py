@@ -130,7 +130,7 @@ def _show(printer: Printer, found: "Comparison", equal: str) -> None:
     first, runs = found.protocols[0], len(found.seeds)
     if printer.view.brief:
         whole = ", ".join(f"{name} {_mean(found.values[name]['completion_time']) or '-'}" for name in found.protocols)
-        printer.verbatim(f"{found.scenario}: {runs} runs each, completion time [s]: {whole}")
+        printer.verbatim(f"{found.scenario}: {_runs(runs)} each, completion time [s]: {whole}")
         return
     rows: list[list[str | None]] = [["runs completed", *(f"{found.completed[name]} of {runs}" for name in found.protocols)]]
     for metric, label in METRICS.items():
@@ -139,9 +139,14 @@ def _show(printer: Printer, found: "Comparison", equal: str) -> None:
         rows.append(["  difference", None, *(None if gap is None else _signed(gap.mean) for gap in gaps)])
         rows.append(["  interval +-", None, *(_half(gap) for gap in gaps)])
     heads = [Column("", rank=0), *(Column(name, rank=rank, right=True) for rank, name in enumerate(found.protocols, 1))]
-    title = f"{found.scenario}: {runs} runs each, seeds {found.seeds[0]} to {found.seeds[-1]}, {equal}"
+    seeds = f"seeds {found.seeds[0]} to {found.seeds[-1]}" if runs > 1 else f"seed {found.seeds[0]}"
+    title = f"{found.scenario}: {_runs(runs)} each, {seeds}, {equal}"
     note = f"differences to {first}: mean of pairs and 95 % interval (Student t)"
     printer.table(Table(heads, [row for row in rows if not says_nothing(row[1:])], title, note))
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' * (count > 1)}"
 
 
 def _signed(value: float) -> str:

@@ -10,9 +10,9 @@ from experiments.running.run import run
 from experiments.running.run_progress import RunProgress
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve
-from experiments.scenario.scenario import Scenario
+from experiments.scenario.scenario import SEEDS, Scenario
 from experiments.scenario.suggestion import did_you_mean, one_of
-from protocols.errors import UsageError
+from protocols.errors import ConfigError, UsageError
 
 __all__ = ["METRICS", "Comparison", "collate", "compare", "usual_protocols", "variants"]
 
@@ -71,10 +71,14 @@ def variants(scenario: Scenario, protocols: Sequence[str], special: Mapping[str,
     for name in special:
         if name not in wanted:
             raise UsageError(f"--with: value {name!r} is not allowed; {one_of(name, wanted)}")
-    return {
-        name: scenario.under(_variant(scenario.protocol, name, module, special.get(name, {})))
-        for name, module in wanted.items()
-    }
+    return {name: _under(scenario, name, module, special.get(name, {})) for name, module in wanted.items()}
+
+
+def _under(scenario: Scenario, name: str, module: str, special: Mapping[str, object]) -> Scenario:
+    try:
+        return scenario.under(_variant(scenario.protocol, name, module, special))
+    except ConfigError as error:
+        raise ConfigError(f"{scenario.name} under {name}: {error}") from error
 
 
 def _named(wanted: str) -> tuple[str, str]:
@@ -111,7 +115,7 @@ def compare(
     """
     for number in range(runs):
         for name, scenario in scenarios.items():
-            seed = scenario.seed + number
+            seed = (scenario.seed + number) % SEEDS
             wanted = scenario.model_copy(update={"seed": seed})
             progress = RunProgress(wanted, f"{scenario.name} under {name}, seed {seed}")
             if begin is not None:

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 from experiments.scenario.suggestion import did_you_mean
 from protocols.errors import ConfigError
 
-__all__ = ["complaint", "shown", "validated"]
+__all__ = ["complaint", "refused", "shown", "validated"]
 
 LONGEST_VALUE = 80
 Model = TypeVar("Model", bound=BaseModel)
@@ -43,12 +43,21 @@ def complaint(error: ValidationError, data: object, schema: Mapping[str, Any]) -
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         tagged = ".".join((*path, context["discriminator"].strip("'")))
         if kind == "union_tag_not_found":
-            return f"{tagged}: is missing; one of {_keys(schema, data, path)}"
+            node, _ = _at(schema, data, path)
+            return f"{tagged}: is missing; one of {', '.join(dict.fromkeys(_tags(schema, node, tagged.rpartition('.')[2])))}"
         tags = str(context["expected_tags"])
         near = did_you_mean(context["tag"], re.findall("'([^']*)'", tags))
         return f"{tagged}: value {shown(context['tag'])} is not allowed; one of {tags}{near}"
-    allowed = _unknown_key(path[-1], _keys(schema, data, path[:-1])) if kind == "extra_forbidden" else _allowed(item)
-    return f"{'.'.join(path) or 'scenario'}: value {shown(item['input'])} is not allowed; {allowed}"
+    key = f"{'.'.join(path)}: " if path else ""
+    if kind == "extra_forbidden":
+        known = _unknown_key(path[-1], _keys(schema, data, path[:-1]))
+        return f"{key}value {shown(item['input'])} is not allowed; {known}"
+    return key + refused(item)
+
+
+def refused(item: ErrorDetails) -> str:
+    """Return `value 'x' is not allowed; <what is>` for one of pydantic's errors."""
+    return f"value {shown(item['input'])} is not allowed; {_allowed(item)}"
 
 
 def _unknown_key(key: str, known: str) -> str:
@@ -88,15 +97,33 @@ def _allowed(item: ErrorDetails) -> str:
 
 
 def _keys(schema: Mapping[str, Any], data: object, path: Sequence[str]) -> str:
-    """Return the keys that the schema allows at `path`, or the kinds if the value has no kind."""
-    node = _resolve(schema, schema, data)
+    """Return the keys that the schema allows at `path`."""
+    return ", ".join(_resolve(schema, *_at(schema, data, path)).get("properties", {}))
+
+
+def _at(schema: Mapping[str, Any], data: object, path: Sequence[str]) -> tuple[Mapping[str, Any], object]:
+    """Return the schema of the value at `path`, which may be a reference or a union, and the value."""
+    node = schema
     for part in path:
+        node = _resolve(schema, node, data)
         data = data[int(part)] if isinstance(data, Sequence) else data[part] if isinstance(data, Mapping) else None
-        inner = node.get("properties", {}).get(part) or node.get("items") or {}
-        node = _resolve(schema, inner, data)
-    if "oneOf" in node:
-        return ", ".join(node.get("discriminator", {}).get("mapping", {}))
-    return ", ".join(node.get("properties", {}))
+        node = node.get("properties", {}).get(part) or node.get("items") or node.get("additionalProperties") or {}
+    return node, data
+
+
+def _tags(schema: Mapping[str, Any], node: Mapping[str, Any], key: str) -> list[str]:
+    """Return the values of the key by which the branches of a union are told apart."""
+    if "$ref" in node:
+        node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+    if "discriminator" in node:
+        return list(node["discriminator"]["mapping"])
+    own = node.get("properties", {}).get(key, {}).get("const")
+    return [tag for branch in _union(node) for tag in _tags(schema, branch, key)] if own is None else [own]
+
+
+def _union(node: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    found: Sequence[Mapping[str, Any]] = node.get("anyOf") or node.get("oneOf") or ()
+    return found
 
 
 def _resolve(schema: Mapping[str, Any], node: Mapping[str, Any], data: object) -> Mapping[str, Any]:
@@ -106,8 +133,8 @@ def _resolve(schema: Mapping[str, Any], node: Mapping[str, Any], data: object) -
             node = schema["$defs"][node["$ref"].rpartition("/")[2]]
         elif "discriminator" in node and isinstance(data, Mapping) and (kind := _kind(schema, node, data)) is not None:
             node = {"$ref": node["discriminator"]["mapping"][kind]}
-        elif "anyOf" in node:
-            node = _branch(schema, node["anyOf"], data)
+        elif _union(node):
+            node = _branch(schema, _union(node), data)
         else:
             return node
 
@@ -124,4 +151,11 @@ def _kind(schema: Mapping[str, Any], node: Mapping[str, Any], data: Mapping[str,
 def _branch(schema: Mapping[str, Any], branches: Sequence[Mapping[str, Any]], data: object) -> Mapping[str, Any]:
     wanted = "items" if isinstance(data, Sequence) else "properties"
     resolved = [_resolve(schema, branch, data) for branch in branches]
-    return next((node for node in resolved if wanted in node), {})
+    fitting = [node for node in resolved if wanted in node]
+    return next((node for node in fitting if _is_kind(node, data)), fitting[0] if fitting else {})
+
+
+def _is_kind(node: Mapping[str, Any], data: object) -> bool:
+    """Return whether a value has none but the constants of a branch, such as its `model`."""
+    constants = {key: inner["const"] for key, inner in node.get("properties", {}).items() if "const" in inner}
+    return isinstance(data, Mapping) and all(data.get(key) == constant for key, constant in constants.items())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.running.run import run
-from experiments.scenario.scenario import Scenario, parse
+from experiments.scenario.scenario import SEEDS, Scenario, parse
 from experiments.search.plans import Plan, random_plan, targets_of
 from experiments.zoo.observation import RAISED, observe
 from protocols.rng import Rng, key_of
@@ -85,7 +85,7 @@ def search(
     for number in range(1, runs + 1):
         progress(number)
         plan = random_plan(Rng(key_of(seed, "search", number)), topology, span, targets) if number > 1 else []
-        drawn = {**data, "seed": (base.seed + number - 1) % 2**64}
+        drawn = {**data, "seed": (base.seed + number - 1) % SEEDS}
 
         def check(plan: Plan, drawn: dict[str, Any] = drawn) -> BrokenRule | None:
             return check_run(parse({**drawn, "faults": fixed + plan}, origin), complete)

@@ -15,7 +15,9 @@ from pydantic import (
     StrictStr,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
+from protocols.errors import ConfigError
 from protocols.messaging import LEAST_PRIORITY, MOST_PRIORITY, Value
 from topologies.units import Size, parse_size
 
@@ -42,7 +44,10 @@ class Range(BaseModel, Generic[T]):
 def _sizes(value: Any) -> Any:
     """Read the sizes that are the keys of weights."""
     if isinstance(value, Mapping) and "from" not in value:
-        return {parse_size(size): weight for size, weight in value.items()}
+        try:
+            return {parse_size(size): weight for size, weight in value.items()}
+        except ConfigError as error:
+            raise PydanticCustomError("quantity", "{text}", {"text": str(error)}) from None
     return value
 
 

@@ -89,6 +89,34 @@ HOSTILE_FILES = {
         f"one of {', '.join(names())}; did you mean 'norm'?",
     ),
     "a topology with a typo": (SCENARIO.replace("lan", "lann"), "; did you mean 'lan'?"),
+    "a delay without a model": (
+        SCENARIO.replace("receivers: 2", "receivers: 2, link: {delay: {mean: 1ms}}"),
+        "topology.link.delay.model: is missing; one of normal, pareto, trace, uniform",
+    ),
+    "a loss without a model": (
+        SCENARIO.replace("receivers: 2", "receivers: 2, link: {loss: {p: 1%}}"),
+        "topology.link.loss.model: is missing; one of perfect, bernoulli, content",
+    ),
+    "an unknown key of a loss": (
+        SCENARIO.replace("receivers: 2", "receivers: 2, link: {loss: {model: bernoulli, q: 1%}}"),
+        "topology.link.loss.q: value '1%' is not allowed; unknown key, known here: model, p",
+    ),
+    "an unknown key of a delay": (
+        SCENARIO.replace("receivers: 2", "receivers: 2, link: {delay: {model: pareto, least: 1ms, mean: 2ms, q: 1%}}"),
+        "topology.link.delay.q: value '1%' is not allowed; unknown key, known here: model, ",
+    ),
+    "an unknown key of a node": (
+        SCENARIO.replace("kind: lan, receivers: 2", "kind: graph, nodes: {a: {foo: 1}}, links: []"),
+        "topology.nodes.a.foo: value 1 is not allowed; unknown key, known here: mac, duplex, ",
+    ),
+    "an unknown key of a queue": (
+        SCENARIO.replace("receivers: 2", "receivers: 2, link: {queue: {model: red, q: 1%}}"),
+        "topology.link.queue.q: value '1%' is not allowed; unknown key, known here: model, ",
+    ),
+    "a weight of no size": (
+        PUBLISHED.replace("size: 1", "size: {large: 1}"),
+        "workload.0.size: value {'large': 1} is not allowed; 'large' is not a size; like 60kB or 1MiB",
+    ),
     "a text for a list": (SCENARIO + "traffic: x\n", "traffic: value 'x' is not allowed; it should be a list"),
     "an empty list": (
         PUBLISHED.replace("[sender]", "[]"),

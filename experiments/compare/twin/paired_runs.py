@@ -5,7 +5,7 @@ from collections.abc import Callable
 from experiments.compare.twin.verdict import Observation, TwinVerdict, compare_worlds
 from experiments.compare.twin.worlds import observe
 from experiments.scenario.margins import Margins
-from experiments.scenario.scenario import Scenario
+from experiments.scenario.scenario import SEEDS, Scenario
 
 __all__ = ["pairs_of", "twin"]
 
@@ -30,8 +30,8 @@ def twin(
     first = scenarios[0]
     margins, wanted = pairs_of(first, runs)
     pairs: list[tuple[Observation, Observation]] = []
-    for seed in range(first.seed, first.seed + wanted):
-        seen = []
+    for number in range(wanted):
+        seed, seen = (first.seed + number) % SEEDS, []
         for scenario, world in zip(scenarios, worlds, strict=True):
             on_run(world, seed)
             seen.append(observe(scenario.model_copy(update={"seed": seed}), world))
