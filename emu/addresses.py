@@ -6,6 +6,7 @@ IPv6 address and a port has brackets, and a link-local one names its device: "[f
 
 import fcntl
 import ipaddress
+import os
 import socket
 import struct
 from functools import lru_cache
@@ -126,7 +127,7 @@ def address_of(interface: str | None, towards: str | None = None) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         if interface is None:
             return str(_source_address(sock, (towards, 9))[0])
-        request = struct.pack("256s", interface.encode()[:15])
+        request = struct.pack("256s", os.fsencode(interface)[:15])
         try:
             return socket.inet_ntoa(fcntl.ioctl(sock, _SIOCGIFADDR, request)[20:24])
         except OSError:

@@ -1,5 +1,6 @@
 """The `mcastlab` command: the list of commands, and the exit codes of errors."""
 
+import errno
 import gc
 import re
 import sys
@@ -98,6 +99,8 @@ for _name, (_, _line) in COMMANDS.items():
 
 LONGEST_WORD = 300
 """Characters of an error message without a space, as of a path or a value."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of a standard output that can't take more."""
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
 """ClickException of the click that typer uses, which some versions of typer include."""
 
@@ -130,8 +133,10 @@ def invoke(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         return _fail(_lacking(error), 3)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno not in FULL:
             raise
+        if error.filename is None:
+            return _fail(f"the output can't be written ({error.strerror})", 2)
         return _fail(f"{error.filename}: {error.strerror}", 2)
     except REFUSED as error:
         return _fail(_refusal(error), 2)

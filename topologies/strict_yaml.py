@@ -102,6 +102,9 @@ class _Bounds:
 
 def parse_yaml(text: str) -> Any:
     """Return the value in a YAML text. Raises `yaml.YAMLError`."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        # Of a command line whose bytes are not UTF-8.
+        raise yaml.YAMLError("a text that UTF-8 can't hold")
     _Bounds().check(text)
     # Safe: the loader derives from SafeLoader and constructs plain values only.
     return yaml.load(text, _Loader)

@@ -1,6 +1,6 @@
 """Options of `mcastlab pub` and `sub`, and the connection or the bus they describe."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -30,6 +30,7 @@ __all__ = [
     "NodeFile",
     "OptionalGroup",
     "bus",
+    "check_names",
     "check_unused",
     "chosen",
     "connection",
@@ -79,6 +80,15 @@ def check_unused(protocol: str, options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value is not None:
             raise UsageError(f"{name}: is not an option of protocol {protocol}")
+
+
+def check_names(option: str, check: Callable[[str], object], names: Iterable[str]) -> None:
+    """Check subjects or patterns. UsageError names the option or argument that they were given by."""
+    for name in names:
+        try:
+            check(name)
+        except UsageError as error:
+            raise UsageError(f"{option}: {error}") from error
 
 
 def chosen(protocol: str, **given: str | None) -> ProtocolChoice:

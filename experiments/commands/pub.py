@@ -14,6 +14,7 @@ from experiments.commands.messaging_options import (
     NodeFile,
     OptionalGroup,
     bus,
+    check_names,
     check_unused,
     chosen,
     connection,
@@ -26,6 +27,7 @@ from experiments.commands.pub_messages import MessageOptions, publish_messages
 from experiments.commands.pub_updates import UpdateOptions, publish_updates
 from experiments.running.authentication import readable_keys
 from experiments.running.live_statistics import WantedStatistics
+from protocols.distributor.subjects import check_subject
 from protocols.errors import ConfigError, UsageError
 from protocols.jms import check_priority, property_of, topic_of
 
@@ -160,10 +162,12 @@ def pub(
 
 
 def _subjects(names: list[str], subjects: list[str]) -> list[str]:
-    """Return the subjects of updates. UsageError for files."""
+    """Return the subjects of updates. UsageError for files, and for a subject that can't be published."""
     if len(names) > 1:
         raise UsageError(f"FILE: {names[1]!r} is not allowed; updates of the Distributor are lines or generated ones")
-    return [*names, *subjects]
+    found = [*names, *subjects]
+    check_names("--subject", check_subject, found)
+    return found
 
 
 def _topic_and_files(names: list[str], size: int | None) -> tuple[str, list[Path]]:

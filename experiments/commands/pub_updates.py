@@ -91,7 +91,10 @@ class _Publishing:
             name, _, content = content.partition(b" ")
             subject = name.decode(errors="replace")
         await self._pace.wait(self._published)
-        await self._connection.publish(subject, content)
+        try:
+            await self._connection.publish(subject, content)
+        except UsageError as error:
+            raise UsageError(f"update {self._published + 1}: {error}") from error
         self._published += 1
         self._octets += len(content)
 

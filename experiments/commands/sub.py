@@ -12,6 +12,7 @@ from experiments.commands.messaging_options import (
     NodeFile,
     OptionalGroup,
     bus,
+    check_names,
     check_unused,
     chosen,
     connection,
@@ -20,6 +21,7 @@ from experiments.commands.options import Iface, Json, Metrics, Stats, seconds
 from experiments.commands.sub_messages import Wanted, print_messages
 from experiments.commands.sub_updates import print_updates
 from experiments.running.live_statistics import WantedStatistics
+from protocols.distributor.subjects import check_pattern
 from protocols.errors import UsageError
 
 __all__ = ["sub"]
@@ -71,6 +73,7 @@ def sub(
     longest, wanted = seconds("--timeout", timeout), WantedStatistics.of(stats, metrics)
     if protocol == "distributor":
         check_unused(protocol, {"--selector": selector, "--order": order, "--format": form, "--config": config})
+        check_names("TOPIC", check_pattern, topics)
         choice = chosen(protocol, segment=segment or "8192")
         opened = connection(choice, group, iface, application or "mcastlab sub", management)
         return print_updates(opened, topics, count, longest, wanted, quiet=quiet, as_json=as_json)

@@ -103,7 +103,7 @@ HOSTILE_FILES = {
     ),
     "an unknown key of a delay": (
         SCENARIO.replace("receivers: 2", "receivers: 2, link: {delay: {model: pareto, least: 1ms, mean: 2ms, q: 1%}}"),
-        "topology.link.delay.q: value '1%' is not allowed; unknown key, known here: model, ",
+        "topology.link.delay.q: value '1%' is not allowed; unknown key, known here: order, model, ",
     ),
     "an unknown key of a node": (
         SCENARIO.replace("kind: lan, receivers: 2", "kind: graph, nodes: {a: {foo: 1}}, links: []"),
@@ -171,6 +171,20 @@ BAD_OPTIONS = {
     "a pipe with a suffix": (["run", "pipe.yaml"], "pipe.yaml: can't be read (not a regular file)"),
     "a folder as scenario": (["run", "."], "can't be read (is a folder)"),
     "a long name": (["run", "a" * 5000], "File name too long"),
+    "bytes that are no text": (
+        ["run", "ok.yaml", "--set", "name=\udcff"],
+        "the value is not YAML (a text that UTF-8 can't hold)",
+    ),
+    "bytes that are no channel": (["channel", "show", "\udcff"], "is neither a file nor a channel"),
+    "bytes that are no device": (["recv", "--group", GROUP, "--dir", ".", "--iface", "\udcff"], "is no device with an IPv4"),
+    "a pattern that nothing matches": (
+        ["sub", "t", "--protocol", "distributor", "--group", GROUP, "--iface", "lo"],
+        "TOPIC: subscription 't' has no '/'",
+    ),
+    "a subject without a slash": (
+        ["pub", "t", "--protocol", "distributor", "--group", GROUP, "--iface", "lo"],
+        "--subject: subject 't' does not begin with '/'",
+    ),
     "a scenario with a typo": (["run", "lan-fil"], "near: lan-file"),
     "a device as capture": (["inspect", "/dev/zero"], "/dev/zero: can't be read (not a regular file)"),
     "a pipe as capture": (["inspect", "pipe"], "pipe: can't be read (not a regular file)"),
@@ -310,6 +324,13 @@ def test_topo_writes_nothing_if_one_output_cannot_be_written(
     before = sorted(folder.iterdir())
     refused(["topo", "ok.yaml", *options], expected, capsys)
     assert sorted(folder.iterdir()) == before
+
+
+def test_an_output_that_takes_no_more_is_one_line() -> None:
+    command = [sys.executable, "-m", "mcastlab", "run", "ok.yaml"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (2, "mcastlab: the output can't be written (No space left on device)\n")
 
 
 def test_formulas_in_csv_are_text_and_can_be_restored() -> None:
