@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ from emu.hold import Hold, NotStartedError
 from experiments.commands.large_runs import admit_simulations
 from experiments.commands.options import Backend, Brief, Columns, Json, ScenarioFile, Sets, Wide, Yes, seconds
 from experiments.output import tables
+from experiments.output.folder_lock import claim
 from experiments.output.printer import Printer, View
 from experiments.running.live_view import LiveView
 from experiments.scenario.cases import load_cases
@@ -164,21 +166,20 @@ def _run(
 
     folder = out / case if out is not None else None
     recording = Recording.of(wanted, folder, trace)
-    if folder is not None:
-        tables.prepare(folder)
-    if live:
-        result = _run_live(wanted, place, recording, hold)
-    elif hold is not None:
-        result = run(wanted, place, recording, None, hold)
-    elif place == "sim":
-        progress = RunProgress(wanted)
-        with tables.working(progress.line):
-            result = run(wanted, place, recording, progress=progress)
-    else:
-        with tables.working(f"{wanted.name} on {place}"):
-            result = run(wanted, place, recording)
-    if folder is not None:
-        tables.write(result, wanted, folder)
+    with nullcontext() if folder is None else claim(folder, "run"):
+        if live:
+            result = _run_live(wanted, place, recording, hold)
+        elif hold is not None:
+            result = run(wanted, place, recording, None, hold)
+        elif place == "sim":
+            progress = RunProgress(wanted)
+            with tables.working(progress.line):
+                result = run(wanted, place, recording, progress=progress)
+        else:
+            with tables.working(f"{wanted.name} on {place}"):
+                result = run(wanted, place, recording)
+        if folder is not None:
+            tables.write(result, wanted, folder)
     for reason in result.metrics.get("health", {}).get("reasons", ()):
         typer.echo(f"warning: the emulation could not keep up, so its results are not reliable: {reason}", err=True)
     return result

@@ -17,10 +17,9 @@ from experiments.output.working import working
 from experiments.running.result import Result, Row
 from experiments.scenario.scenario import Scenario
 from experiments.workload.publish import PublishWorkload
-from protocols.errors import UsageError
 from topologies.units import format_duration, format_rate
 
-__all__ = ["RUN_COLUMNS", "WORLDS", "brief", "compare", "prepare", "show", "summary", "working", "write"]
+__all__ = ["RUN_COLUMNS", "WORLDS", "brief", "compare", "show", "summary", "working", "write"]
 
 _UNITS = {"units": "seconds, bytes, bytes per second; this is not a scenario file"}
 _LATE = 0.2
@@ -41,16 +40,6 @@ _FLOW = (
 )
 RUN_COLUMNS = (*RECEIVER_COLUMNS, *MESSAGE_COLUMNS, *(column.name for column in (*_NODE, *_FLOW)))
 """Names of the columns of the tables of a single run."""
-
-
-def prepare(folder: Path) -> None:
-    """Create the folder before the run, so that a wrong name fails early; UsageError if that fails."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"--out: value {str(folder)!r} is not allowed; a folder that can be made ({error.strerror})"
-        ) from error
 
 
 def write(result: Result, scenario: Scenario, folder: Path) -> None:

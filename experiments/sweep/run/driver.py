@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.output.folder_lock import claim
 from experiments.running.child_process import ChildProcess, Perform
 from experiments.sweep.run import warm_session
 from experiments.sweep.run.adaptive import deciding_metrics, planned_runs
@@ -20,7 +21,7 @@ from experiments.sweep.run.task import Task
 from experiments.sweep.run.task_packing import pack
 from experiments.sweep.spec.grid import SweepPlan, SweepRun
 from experiments.sweep.store.datasets import StoredRuns, metric_values, quarantine, stored_runs
-from experiments.sweep.store.folder import claim, prepare
+from experiments.sweep.store.folder import prepare
 from experiments.sweep.store.invocations import record_invocation
 from experiments.sweep.store.nested import write_nested
 from protocols.errors import UsageError
@@ -86,7 +87,7 @@ def missing_runs(runs: Sequence[SweepRun], known: StoredRuns, retry: bool = Fals
 def run_sweep(plan: SweepPlan, folder: Path, options: SweepOptions, spark: "SparkSession | None" = None) -> SweepSummary:
     """Execute the missing runs of a sweep in `folder`. A Spark session that is passed is used and left open."""
     prepare(plan, folder, options.resume or options.retry)
-    with claim(folder):
+    with claim(folder, "sweep"):
         return _Driver(plan, folder, options, spark).run()
 
 

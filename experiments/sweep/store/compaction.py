@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from experiments.output.folder_lock import claim
 from experiments.sweep.store.datasets import NESTED, location, parts, read_dataset
-from experiments.sweep.store.folder import claim
 from experiments.sweep.store.nested import is_nested, write_nested
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def compact(spark: "SparkSession", folder: Path) -> tuple[int, int]:
 
     New files are complete before old ones are removed; rows duplicated by a crash in between are read once.
     """
-    with claim(folder):
+    with claim(folder, "sweep"):
         write_nested(spark, folder, [name for name in NESTED if is_nested(folder, name)])
         before = _files(folder)
         job = f"job={uuid4()}"

@@ -1,9 +1,6 @@
-"""Create the folder of a sweep, check that it belongs to the sweep, and lock it for one process."""
+"""Create the folder of a sweep, and check that it belongs to the sweep."""
 
-import fcntl
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,7 @@ from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.store.datasets import parts
 from protocols.errors import UsageError
 
-__all__ = ["claim", "prepare"]
+__all__ = ["prepare"]
 
 MAY_CHANGE = ("replications", "until", "refine", "keep", "theory", "time_limit", "memory")
 """Keys of the sweep file that may differ on resume: how many runs of the same points, and how they execute."""
@@ -54,14 +51,3 @@ def _check_same(plan: SweepPlan, folder: Path) -> None:
             f"--out: value {str(folder)!r} is not allowed; it holds another sweep than {plan.path} (its base, axes, cases or "
             "seed differ); give another folder"
         )
-
-
-@contextmanager
-def claim(folder: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the folder; UsageError if another process has it."""
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UsageError(f"--out: value {str(folder)!r} is not allowed; another sweep is writing to it") from error
-        yield

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from experiments.cli import invoke
+from experiments.output.folder_lock import claim
 from experiments.sweep.run.driver import SweepOptions, SweepSummary, run_sweep
 from experiments.sweep.spec import grid
 from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.store.compaction import compact
 from experiments.sweep.store.datasets import parts, receivers, runs, series, table
-from experiments.sweep.store.folder import claim
 from experiments.sweep.store.invocations import latest_version
 from experiments.sweep.store.query import rows
 from experiments.sweep.store.schema import PROVENANCE
@@ -173,7 +173,7 @@ def test_a_folder_with_results_of_another_sweep_is_refused(done: Path, tmp_path:
 
 
 def test_two_sweeps_cannot_write_to_one_folder(done: Path, tmp_path: Path) -> None:
-    with claim(done), pytest.raises(UsageError, match="another sweep is writing to it"):
+    with claim(done, "sweep"), pytest.raises(UsageError, match="another sweep is writing to it"):
         run_sweep(plan_of(tmp_path, **KEYS), done, SweepOptions(resume=True))
 
 
