@@ -88,7 +88,8 @@ def run_command(
 
     A large simulation is first estimated from short runs, and refused if it needs more memory than is available.
 
-    Exit code 0: every receiver received everything, no invariant was violated; 1: not; 2: bad input; 3: can't run here.
+    Exit code 0: every receiver received every file, no promised message is missing and no invariant was violated; 1: not;
+    2: bad input; 3: can't run here.
     """
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.running.run import BACKENDS, home_of
