@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-__all__ = ["LATER", "Content", "Offer", "Sink", "Source"]
+__all__ = ["LATER", "Content", "Offer", "Sink", "SizeOnly", "Source"]
 
 
 class Source(Protocol):
@@ -51,6 +51,16 @@ class _Later:
 
 LATER: Final[Sink] = _Later()
 """Answer to an offer that can't be taken now: NORM requests the object again and offers it with what arrives then."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOnly:
+    """A source of a size, to ask whether content of this size can be carried."""
+
+    size: int
+
+    def read(self, offset: int, n: int) -> None:
+        """Return None."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from experiments.running.content import Extent
 from experiments.scenario.connections import Connections
 from experiments.scenario.cross_traffic import AnyTraffic
 from experiments.scenario.emulation_options import EmulationChoice
@@ -28,6 +27,7 @@ from experiments.workload.file import Attendance, FileWorkload
 from experiments.workload.publish import PublishWorkload
 from experiments.workload.subscribe import SubscribeWorkload
 from experiments.workload.workloads import Workloads
+from protocols.content import SizeOnly
 from protocols.errors import ConfigError, UsageError
 from protocols.file_messages import largest_file
 from protocols.machine import Content
@@ -180,7 +180,7 @@ class Scenario(BaseModel):
         spec = self.protocol.spec
         if spec.guarantees is not None:
             self._check_message(number, largest_file(work.size))
-        content = Content(Extent(work.size), f"{self.name}-{work.sender}-{work.count - 1}".encode())
+        content = Content(SizeOnly(work.size), f"{self.name}-{work.sender}-{work.count - 1}".encode())
         self._check(number, spec.check_content, self.protocol.config, content)
         for name, choice in self.nodes.items():
             if choice.foreign and choice.taken_role is not None:

@@ -1,7 +1,6 @@
 """The messages that a publisher can't take, whatever else it keeps."""
 
-from dataclasses import dataclass
-
+from protocols.content import SizeOnly
 from protocols.errors import ConfigError
 from protocols.fjm2.config import Fjm2Config
 from protocols.fjm2.pool import Pool
@@ -13,22 +12,12 @@ from protocols.norm.tx_object import check_content
 __all__ = ["check_message", "check_size"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sized:
-    """A source of a size only, to ask whether it can be carried."""
-
-    size: int
-
-    def read(self, offset: int, n: int) -> None:
-        """Return None."""
-
-
 def check_size(size: int, config: Fjm2Config) -> None:
     """Check a message of `size` bytes in all: ConfigError if the pool has no room for it, UsageError if NORM can't carry it."""
     needed = Pool.octets_for(size)
     if needed > config.pool:
         raise ConfigError(f"pool: value {config.pool} is not allowed; at least {needed} for a message of {size} bytes")
-    check_content(config, Content(_Sized(size), is_file=False))
+    check_content(config, Content(SizeOnly(size), is_file=False))
 
 
 def check_message(config: Fjm2Config, message: Publication) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from experiments.output.tables import prepare, summary, write
+from experiments.output.tables import summary, write
 from experiments.running.result import Result, combine, packets_of, row_of
 from experiments.running.run import run
 from experiments.scenario.ready import find_scenario
@@ -111,7 +111,6 @@ def test_a_protocol_that_does_not_count_losses_and_feedback_has_none_in_every_ou
     plain = json.loads(json.dumps(of_gossip.plain()))
     assert {(row["loss"], row["nacks_sent"], row["nacks_suppressed"]) for row in plain["receivers"]} == {(None, None, None)}
     assert {summary(of_gossip)[key] for key in ("loss [%]", "NACKs sent", "repairs")} == {None}
-    prepare(tmp_path)
     write(of_gossip, load(find_scenario("lan-file")), tmp_path)
     with (tmp_path / "receivers.csv").open() as file:
         assert {(row["loss"], row["nacks_suppressed"]) for row in csv.DictReader(file)} == {("", "")}
