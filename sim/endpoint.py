@@ -31,7 +31,7 @@ class Endpoint:
     __slots__ = (
         "_latest",
         "base",
-        "common_uplink",
+        "common_first",
         "count",
         "counted",
         "fabric",
@@ -73,8 +73,8 @@ class Endpoint:
         """Of what its hosts send to groups; None: no limit."""
         self.uplinks: dict[str | int, Hop] = {}
         """By neighbour; of a counted group by member, made when the member first sends."""
-        self.common_uplink: Hop | None = None
-        """The links of all members of a counted group, where these are one object."""
+        self.common_first: Sequence[Hop] = ()
+        """The first links of whatever the members of a counted group send, where their links are one object."""
         self.make_uplink: Callable[[int], Hop] | None = None
         """Makes the uplink of a member; only of a counted group."""
 
@@ -153,11 +153,17 @@ class Endpoint:
 
     def member_uplink(self, member: int) -> Hop:
         """Return the link of one member of a counted group to its switch."""
-        link = self.common_uplink or self.uplinks.get(member)
+        link = self.common_first[0] if self.common_first else self.uplinks.get(member)
         if link is None:
             assert self.make_uplink is not None, f"{self.name} is no counted group"
             link = self.uplinks[member] = self.make_uplink(member)
         return link
+
+    def first_links(self, host: SimHost, route: Route) -> Sequence[Hop]:
+        """Return the first links of what a host sends on a route."""
+        if not self.counted or route.target is host:
+            return route.first
+        return self.common_first or (self.member_uplink(host.member),)
 
     def transmit(self, host: SimHost, packet: Packet, port: int) -> None:
         """Send a packet of a host's port onto its first links, and to its other ports that it is for.
@@ -199,7 +205,8 @@ class Endpoint:
             self._loop_back(host, flight, now)
             if route.target is host:
                 return
-        fabric.forwarding.forward(flight, (self.member_uplink(place - self.base),) if self.counted else route.first, now)
+        first = self.common_first or (self.member_uplink(place - self.base),) if self.counted else route.first
+        fabric.forwarding.forward(flight, first, now)
 
     def _loop_back(self, host: SimHost, flight: Flight, now: float) -> None:
         """Deliver a packet to other ports of the host that sent it, without a link, after the present input."""

@@ -214,6 +214,7 @@ class Route:
         self.first = first
         """The links a plain host sends on."""
         self.links: dict[str, Sequence[Hop]] = {}
+        """The next links by switch, shared by the unicasts of a node of hosts to the hosts of another."""
         self.target: Place | None = None
         self.node = ""
         self.member = 0

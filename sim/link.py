@@ -300,7 +300,11 @@ class LinkGroup:
         if end is None or lost:
             self._lose(member, is_dropped=end is None)
         else:
-            arrivals.setdefault(end + self.delay, []).append((self.head.host(member), ()))
+            when, arrival = end + self.delay, (self.head.host(member), ())
+            if when in arrivals:
+                arrivals[when].append(arrival)
+            else:
+                arrivals[when] = [arrival]
 
     def _lose(self, member: int, is_dropped: bool) -> None:
         """Count a packet that one member did not receive."""

@@ -19,6 +19,7 @@ class MemberUplinks:
     """Plain lossless links of the members of a group, whose hosts have the places from `base` on, to one switch (`head`)."""
 
     __slots__ = (
+        "_arrival",
         "_batch",
         "_batch_end",
         "_delay",
@@ -38,6 +39,8 @@ class MemberUplinks:
         self._delay = spec.delay
         self._overhead: int | Framing = spec.overhead
         self.head = head
+        # Where each packet arrives, and that nobody there misses it.
+        self._arrival: tuple[Place, Sequence[int]] = (head, ())
         self.base = base
         self.offered = self._dropped = 0
         # Queues by member; an idle one may be missing.
@@ -60,7 +63,11 @@ class MemberUplinks:
         if end is None:
             self._dropped += 1
         else:
-            arrivals.setdefault(end + self._delay, []).append((self.head, ()))
+            when = end + self._delay
+            if when in arrivals:
+                arrivals[when].append(self._arrival)
+            else:
+                arrivals[when] = [self._arrival]
 
     def uplink(self, place: int) -> "MemberUplink":
         """Return the link from the host at a place, always the same object, to schedule packets ahead on it."""

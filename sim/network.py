@@ -173,8 +173,9 @@ class Network:
             known = self._member_links[near] = far, self.topology.link(near, far), loss_key(self.seed, near, far)
         far, spec, key = known
         if self.shares_uplinks and not self.strict and spec.plain and spec.loss.link(key) is None and far not in self._pausing:
-            endpoint.common_uplink = MemberUplinks(spec, self._head(near, far), endpoint.base)
-            return endpoint.common_uplink
+            uplinks = MemberUplinks(spec, self._head(near, far), endpoint.base)
+            endpoint.common_first = (uplinks,)
+            return uplinks
         return self._single_link(near, far, spec, member_loss_key(key, member), member)
 
     def make_faulty(self) -> Faulty:

@@ -25,7 +25,9 @@ class Routes:
         self._has_hubs = any(topology.node(name).is_hub for name in topology.switches)
         self._forwarding = forwarding(topology)
         self._trees: dict[tuple[str, Address, int | None, str], dict[str, tuple[str, ...]]] = {}
-        self._known: dict[Address, list[Route]] = {}
+        self._to_groups: dict[Address, list[Route]] = {}
+        # Those of unicasts to the hosts of a node, by the names of the node that sends and of this one.
+        self._links: dict[tuple[str, str], dict[str, Sequence[Hop]]] = {}
         # How many leaves of a group, by node, have not taken effect: the node stays on the tree.
         self._unpruned: Counter[tuple[str, Address]] = Counter()
 
@@ -41,22 +43,25 @@ class Routes:
         first: Sequence[Hop] = () if home.counted else list(home.uplinks.values())
         route = Route(home, to, root, first)
         route.network = network
-        if not isinstance(to, Group):
+        if isinstance(to, Group):
+            self._to_groups.setdefault(to, []).append(route)
+        else:
             route.node, route.member = self._topology.member(name_and_port(to)[0])
             route.target = self._nodes[route.node].host(route.member)
+            # Memory for each of a server's clients, if it were not shared.
+            route.links = self._links.setdefault((home.name, route.node), route.links)
         if len(neighbours) > 1:
             members = self._topology.host_nodes if route.target is None else (route.node,)
             build = group_tree if route.target is None else distribution
             tree = build(self._topology, home.name, members, self._forwarding)
             route.first = [home.uplinks[far] for far in tree[home.name]]
-        self._known.setdefault(to, []).append(route)
         return route
 
     def forget(self, group: Group) -> None:
         """Compute the trees of a group anew when next needed, because other nodes listen to it now."""
         for key in [key for key in self._trees if key[1] == group]:
             del self._trees[key]
-        for route in self._known.get(group, ()):
+        for route in self._to_groups.get(group, ()):
             self._accelerator.route_changed(route)
             route.links = {}
 

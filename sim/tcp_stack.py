@@ -16,7 +16,7 @@ from sim.link import Link
 from sim.occurrence import Occurrence, post
 from sim.tcp.end import ACCEPTING, GONE, OPEN, TcpEnd
 from sim.tcp.segment import RST, SYN, TCP_HEADER, ControlSegment, Key, Segment, options_size
-from sim.tcp.streams import ByteReader, ByteWriter, Messages, ObjectReader, ObjectWriter, Reader, Writer
+from sim.tcp.streams import ByteReader, ByteWriter, Frames, Messages, ObjectReader, ObjectWriter, Reader, Writer
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class TcpStack:
     def __init__(self, fabric: "Fabric", options: TcpOptions | None, framing: Callable[[], Framing]) -> None:
         self.options = TcpOptions() if options is None else options
         self._framing = framing
-        self._common_framing = framing()
+        self._frames = Frames(framing())
         self._fabric = fabric
         self._ends: dict[Key, TcpEnd] = {}
         # By place of the host and its port.
@@ -124,11 +124,7 @@ class TcpStack:
         here, port, there, far_port = end.key
         end.identity = key_of(0, "segment", here, port, there, far_port) & ~0xFFFFFFFF
         end.route = self._route(end.host, there)
-        endpoint = end.host.endpoint
-        if endpoint.counted and end.route.target is not end.host:
-            end.hops = (endpoint.member_uplink(end.host.member),)
-        else:
-            end.hops = end.route.first
+        end.hops = end.host.endpoint.first_links(end.host, end.route)
         self._ends[end.key] = end
 
     def _route(self, host: "SimHost", there: int) -> Route:
@@ -145,7 +141,7 @@ class TcpStack:
         """Return what the messages of an end are written to, and what joins the segments that arrive to messages."""
         common = self._fabric.codec
         if common is None:
-            return ObjectWriter(self._common_framing), _OBJECTS
+            return ObjectWriter(self._frames), _OBJECTS
         codec, framing = self._fabric.ports.codec(host.place, port, common), self._framing()
         return ByteWriter(codec, framing), ByteReader(codec, framing)
 
@@ -258,12 +254,9 @@ class TcpStack:
     def reset(self, host: "SimHost", to: Key, number: int, ack: int, now: float) -> None:
         """Send an RST with these numbers to an end."""
         route = self._route(host, to[0])
-        endpoint = host.endpoint
-        looped = route.target is host
-        hops = (endpoint.member_uplink(host.member),) if endpoint.counted and not looped else route.first
         identity = key_of(0, "reset", *to) & ~0xFFFFFFFF | number & 0xFFFFFFFF
         segment = ControlSegment(to, RST, number, 0, (), identity, ack, 0, (), int(now * 1000), 0)
-        self.send(host, host.name, route, hops, segment, now)
+        self.send(host, host.name, route, host.endpoint.first_links(host, route), segment, now)
 
     def arrive(self, host: "SimHost", flight: Flight, now: float) -> None:
         """Take a segment that arrived at a host."""

@@ -197,7 +197,7 @@ class Tree:
 def tree_of(route: Route, host: SimHost) -> Tree | None:
     """Return the tree of a multicast route from a host; None unless it is made of plain links and switches, which take time."""
     endpoint = host.endpoint
-    first = [endpoint.member_uplink(host.member)] if endpoint.counted else route.first
+    first = endpoint.first_links(host, route)
     if len(first) != 1 or route.target is not None:
         return None
     branches: list[Branch] = []

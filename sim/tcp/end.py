@@ -509,7 +509,6 @@ class TcpEnd(Connection):
 
     def _put(self, sent: Sent, now: float) -> None:
         """Put a transmission of a segment on the network."""
-        stamp = sent.stamp = int(now * 1000)
         self._sent_at = now
         kind = (SynSegment if sent.flags & SYN else ControlSegment) if sent.flags else Segment
         answers = self.state != CONNECTING
@@ -523,7 +522,7 @@ class TcpEnd(Connection):
             self._expected if answers else 0,
             self._limit - self._expected,
             (),
-            stamp,
+            int(now * 1000),
             self._echo,
             sent.push,
             sent.repeated,

@@ -15,7 +15,7 @@ LOST: Final = 2
 class Sent:
     """A segment that was sent and is not acknowledged up to its end. It is repeated as a whole."""
 
-    __slots__ = ("at", "begin", "content", "end", "flags", "octets", "ordinal", "push", "repeated", "stamp", "state", "turn")
+    __slots__ = ("at", "begin", "content", "end", "flags", "octets", "ordinal", "push", "repeated", "state", "turn")
 
     def __init__(
         self, begin: int, end: int, flags: int, octets: int, content: Content, ordinal: int, push: bool, turn: int, now: float
@@ -32,8 +32,6 @@ class Sent:
         """Number of its latest transmission among all transmissions of the connection."""
         self.at = now
         """Time of its latest transmission, in seconds."""
-        self.stamp = 0
-        """Time stamp of its latest transmission."""
         self.repeated = False
         self.state = FLYING
 
@@ -128,7 +126,7 @@ class Scoreboard:
             del self._flying[sent.turn]
             self.in_flight -= 1
         turn = sent.turn
-        if sent.repeated and echo < sent.stamp:
+        if sent.repeated and echo < int(sent.at * 1000):
             # An earlier transmission arrived: it says nothing about those after it.
             return
         if turn > self._first:

@@ -5,17 +5,19 @@ bytes. Both take the same room on the stream, that of the protocol's framing.
 """
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from protocols.errors import ContractError
 from protocols.framing import Framing
 from protocols.machine import Codec, Message
 from sim.tcp.segment import Content
 
-__all__ = ["ByteReader", "ByteWriter", "Messages", "ObjectReader", "ObjectWriter", "Reader", "Writer"]
+__all__ = ["ByteReader", "ByteWriter", "Frames", "Messages", "ObjectReader", "ObjectWriter", "Reader", "Writer"]
 
 Messages: TypeAlias = Sequence[tuple[Message, int]]
 """Messages, each with its bytes on the stream."""
+_NO_FRAMES: Final[list[tuple[Message, int]]] = []
+"""Those of all writers for which nothing waits; never modified."""
 
 
 class Writer(Protocol):
@@ -34,41 +36,69 @@ class Writer(Protocol):
         """Forget what lies behind byte `number`, up to which was cut."""
 
 
-class ObjectWriter:
-    """Keeps messages with the numbers of the bytes behind them."""
+class Frames:
+    """Makes the frames of messages that stay objects: pairs of a message and its bytes on the stream.
 
-    __slots__ = ("_framing", "_messages", "behind")
+    A message that is written on many connections, one after the other, is one frame on all of them.
+    """
+
+    __slots__ = ("_framing", "_latest", "_size")
 
     def __init__(self, framing: Framing) -> None:
         self._framing = framing
-        self.behind = 1
-        self._messages: list[tuple[Message, int, int]] = []
+        self._latest: tuple[Message, int] | None = None
+        self._size = 0
+
+    def frame(self, message: Message, size: int) -> tuple[Message, int]:
+        """Return the frame of a message of `size` bytes."""
+        latest = self._latest
+        if latest is None or latest[0] is not message or size != self._size:
+            latest = self._latest = message, self._framing.size_of(size)
+            self._size = size
+        return latest
+
+
+class ObjectWriter:
+    """Keeps the frames of messages."""
+
+    __slots__ = ("_begin", "_frames", "_waiting", "behind")
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._waiting = _NO_FRAMES
+        # Numbers of the first byte of the frames that wait, and of the first one behind them.
+        self._begin = self.behind = 1
 
     def write(self, message: Message, size: int) -> None:
         """See `Writer`."""
-        size = self._framing.size_of(size)
-        self.behind += size
-        self._messages.append((message, size, self.behind))
+        frame = self._frames.frame(message, size)
+        self.behind += frame[1]
+        if self._waiting:
+            self._waiting.append(frame)
+        else:
+            self._waiting = [frame]
 
     def cut(self, number: int) -> Content:
         """See `Writer`."""
-        messages = self._messages
-        if not messages or messages[0][2] > number:
-            return ()
-        count = 1
-        for count, (_, _, behind) in enumerate(messages):  # noqa: B007 (used after the loop)
-            if behind > number:
+        waiting = self._waiting
+        if number == self.behind:
+            self._waiting, self._begin = _NO_FRAMES, number
+            return tuple(waiting)
+        count, begin = 0, self._begin
+        for _, octets in waiting:
+            if begin + octets > number:
                 break
-        else:
-            count = len(messages)
-        content = tuple([(message, size) for message, size, _ in messages[:count]])
-        del messages[:count]
+            begin += octets
+            count += 1
+        self._begin = begin
+        content = tuple(waiting[:count])
+        del waiting[:count]
         return content
 
     def drop(self, number: int) -> None:
         """See `Writer`."""
-        self._messages.clear()
-        self.behind = number
+        self._waiting = _NO_FRAMES
+        self._begin = self.behind = number
 
 
 class ByteWriter:
