@@ -16,7 +16,7 @@ from protocols.tcp.options import KEEP_IDLE, KEEP_INTERVAL, KEEP_PROBES, SILENCE
 from protocols.tcp.rtt import LEAST, MOST, RttEstimator
 from sim.flight import Hop, Route
 from sim.tcp.reassembly import NOTHING_EARLY
-from sim.tcp.scoreboard import Scoreboard, Sent
+from sim.tcp.scoreboard import RECOVERING, RESTARTED, UNDISTURBED, Scoreboard, Sent
 from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment, SynSegment
 from sim.tcp.stack import Stack
 
@@ -31,13 +31,6 @@ OPEN: Final = 2
 LEAVING: Final = 3
 """The machine hung up, or was told that the connection is closed: what was sent, and the FIN, are still to be acknowledged."""
 GONE: Final = 4
-
-# What a loss led to, until all that was sent before it is acknowledged.
-UNDISTURBED: Final = 0
-RECOVERING: Final = 1
-"""Losses were found by later arrivals (fast recovery)."""
-RESTARTED: Final = 2
-"""The retransmission time-out expired."""
 
 FIRST_WINDOW: Final = 10.0
 """Segments that may be sent at first (RFC 6928)."""
@@ -54,11 +47,10 @@ class TcpEnd(Connection):
 
     __slots__ = (
         *("_ack_at", "_ack_now", "_acked", "_acks", "_armed", "_control", "_duplicate", "_echo", "_edge", "_expected"),
-        *("_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_inside", "_interactive", "_is_probe", "_limit"),
-        *("_limited", "_offered", "_options", "_ordinal", "_passive", "_probe_again", "_probe_end", "_probes"),
-        *("_progress_at", "_reader", "_reason", "_reassembly", "_recover", "_recovery", "_retries", "_rtt", "_score"),
-        *("_sent_at", "_small", "_stack", "_timer_at", "_to", "_told", "_unread", "_writer", "hops", "host", "identity"),
-        *("is_full", "key", "name", "order", "postponed", "route", "state"),
+        *("_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_inside", "_interactive", "_limit", "_nxt"),
+        *("_offered", "_options", "_ordinal", "_passive", "_probes", "_reader", "_reason", "_reassembly", "_retries"),
+        *("_rtt", "_score", "_sent_at", "_stack", "_timer_at", "_to", "_told", "_una", "_unread", "_writer", "hops"),
+        *("host", "identity", "is_full", "key", "name", "order", "postponed", "route", "state"),
     )
 
     identity: int
@@ -89,24 +81,21 @@ class TcpEnd(Connection):
         self._begin_receiving()
         self._armed = self._timer_at = self._ack_at = inf
         self._set_idle(now + KEEP_IDLE)
-        self._is_probe = False
-        """Whether the timer of retransmission is that of a tail loss probe."""
         self._heard_at, self._probes = now, 0
 
     def _begin_sending(self, now: float) -> None:
-        self._score = Scoreboard()
+        # The first unacknowledged byte and the next new one (SND.UNA and SND.NXT).
+        self._una = self._nxt = 0
+        self._score: Scoreboard | None = None
+        """The segments between the two, while there are any."""
         self._control = CONTROLS[self._options.control](FIRST_WINDOW)
         self._rtt = RttEstimator(LEAST)
         self._edge = 1
         """Number of the first byte that the peer has no room for."""
-        # The numbers of the latest segment and ACK; the end of the latest small segment.
-        self._ordinal = self._acks = self._small = 0
-        self.is_full = self._limited = self._fin_acked = False
-        # The end of what was sent when the latest loss was found; the time-outs since the latest progress.
-        self._recovery, self._recover, self._retries = UNDISTURBED, 0, 0
-        # The tail loss probe under way: the end of what was sent before (0: none), and whether it was a retransmission.
-        self._probe_end, self._probe_again = 0, False
-        self._sent_at = self._progress_at = now
+        # The numbers of the latest segment and ACK; the time-outs since the latest progress.
+        self._ordinal = self._acks = self._retries = 0
+        self.is_full = self._fin_acked = False
+        self._sent_at = now
 
     def _begin_receiving(self) -> None:
         self._reassembly = NOTHING_EARLY
@@ -151,17 +140,17 @@ class TcpEnd(Connection):
         """Send a message of `size` bytes; returns whether the buffer is full. ContractError when the connection is not open."""
         if self.state != OPEN:
             raise ContractError(f"{self.name} sends on a connection that is not open: {self!r}")
-        writer, score = self._writer, self._score
-        if score.una == score.nxt and now - self._sent_at > self._rtt.timeout:
+        writer = self._writer
+        if self._una == self._nxt and now - self._sent_at > self._rtt.timeout:
             self._control.restart(FIRST_WINDOW)
         writer.write(message, size)
         if not self._inside:
-            unsent = writer.behind - score.nxt
+            unsent = writer.behind - self._nxt
             # Else it waits for the ACK of another small segment, which is under way.
             if unsent >= self._options.mss or self._may_be_small(unsent, unsent):
                 self._output(now)
                 self._arm()
-        self.is_full = writer.behind - score.una >= self._options.buffer
+        self.is_full = writer.behind - self._una >= self._options.buffer
         return self.is_full
 
     def hang_up(self, now: float) -> None:
@@ -181,7 +170,7 @@ class TcpEnd(Connection):
     def abort(self, now: float) -> None:
         """Reset the connection, because the process of the machine is gone."""
         if self.state != GONE:
-            self._stack.reset(self.host, self._to, self._score.nxt, self._expected, now)
+            self._stack.reset(self.host, self._to, self._nxt, self._expected, now)
         self.vanish()
 
     def vanish(self) -> None:
@@ -249,7 +238,7 @@ class TcpEnd(Connection):
         if segment.number <= self._acked and segment.stamp > self._echo:
             # The time stamp to be echoed (RFC 7323, section 4.3).
             self._echo = segment.stamp
-        if ack > score.una or segment.sack or self._probe_end:
+        if score is not None and (ack > self._una or segment.sack or score.probe_end):
             self._on_ack(segment, now)
         edge = ack + segment.window
         if edge > self._edge:  # noqa: PLR1730 (half the cost of a call, for every segment)
@@ -273,9 +262,7 @@ class TcpEnd(Connection):
             return True
         # The answer to what was received was lost.
         if self.state == ACCEPTING:
-            sent = self._score.latest()
-            if sent is not None:
-                self._repeat(sent, now)
+            self._repeat_latest(now)
         elif self.state != GONE:
             self._send_ack(now)
         return False
@@ -338,7 +325,7 @@ class TcpEnd(Connection):
             messages = self._reader.read(segment.content)
         except WireError:
             self._stack.undecodable += 1
-            self._stack.reset(self.host, self._to, self._score.nxt, self._expected, now)
+            self._stack.reset(self.host, self._to, self._nxt, self._expected, now)
             self._end("reset", now)
             return
         if messages:
@@ -350,8 +337,8 @@ class TcpEnd(Connection):
         """Send what the segment that arrived makes possible, and tell the machine."""
         if self.state == GONE:
             return
-        writer, score = self._writer, self._score
-        if self.is_full and self.state == OPEN and 8 * (writer.behind - score.una) <= 7 * self._options.buffer:
+        writer = self._writer
+        if self.is_full and self.state == OPEN and 8 * (writer.behind - self._una) <= 7 * self._options.buffer:
             self.is_full = False
             self._inside = True
             self._stack.drained(self, now)
@@ -359,7 +346,7 @@ class TcpEnd(Connection):
         if self._finished and self.state == OPEN and not self._held:
             # What the machine wrote and was not sent is not wanted any more.
             self.state, self._passive = LEAVING, True
-            writer.drop(score.nxt)
+            writer.drop(self._nxt)
             self._reason = "ended"
             self.tell_closed(now)
         self._output(now)
@@ -382,13 +369,14 @@ class TcpEnd(Connection):
 
     def _on_ack(self, segment: Segment, now: float) -> None:
         """Take note of what arrived, find losses, and adapt the window."""
-        score, ack = self._score, segment.ack
-        if ack > score.nxt:
+        score, ack, before = self._score, segment.ack, self._una
+        if score is None or ack > self._nxt:
             return
-        before, arrived, repeated = score.una, 0, False
+        arrived, repeated = 0, False
         if ack > before:
-            arrived = score.acknowledge(ack, segment.echo, now)
-            self._progress_at = now
+            arrived = score.acknowledge(before, ack, segment.echo, now)
+            self._una = ack
+            score.progress_at = now
             self._retries = 0
             if score.rtt >= 0.0:
                 self._rtt.measure(score.rtt)
@@ -397,40 +385,40 @@ class TcpEnd(Connection):
                 self._rtt.measure(max(0.0, now - 1e-3 * segment.echo))
         if segment.sack:
             repeated = segment.sack[0][1] <= ack
-            score.select(segment.sack, segment.echo)
-        if self._probe_end:
-            self._on_probe_ack(ack, ack > before, repeated, now)
-        if self._recovery != UNDISTURBED and ack >= self._recover:
-            if self._recovery == RECOVERING:
+            score.select(segment.sack, self._una, segment.echo)
+        if score.probe_end:
+            self._on_probe_ack(score, ack, ack > before, repeated, now)
+        if score.phase != UNDISTURBED and ack >= score.recovery_point:
+            if score.phase == RECOVERING:
                 self._control.recovered(score.in_flight)
-            self._recovery = UNDISTURBED
-        if score.find_lost() and self._recovery == UNDISTURBED:
-            self._recover_from_loss(now)
+            score.phase = UNDISTURBED
+        if score.find_lost() and score.phase == UNDISTURBED:
+            self._recover_from_loss(score, now)
             sent = score.next_lost()
             if sent is not None:
                 self._repeat(sent, now)
-        elif arrived and (self._recovery == RESTARTED or (self._recovery == UNDISTURBED and self._limited)):
+        elif arrived and (score.phase == RESTARTED or (score.phase == UNDISTURBED and score.is_limiting)):
             self._control.acknowledged(arrived, now, self._rtt.smoothed or 0.0)
         if ack > before:
             if self.state == LEAVING and self._writer.behind < ack:
                 self._fin_acked = True
-            self._restart_timer(now)
+            self._restart_timer(score, now)
+        if ack == self._nxt and not score.probe_end:
+            self._score = None
 
-    def _on_probe_ack(self, ack: int, is_new: bool, repeated: bool, now: float) -> None:
+    def _on_probe_ack(self, score: Scoreboard, ack: int, is_new: bool, repeated: bool, now: float) -> None:
         """Decide whether a tail loss probe has repaired a loss (RFC 8985, section 7.4)."""
-        if ack < self._probe_end:
+        if ack < score.probe_end:
             return
-        if self._probe_again and not repeated and ack > self._probe_end and self._recovery == UNDISTURBED:
-            self._recover_from_loss(now)
-        elif self._probe_again and not repeated and is_new:
+        if score.probe_again and not repeated and ack > score.probe_end and score.phase == UNDISTURBED:
+            self._recover_from_loss(score, now)
+        elif score.probe_again and not repeated and is_new:
             # Only an ACK beyond the probe, or the report of a repetition, tells whether both copies arrived.
             return
-        self._probe_end = 0
+        score.probe_end = 0
 
-    def _recover_from_loss(self, now: float) -> None:
-        self._recovery = RECOVERING
-        self._recover = self._score.nxt
-        self._probe_end = 0
+    def _recover_from_loss(self, score: Scoreboard, now: float) -> None:
+        score.disturb(RECOVERING, self._nxt)
         self._control.lost(now)
 
     # Output
@@ -440,20 +428,23 @@ class TcpEnd(Connection):
         score, writer = self._score, self._writer
         window = int(self._control.window)
         mss = self._options.mss
-        self._limited = True
-        while score.in_flight < window:
-            sent = score.next_lost() if score.lost else None
+        is_limiting = True
+        while score is None or score.in_flight < window:
+            sent = score.next_lost() if score is not None and score.lost else None
             if sent is not None:
                 self._repeat(sent, now)
                 continue
-            unsent = writer.behind - score.nxt
-            octets = self._edge - score.nxt
+            unsent = writer.behind - self._nxt
+            octets = self._edge - self._nxt
             if unsent >= mss <= octets:
                 self._send_new(mss, 0, now)
             elif not self._send_rest(unsent, octets, now):
-                self._limited = False
+                is_limiting = False
                 break
-        if self._timer_at == inf and writer.behind > score.nxt and self.state >= OPEN:
+            score = self._score
+        if score is not None:
+            score.is_limiting = is_limiting
+        if self._timer_at == inf and writer.behind > self._nxt and self.state >= OPEN:
             # The peer has no room; it says so when it has, and is asked in case that is lost.
             self._timer_at = now + self._rtt.timeout
 
@@ -478,31 +469,42 @@ class TcpEnd(Connection):
         """
         if octets < unsent:
             return octets >= self._options.buffer // 2
-        return not self._options.nagle or self._small <= self._score.una or self.state == LEAVING
+        score = self._score
+        return score is None or not self._options.nagle or score.small <= self._una or self.state == LEAVING
 
     def _send_new(self, octets: int, flags: int, now: float) -> None:
         """Send a new segment."""
-        score, writer = self._score, self._writer
-        begin = score.nxt
+        writer, score = self._writer, self._score
+        if score is None:
+            score = self._score = Scoreboard(now)
+        begin = self._nxt
         behind = begin + octets
-        was_empty = begin == score.una
         score.turn += 1
         self._ordinal += 1
         content = writer.cut(behind) if octets else ()
         push = behind == writer.behind
         sent = Sent(begin, behind + (flags != 0), flags, octets, content, self._ordinal, push, score.turn, now)
         score.add(sent)
+        self._nxt = sent.end
         if octets:
             self._interactive = True
             if octets < self._options.mss:
-                self._small = behind
+                score.small = behind
         self._put(sent, now)
-        if was_empty:
-            self._progress_at = now
-            self._restart_timer(now)
+        if begin == self._una:
+            # Nothing was unacknowledged.
+            score.progress_at = now
+            self._restart_timer(score, now)
+
+    def _repeat_latest(self, now: float) -> None:
+        """Send the last segment again, if one is unacknowledged."""
+        sent = None if self._score is None else self._score.latest()
+        if sent is not None:
+            self._repeat(sent, now)
 
     def _repeat(self, sent: Sent, now: float) -> None:
         """Send a segment again."""
+        assert self._score is not None
         self._score.repeat(sent, now)
         self._stack.retransmissions += 1
         self._put(sent, now)
@@ -545,7 +547,7 @@ class TcpEnd(Connection):
         segment = AckSegment(
             self._to,
             0,
-            self._score.nxt if number < 0 else number,
+            self._nxt if number < 0 else number,
             0,
             (),
             self.identity | 0x80000000 | self._acks & 0x7FFFFFFF,
@@ -587,19 +589,19 @@ class TcpEnd(Connection):
         if now == self._idle_at:
             self._on_idle(now)
 
-    def _restart_timer(self, now: float) -> None:
+    def _restart_timer(self, score: Scoreboard, now: float) -> None:
         """Start the timer of what is unacknowledged: for a tail loss probe where one is of use, or for a retransmission."""
-        score, rtt = self._score, self._rtt
-        self._is_probe = False
-        if score.una == score.nxt:
+        rtt = self._rtt
+        score.awaits_probe = False
+        if self._una == self._nxt:
             self._timer_at = inf
             return
         wait = rtt.timeout
-        if rtt.smoothed is not None and self._recovery == UNDISTURBED and not self._probe_end and self.state >= OPEN:
+        if rtt.smoothed is not None and score.phase == UNDISTURBED and not score.probe_end and self.state >= OPEN:
             # Twice the round-trip time, and for a single segment what its ACK may wait (RFC 8985, section 7.2).
             patience = 2.0 * rtt.smoothed + (LEAST if score.in_flight == 1 else 0.002)
             if patience < wait:
-                self._is_probe = True
+                score.awaits_probe = True
                 wait = patience
         self._timer_at = now + wait
 
@@ -608,18 +610,18 @@ class TcpEnd(Connection):
         score = self._score
         if self.state < OPEN and self._retries >= SYN_RETRIES:
             self._end("timeout", now)
-        elif score.una == score.nxt:
+        elif score is None or self._una == self._nxt:
             self._probe_window(now)
-        elif self._is_probe:
-            self._probe_tail(now)
-        elif self.state >= OPEN and now - self._progress_at >= SILENCE:
+        elif score.awaits_probe:
+            self._probe_tail(score, now)
+        elif self.state >= OPEN and now - score.progress_at >= SILENCE:
             self._end("timeout", now)
         else:
-            self._retransmit(now)
+            self._retransmit(score, now)
 
-    def _retransmit(self, now: float) -> None:
+    def _retransmit(self, score: Scoreboard, now: float) -> None:
         """Handle the retransmission time-out: whatever is not known to have arrived is lost (RFC 6298, section 5)."""
-        score, control = self._score, self._control
+        control = self._control
         self._retries += 1
         self._rtt.back_off()
         score.lose_all()
@@ -627,45 +629,42 @@ class TcpEnd(Connection):
             control.timed_out(now)
         else:
             control.restart(1.0)
-        self._recovery, self._recover, self._probe_end = RESTARTED, score.nxt, 0
+        score.disturb(RESTARTED, self._nxt)
         self._output(now)
-        self._timer_at = min(now + self._rtt.timeout, max(now, self._progress_at + SILENCE) if self.state >= OPEN else inf)
-        self._is_probe = False
+        self._timer_at = min(now + self._rtt.timeout, max(now, score.progress_at + SILENCE) if self.state >= OPEN else inf)
+        score.awaits_probe = False
 
-    def _probe_tail(self, now: float) -> None:
+    def _probe_tail(self, score: Scoreboard, now: float) -> None:
         """Send a tail loss probe (RFC 8985, section 7.3): a new segment, or the last one again."""
-        score = self._score
-        self._is_probe = False
-        self._probe_again = not self._send_rest(self._writer.behind - score.nxt, self._edge - score.nxt, now)
-        if self._probe_again:
-            sent = score.latest()
-            if sent is not None:
-                self._repeat(sent, now)
-        self._probe_end = score.nxt
+        score.awaits_probe = False
+        score.probe_again = not self._send_rest(self._writer.behind - self._nxt, self._edge - self._nxt, now)
+        if score.probe_again:
+            self._repeat_latest(now)
+        score.probe_end = self._nxt
         self._timer_at = now + self._rtt.timeout
 
     def _probe_window(self, now: float) -> None:
         """Ask a peer without room for its window; data that waits was written but not sent."""
         self._timer_at = inf
-        if self._writer.behind <= self._score.nxt:
+        if self._writer.behind <= self._nxt:
             return
         if now - self._heard_at >= SILENCE:
             self._end("timeout", now)
             return
         self._retries = min(self._retries + 1, 16)
-        self._send_ack(now, self._score.nxt - 1)
+        self._send_ack(now, self._nxt - 1)
         self._timer_at = now + min(self._rtt.timeout * 2**self._retries, MOST)
 
     def _on_idle(self, now: float) -> None:
         """Probe a peer that has been silent, and give up after some probes (keep-alive)."""
         quiet_until = self._heard_at + KEEP_IDLE
-        if now < quiet_until or self._score.una != self._score.nxt:
+        if now < quiet_until or self._una != self._nxt:
             self._set_idle(max(quiet_until, now + KEEP_INTERVAL))
         elif self._probes >= KEEP_PROBES:
             self._end("timeout", now)
         else:
             self._probes += 1
-            self._send_ack(now, self._score.nxt - 1)
+            self._send_ack(now, self._nxt - 1)
             self._set_idle(now + KEEP_INTERVAL)
 
     def _set_idle(self, when: float) -> None:

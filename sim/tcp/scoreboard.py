@@ -5,11 +5,18 @@ from typing import Final
 
 from sim.tcp.segment import Content
 
-__all__ = ["Scoreboard", "Sent"]
+__all__ = ["RECOVERING", "RESTARTED", "UNDISTURBED", "Scoreboard", "Sent"]
 
 FLYING: Final = 0
 ARRIVED: Final = 1
 LOST: Final = 2
+
+# What a loss led to, until all that was sent before it is acknowledged.
+UNDISTURBED: Final = 0
+RECOVERING: Final = 1
+"""Losses were found by later arrivals (fast recovery)."""
+RESTARTED: Final = 2
+"""The retransmission time-out expired."""
 
 
 class Sent:
@@ -36,14 +43,15 @@ class Sent:
         self.state = FLYING
 
 
-_NOTHING_SENT: Final[dict[int, Sent]] = {}
 _NO_LOSSES: Final[list[int]] = []
 _NO_RANGES: Final[dict[int, int]] = {}
-"""Empty tables, shared by the connections that have sent nothing or lost nothing; never modified."""
+"""Empty tables, shared by the connections that have lost nothing; never modified."""
 
 
 class Scoreboard:
-    """The segments between the first unacknowledged byte (`una`) and the next new one (`nxt`).
+    """The segments that are not acknowledged, and what was found and done about losses among them.
+
+    An end has one while there are such segments: most connections are idle most of the time.
 
     A segment is lost when three others that were transmitted later have arrived: RFC 6675's rule, counted in transmissions
     instead of numbers (as by RFC 9002, section 6.1.1), so that lost retransmissions are found too. It works on transmissions,
@@ -57,39 +65,54 @@ class Scoreboard:
         "_records",
         "_second",
         "_third",
+        "awaits_probe",
         "in_flight",
+        "is_limiting",
         "lost",
-        "nxt",
+        "phase",
+        "probe_again",
+        "probe_end",
+        "progress_at",
+        "recovery_point",
         "rtt",
+        "small",
         "turn",
-        "una",
     )
 
-    def __init__(self) -> None:
-        self.una = self.nxt = 0
+    def __init__(self, now: float) -> None:
         self.in_flight = 0
         """Segments that were sent, and neither arrived nor are lost."""
         self.turn = 0
         """Number of the latest transmission."""
         self.rtt = -1.0
         """Round-trip time (seconds) measured by the latest ACK; negative: none."""
-        self._records = _NOTHING_SENT
-        self._flying = _NOTHING_SENT
+        self._records: dict[int, Sent] = {}
+        self._flying: dict[int, Sent] = {}
         self.lost = _NO_LOSSES
         """First bytes of segments that are lost, a heap; entries whose segment is not lost any more are ignored."""
         # The three latest transmissions that arrived.
         self._first = self._second = self._third = 0
         # By the first byte of each range reported by SACK: the end up to which it was processed.
         self._known = _NO_RANGES
+        self.phase = UNDISTURBED
+        self.recovery_point = 0
+        """The end of what was sent when the latest loss was found (RecoveryPoint)."""
+        # The tail loss probe under way: the end of what was sent before (0: none), and whether it was a retransmission.
+        self.probe_end, self.probe_again = 0, False
+        self.awaits_probe = False
+        """Whether the timer is that of a tail loss probe, and not that of retransmission."""
+        self.is_limiting = False
+        """Whether the congestion window kept the end from sending more."""
+        self.small = 0
+        """The end of the latest segment that is not full."""
+        self.progress_at = now
+        """When something was acknowledged last, or sent for the first time since all was, in seconds."""
 
     def add(self, sent: Sent) -> None:
         """Enter a new segment, which is sent now."""
-        if not self._records:
-            self._records, self._flying = {}, {}
         self._records[sent.begin] = sent
         self._flying[sent.turn] = sent
         self.in_flight += 1
-        self.nxt = sent.end
 
     def repeat(self, sent: Sent, now: float) -> None:
         """Enter a retransmission."""
@@ -102,9 +125,13 @@ class Scoreboard:
         sent.turn, sent.at, sent.repeated, sent.state = self.turn, now, True, FLYING
         self._flying[sent.turn] = sent
 
-    def acknowledge(self, ack: int, echo: int, now: float) -> int:
-        """Remove the segments before byte `ack`, which is at most `nxt`; returns how many arrived that were not known to."""
-        una, records, arrived = self.una, self._records, 0
+    def disturb(self, phase: int, end: int) -> None:
+        """Begin a phase of recovery, which ends when all before byte `end` is acknowledged, and the tail loss probe."""
+        self.phase, self.recovery_point, self.probe_end = phase, end, 0
+
+    def acknowledge(self, una: int, ack: int, echo: int, now: float) -> int:
+        """Remove the segments from byte `una` up to `ack`; returns how many arrived that were not known to."""
+        records, arrived = self._records, 0
         self.rtt = -1.0
         while una < ack:
             sent = records.pop(una)
@@ -114,11 +141,7 @@ class Scoreboard:
                 if not sent.repeated and self.rtt < 0.0:
                     self.rtt = now - sent.at
                 self._arrive(sent, echo)
-        self.una = una
-        if una == self.nxt:
-            # Tables that were large once would stay so.
-            self._records, self._flying = _NOTHING_SENT, _NOTHING_SENT
-            self.lost, self._known = _NO_LOSSES, _NO_RANGES
+        assert una == ack, "segments are acknowledged as wholes"
         return arrived
 
     def _arrive(self, sent: Sent, echo: int) -> None:
@@ -136,13 +159,13 @@ class Scoreboard:
         elif turn > self._third:
             self._third = turn
 
-    def select(self, ranges: tuple[tuple[int, int], ...], echo: int) -> int:
-        """Mark the segments in ranges reported by SACK; returns how many arrived that were not known to."""
+    def select(self, ranges: tuple[tuple[int, int], ...], una: int, echo: int) -> int:
+        """Mark the segments from byte `una` in ranges reported by SACK; returns how many arrived that were not known to."""
         arrived, records, known = 0, self._records, self._known
         for first, behind in ranges:
-            if behind <= self.una or behind > self.nxt:
+            if behind <= una:
                 continue
-            at = max(known.get(first, first), self.una)
+            at = max(known.get(first, first), una)
             while at < behind:
                 sent = records.get(at)
                 if sent is None:
