@@ -116,12 +116,14 @@ class TcpStack:
     # What ends need
 
     def place(self, end: TcpEnd) -> None:
-        """Enter an end: give it its name, its order, its random keys and its route."""
+        """Enter an end: give it its name, its order, its random keys, its route and the key of the other end."""
         self._serial += 1
         end.order = end.host.place << 40 | self._serial
         # The string that all share.
         end.name = self._fabric.topology.hosts[end.host.place]
         here, port, there, far_port = end.key
+        far = self._ends.get((there, far_port, here, port))
+        end.to = (there, far_port, here, port) if far is None else far.key
         end.identity = key_of(0, "segment", here, port, there, far_port) & ~0xFFFFFFFF
         end.route = self._route(end.host, there)
         end.hops = end.host.endpoint.first_links(end.host, end.route)
@@ -255,7 +257,7 @@ class TcpStack:
         """Send an RST with these numbers to an end."""
         route = self._route(host, to[0])
         identity = key_of(0, "reset", *to) & ~0xFFFFFFFF | number & 0xFFFFFFFF
-        segment = ControlSegment(to, RST, number, 0, (), identity, ack, 0, (), int(now * 1000), 0)
+        segment = ControlSegment(to, RST, number, 0, (), identity, ack, ack, (), int(now * 1000), 0)
         self.send(host, host.name, route, host.endpoint.first_links(host, route), segment, now)
 
     def arrive(self, host: "SimHost", flight: Flight, now: float) -> None:

@@ -7,23 +7,22 @@ from protocols.central.client import Client
 from protocols.events import Event
 from protocols.machine import Message, Ports
 from protocols.messaging import MessageReceived, Subscribed, Subscriber, Subscription, SubscriptionEnded
-from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
-from protocols.subscriptions import SubscriptionTable
+from protocols.subscriptions import SubscriptionTable, shared_table
 
 __all__ = ["ClientSubscriber"]
 
 
 class ClientSubscriber(Client, Subscriber):
-    """Keeps what the application subscribed to, and which of it is in effect. `subscriptions` is the table for it."""
+    """Keeps what the application subscribed to, and which of it is in effect. `subscriptions` is the empty table for it."""
 
     __slots__ = ("_delivered", "active", "subscriptions")
 
     def __init__(self, ports: Ports, context: RoleContext, subscriptions: SubscriptionTable) -> None:
         super().__init__(ports, context)
         self.subscriptions = subscriptions
-        self.active: SmallDict[None] = SmallDict()
-        """The numbers of subscriptions that are in effect."""
+        self.active = subscriptions
+        """Those that are in effect."""
         self._delivered = 0
 
     @abstractmethod
@@ -44,7 +43,7 @@ class ClientSubscriber(Client, Subscriber):
         """End a subscription, here at once."""
         self.subscriptions = self.subscriptions.removed(number)
         if number in self.active:
-            del self.active[number]
+            self.active = self.active.removed(number)
         if self.outbox is not None:
             self.outbox.send(self.ending(number))
 
@@ -56,14 +55,15 @@ class ClientSubscriber(Client, Subscriber):
 
     def disconnected(self, reason: str, now: float) -> None:
         """Tell that no subscription is in effect."""
-        ended, self.active = sorted(self.active), SmallDict()
-        for number in ended:
+        ended, self.active = self.active, shared_table(type(self.active))
+        for number in sorted(each.number for each in ended):
             self.ports.notify(SubscriptionEnded(number, reason))
 
     def begun(self, number: int) -> None:
         """Note that the server has a subscription; one that was ended meanwhile is ignored."""
         if number in self.subscriptions:
-            self.active[number] = None
+            if number not in self.active:
+                self.active = self.active.added(self.subscriptions[number])
             self.ports.notify(Subscribed(number))
 
     def deliver(self, events: Sequence[Event]) -> None:

@@ -12,13 +12,13 @@ from protocols.central.outbox import Outbox
 from protocols.central.server import MOST_SUBSCRIPTIONS, Server
 from protocols.connection import Connection
 from protocols.machine import Address, Message, Ports
-from protocols.messaging import Publication
-from protocols.norm.maps import SmallDict
+from protocols.messaging import Publication, Subscription
 from protocols.relay.config import RelayConfig
 from protocols.relay.messages import Accepted, Delivery, Publish, Subscribe, SubscribeDone, Unsubscribe
 from protocols.relay.wire import size_of
 from protocols.roles import RoleContext
 from protocols.snapshot import Snapshot
+from protocols.subscriptions import SubscriptionTable, shared_table
 
 __all__ = ["Relay"]
 
@@ -29,7 +29,7 @@ class _Client:
 
     outbox: Outbox
     pending: int = 0
-    subscriptions: SmallDict[str] = field(default_factory=SmallDict)
+    subscriptions: SubscriptionTable = field(default_factory=lambda: shared_table(SubscriptionTable))
 
     def snapshot(self, name: str) -> Snapshot:
         """Return the statistics of the client; `name` is its place among those that are connected."""
@@ -53,8 +53,8 @@ class Relay(Server[_Client]):
         """Do nothing, since there are no timers."""
 
     def _removed(self, connection: Connection, client: _Client, now: float) -> None:
-        for number in list(client.subscriptions):
-            self._unsubscribe(connection, client, number)
+        for subscription in client.subscriptions:
+            self._unsubscribe(connection, client, subscription.number)
 
     def _refuse(self, connection: Connection, now: float) -> None:
         """End the connection of a client that breaks the rules."""
@@ -86,16 +86,16 @@ class Relay(Server[_Client]):
         if message.number in client.subscriptions or len(client.subscriptions) >= MOST_SUBSCRIPTIONS:
             self._refuse(connection, now)
             return
-        client.subscriptions[message.number] = message.destination
+        client.subscriptions = client.subscriptions.added(Subscription(message.number, message.destination))
         subscribers = self._by_destination.setdefault(message.destination, {})
         subscribers[connection] = subscribers.get(connection, 0) + 1
         client.outbox.send(SubscribeDone(message.number))
 
     def _unsubscribe(self, connection: Connection, client: _Client, number: int) -> None:
-        destination = client.subscriptions.get(number)
-        if destination is None:
+        if number not in client.subscriptions:
             return
-        del client.subscriptions[number]
+        destination = client.subscriptions[number].destination
+        client.subscriptions = client.subscriptions.removed(number)
         subscribers = self._by_destination[destination]
         subscribers[connection] -= 1
         if not subscribers[connection]:

@@ -49,8 +49,8 @@ class TcpEnd(Connection):
         *("_ack_at", "_ack_now", "_acked", "_acks", "_armed", "_control", "_duplicate", "_echo", "_edge", "_expected"),
         *("_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_inside", "_interactive", "_limit", "_nxt"),
         *("_offered", "_options", "_ordinal", "_passive", "_probes", "_reader", "_reason", "_reassembly", "_retries"),
-        *("_rtt", "_score", "_sent_at", "_stack", "_timer_at", "_to", "_told", "_una", "_unread", "_writer", "hops"),
-        *("host", "identity", "is_full", "key", "name", "order", "postponed", "route", "state"),
+        *("_rtt", "_score", "_sent_at", "_stack", "_timer_at", "_told", "_una", "_unread", "_writer", "hops"),
+        *("host", "identity", "is_full", "key", "name", "order", "postponed", "route", "state", "to"),
     )
 
     identity: int
@@ -58,6 +58,8 @@ class TcpEnd(Connection):
     name: str
     order: int
     """Among the timers of one instant."""
+    to: Key
+    """The key of the other end."""
     route: Route
     hops: Sequence[Hop]
     """The first links of its route."""
@@ -68,7 +70,6 @@ class TcpEnd(Connection):
         self._options = stack.options
         self.host = host
         self.key = key
-        self._to = (key[2], key[3], key[0], key[1])
         stack.place(self)
         self.state = CONNECTING
         self._reason: Reason | None = None
@@ -131,7 +132,7 @@ class TcpEnd(Connection):
         # The machine knows nothing of it before it is established.
         self._told = True
         self._expected = segment.end
-        self._edge = 1 + segment.window
+        self._edge = 1 + segment.edge
         self._echo = segment.stamp
         self._send_new(0, SYN, now)
         self._arm()
@@ -170,7 +171,7 @@ class TcpEnd(Connection):
     def abort(self, now: float) -> None:
         """Reset the connection, because the process of the machine is gone."""
         if self.state != GONE:
-            self._stack.reset(self.host, self._to, self._nxt, self._expected, now)
+            self._stack.reset(self.host, self.to, self._nxt, self._expected, now)
         self.vanish()
 
     def vanish(self) -> None:
@@ -240,7 +241,7 @@ class TcpEnd(Connection):
             self._echo = segment.stamp
         if score is not None and (ack > self._una or segment.sack or score.probe_end):
             self._on_ack(segment, now)
-        edge = ack + segment.window
+        edge = segment.edge
         if edge > self._edge:  # noqa: PLR1730 (half the cost of a call, for every segment)
             self._edge = edge
         if segment.end > segment.number:
@@ -273,7 +274,7 @@ class TcpEnd(Connection):
             self._expected = segment.end
             self._ack_now = True
         self.state, self._told = OPEN, False
-        self._edge = segment.ack + segment.window
+        self._edge = segment.edge
         self._on_ack(segment, now)
         self._inside = True
         self._stack.opened(self, now)
@@ -325,7 +326,7 @@ class TcpEnd(Connection):
             messages = self._reader.read(segment.content)
         except WireError:
             self._stack.undecodable += 1
-            self._stack.reset(self.host, self._to, self._nxt, self._expected, now)
+            self._stack.reset(self.host, self.to, self._nxt, self._expected, now)
             self._end("reset", now)
             return
         if messages:
@@ -515,14 +516,14 @@ class TcpEnd(Connection):
         kind = (SynSegment if sent.flags & SYN else ControlSegment) if sent.flags else Segment
         answers = self.state != CONNECTING
         segment = kind(
-            self._to,
+            self.to,
             sent.flags,
             sent.begin,
             sent.octets,
             sent.content,
             self.identity | sent.ordinal & 0x7FFFFFFF,
             self._expected if answers else 0,
-            self._limit - self._expected,
+            self._limit,
             (),
             int(now * 1000),
             self._echo,
@@ -545,14 +546,14 @@ class TcpEnd(Connection):
             self._duplicate = None
         self._acks += 1
         segment = AckSegment(
-            self._to,
+            self.to,
             0,
             self._nxt if number < 0 else number,
             0,
             (),
             self.identity | 0x80000000 | self._acks & 0x7FFFFFFF,
             self._expected,
-            self._limit - self._expected,
+            self._limit,
             ranges,
             int(now * 1000),
             self._echo,

@@ -53,6 +53,7 @@ class Segment(Message):
         "again",
         "content",
         "echo",
+        "edge",
         "end",
         "flags",
         "name",
@@ -62,7 +63,6 @@ class Segment(Message):
         "sack",
         "stamp",
         "to",
-        "window",
     )
 
     def __init__(
@@ -74,7 +74,7 @@ class Segment(Message):
         content: Content,
         identity: int,
         ack: int,
-        window: int,
+        edge: int,
         sack: tuple[tuple[int, int], ...],
         stamp: int,
         echo: int,
@@ -95,8 +95,9 @@ class Segment(Message):
         """Its identity."""
         self.ack = ack
         """Number of the byte expected next; 0 when it acknowledges nothing."""
-        self.window = window
-        """Bytes the sender has room for, from `ack` on."""
+        self.edge = edge
+        """Number of the first byte that the sender has no room for. Ends keep this number and not a window, which is
+        another object for each segment."""
         self.sack = sack
         """Ranges (first byte, first byte behind) received beyond `ack` (RFC 2018), the latest first."""
         self.stamp = stamp
@@ -107,6 +108,11 @@ class Segment(Message):
         """Whether the last byte of what was written so far is in it."""
         self.again = again
         """Whether it is a retransmission."""
+
+    @property
+    def window(self) -> int:
+        """Bytes the sender has room for, from `ack` on."""
+        return self.edge - self.ack
 
     @property
     def identity(self) -> int | None:

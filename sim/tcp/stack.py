@@ -54,7 +54,7 @@ class Stack(Protocol):
     undecodable: int
 
     def place(self, end: "TcpEnd") -> None:
-        """Enter a new end: give it its name, its order, its random keys and its route."""
+        """Enter a new end: give it its name, its order, its random keys, its route and the key of the other end."""
 
     def streams(self, host: Any, port: int) -> tuple[Writer, Reader]:
         """Return what the messages of an end are written to, and what joins the segments that arrive to messages."""
