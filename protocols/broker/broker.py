@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import cast
 
-from protocols.broker.clients import BrokersClient, Subscribed
+from protocols.broker.clients import NOTHING, BrokersClient, subscribed
 from protocols.broker.config import BrokerConfig
 from protocols.broker.confirmation import Confirmation
 from protocols.broker.heartbeats import Heartbeats, in_milliseconds
@@ -29,7 +29,6 @@ from protocols.broker.messages import (
     Beat,
     Connect,
     Connected,
-    Content,
     Delivery,
     Disconnect,
     Failure,
@@ -115,7 +114,7 @@ class Broker(Server[BrokersClient]):
         self._blocked.pop(connection, None)
         for confirmation in client.unconfirmed:
             self._kept.pop(confirmation, None)
-        unacknowledged, client.unacknowledged = client.unacknowledged, {}
+        unacknowledged, client.unacknowledged = client.unacknowledged, NOTHING
         for ack, (confirmation, _) in unacknowledged.items():
             if not client.is_leaving:
                 confirmation.lose_subscriber(ack, now)
@@ -190,7 +189,7 @@ class Broker(Server[BrokersClient]):
                 self._drop_unused(message.destination)
                 self._refuse(connection, client, f"selector: {error}", now, receipt)
                 return
-            client.subscriptions[name] = Subscribed(message.destination, message.selector, message.acknowledges)
+            client.subscriptions[name] = subscribed(message.destination, message.selector, message.acknowledges)
             self._confirm(client, receipt)
             self._send_kept(client, name)
 
@@ -201,13 +200,14 @@ class Broker(Server[BrokersClient]):
         for confirmation in self._kept:
             content = confirmation.message.content
             if content.destination == subscription.destination and (chosen is None or chosen.selects(content)):
-                self._send_copy(client, name, content, confirmation.message_id, confirmation)
+                self._send_copy(client, Delivery(name, confirmation.message_id, content), confirmation)
 
     def _unsubscribe(self, connection: Connection, client: BrokersClient, name: str, now: float) -> None:
         """Remove a subscription, if there is one of this name; its copies are not waited for."""
-        found = client.subscriptions.pop(name, None)
+        found = client.subscriptions.get(name)
         if found is None:
             return
+        del client.subscriptions[name]
         self._topics[found.destination].remove(connection, name, found.selector)
         self._drop_unused(found.destination)
         for ack, (confirmation, subscription) in list(client.unacknowledged.items()):
@@ -284,27 +284,31 @@ class Broker(Server[BrokersClient]):
             self._counts["messages_relayed"] += 1
             message_id = str(self._messages)
             confirmation = self._confirmation(connection, client, message, message_id, chosen)
+            copies: dict[str, Delivery] = {}
             for subscriber, name in chosen:
-                self._send_copy(subscriber, name, content, message_id, confirmation)
+                if name not in copies:
+                    copies[name] = Delivery(name, message_id, content)
+                self._send_copy(subscriber, copies[name], confirmation)
             if confirmation is not None:
                 self._settle(confirmation, now)
                 return True
         self._confirm(client, message.receipt)
         return True
 
-    def _send_copy(
-        self, client: BrokersClient, name: str, content: Content, message_id: str, confirmation: Confirmation | None
-    ) -> None:
-        """Send a copy for a subscription."""
+    def _send_copy(self, client: BrokersClient, copy: Delivery, confirmation: Confirmation | None) -> None:
+        """Send a copy for a subscription, the same object to all clients that have one of this name and do not acknowledge."""
         self._counts["copies_sent"] += 1
-        ack = ""
+        name = copy.subscription
         if client.subscriptions[name].acknowledges:
             assert confirmation is not None
             self._copies += 1
             ack = str(self._copies)
+            if not client.unacknowledged:
+                client.unacknowledged = {}
             client.unacknowledged[ack] = confirmation, name
             confirmation.awaited.add(ack)
-        client.outbox.send(Delivery(name, message_id, content, ack))
+            copy = Delivery(name, copy.message_id, copy.content, ack)
+        client.outbox.send(copy)
 
     # Confirmations
 
@@ -320,6 +324,8 @@ class Broker(Server[BrokersClient]):
         if not message.keep and not any(subscriber.subscriptions[name].acknowledges for subscriber, name in chosen):
             return None
         confirmation = Confirmation(connection, message, message_id, client.began_at + message.keep / 1000)
+        if not client.unconfirmed:
+            client.unconfirmed = {}
         client.unconfirmed[confirmation] = None
         if message.keep:
             self._kept[confirmation] = None

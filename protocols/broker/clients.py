@@ -2,16 +2,21 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import inf
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from protocols.broker.confirmation import Confirmation
 from protocols.broker.heartbeats import Heartbeats
 from protocols.broker.messages import Send
 from protocols.central.outbox import EMPTY, Outbox
+from protocols.norm.maps import SmallDict
 from protocols.snapshot import Snapshot
 
-__all__ = ["BrokersClient", "Subscribed"]
+__all__ = ["NOTHING", "BrokersClient", "Subscribed", "subscribed"]
+
+NOTHING: Final[dict[Any, Any]] = {}
+"""An empty table, shared by the clients that have published nothing, or acknowledge nothing; never modified."""
 
 
 class Subscribed(NamedTuple):
@@ -22,6 +27,12 @@ class Subscribed(NamedTuple):
     acknowledges: bool
 
 
+@lru_cache(maxsize=64)
+def subscribed(destination: str, selector: str, acknowledges: bool) -> Subscribed:
+    """Return a subscription, the same object for most clients of a broker."""
+    return Subscribed(destination, selector, acknowledges)
+
+
 @dataclass(slots=True)
 class BrokersClient:
     """One connection: what waits to be sent on it, what it published and is not accepted, and its subscriptions."""
@@ -30,13 +41,13 @@ class BrokersClient:
     beats: Heartbeats | None = None
     """None before the client began a session."""
     waiting: deque[Send] = field(default_factory=lambda: EMPTY)
-    subscriptions: dict[str, Subscribed] = field(default_factory=dict)
+    subscriptions: SmallDict[Subscribed] = field(default_factory=SmallDict)
     """By the client's name for the subscription."""
     began_at: float = 0.0
     """When its session began, in seconds."""
-    unconfirmed: dict[Confirmation, None] = field(default_factory=dict)
+    unconfirmed: dict[Confirmation, None] = field(default_factory=lambda: NOTHING)
     """What it published, and subscribers have not acknowledged, in order."""
-    unacknowledged: dict[str, tuple[Confirmation, str]] = field(default_factory=dict)
+    unacknowledged: dict[str, tuple[Confirmation, str]] = field(default_factory=lambda: NOTHING)
     """The copies it has to acknowledge, by `Delivery.ack`, each with its name for the subscription."""
     acknowledged: int = 0
     """Copies that it has acknowledged."""

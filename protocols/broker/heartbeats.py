@@ -1,5 +1,6 @@
 """Heart-beats of one end of a connection (STOMP 1.2): something is sent, and something is heard, within agreed times."""
 
+from functools import lru_cache
 from math import inf
 
 from protocols.broker.messages import Beat
@@ -16,6 +17,14 @@ def in_milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 
 
+@lru_cache(maxsize=64)
+def _agreed(own: float, send_every: int, hear_every: int) -> tuple[float, float]:
+    """Return after how many seconds something is sent, and after how many an end that is not heard is gone."""
+    # Half the time, since what is sent just after a look is noticed by the next one only.
+    send = max(own, hear_every / 1000) / 2 if own and hear_every else inf
+    return send, max(own, send_every / 1000) * _GRACE if own and send_every else inf
+
+
 class Heartbeats:
     """Sends heart-beats by an outbox, and tells when the other end counts as gone; times are in seconds.
 
@@ -26,9 +35,7 @@ class Heartbeats:
 
     def __init__(self, own: float, send_every: int, hear_every: int, outbox: Outbox, now: float) -> None:
         self._outbox = outbox
-        # Half the time, since what is sent just after a look is noticed by the next one only.
-        self._send_every = max(own, hear_every / 1000) / 2 if own and hear_every else inf
-        self._hear_every = max(own, send_every / 1000) * _GRACE if own and send_every else inf
+        self._send_every, self._hear_every = _agreed(own, send_every, hear_every)
         self._look_at = now + self._send_every
         self._sent = outbox.sent
         self.heard_at = now

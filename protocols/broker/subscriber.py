@@ -1,5 +1,7 @@
 """The subscriber of a broker."""
 
+from sys import intern
+
 from protocols.broker.client import BrokerClient, Session
 from protocols.broker.content import publication_of
 from protocols.broker.messages import Delivery, Receipt, Subscribe, Unsubscribe
@@ -37,7 +39,8 @@ class BrokerSubscriber(BrokerClient, ClientSubscriber):
 
     def request(self, subscription: Subscription) -> Message:
         """See `ClientSubscriber`; the receipt says that the subscription is in effect."""
-        number = str(subscription.number)
+        # One string for the subscribers of a simulation, of which the broker keeps one each.
+        number = intern(str(subscription.number))
         return Subscribe(number, subscription.destination, subscription.selector, number)
 
     def ending(self, number: int) -> Message:
