@@ -31,7 +31,7 @@ SPREAD, PUBLISHED_AT, LONGEST = 4.0, 5.0, 60.0
 """Seconds in which subscribers begin, until messages are published, and after which a run ends without them all."""
 FILES = {"parity": 200, "plain": 200, "n1": 200, "n2": 200, "a": 20, "srm": 2}
 """Packets of content by the case of a protocol of files."""
-MOST = {"a": 1000, "srm": 1000, "relay": 1000, "broker": 1000, "fjm": 200}
+MOST = {"a": 1000, "srm": 1000, "relay": 1000, "broker": 1000, "fjm": 1000}
 """The most receivers of protocols whose runs would take too long; a manager of FJM tells all subscribers of each."""
 LEAST = {"datagram": 0.99, "distributor": 0.99}
 """Least share of the messages that arrive where not all have to.

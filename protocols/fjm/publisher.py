@@ -21,7 +21,7 @@ class FjmPublisher(RegisteredClient, NackedPublisher):
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports, context)
         self._fjm: FjmConfig = context.config
-        self._registration = Registration(ports, context, self._on_registered)
+        self._registration = Registration(ports, context, self)
         self._waiting: dict[str, deque[Publication]] = {}
         self._is_blocked = False
         self._last_at = -inf
@@ -57,7 +57,8 @@ class FjmPublisher(RegisteredClient, NackedPublisher):
             self._is_blocked = False
             self.ports.notify(PublisherUnblocked())
 
-    def _on_registered(self, destination: str, group: Group, now: float) -> None:
+    def registered(self, destination: str, group: Group, now: float) -> None:
+        """Send what waits for a topic."""
         for message in self._waiting.pop(destination, ()):
             self.channel(group).push(message)
         self._send_due(now)

@@ -1,9 +1,10 @@
 """How a publisher or a subscriber becomes a member of topics: it asks the guard, and registers with the topic's manager."""
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
+from typing import Final
 
 from protocols.fjm.config import FjmConfig
 from protocols.fjm.messages import MOST_TOPICS, Answer, Ask, Register, Registered, Unregister
@@ -13,6 +14,9 @@ from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
 
 __all__ = ["RegisteredClient", "Registration", "topic_group"]
+
+_NO_TOPICS: Final[dict[str, Group]] = {}
+"""The other topics of most clients, in a session of one topic; never modified."""
 
 
 @lru_cache(maxsize=MOST_TOPICS)
@@ -36,18 +40,18 @@ class _Topic:
 
 
 class Registration:
-    """The topics of one client. `registered(destination, group, now)` is called when it is a member of a topic."""
+    """The topics of one client, whose `registered` is called when it is a member of a topic."""
 
-    __slots__ = ("_config", "_group", "_node", "_ports", "_registered", "_topics", "deadline", "others")
+    __slots__ = ("_client", "_config", "_group", "_node", "_ports", "_topics", "deadline", "others")
 
-    def __init__(self, ports: Ports, context: RoleContext, registered: Callable[[str, Group, float], None]) -> None:
+    def __init__(self, ports: Ports, context: RoleContext, client: "RegisteredClient") -> None:
         self._ports = ports
+        self._client = client
         self._config: FjmConfig = context.config
         self._node = context.node
         self._group = context.group
-        self._registered = registered
         self._topics: SmallDict[_Topic] = SmallDict()
-        self.others: dict[str, Group] = {}
+        self.others = _NO_TOPICS
         """The groups of topics of which this client is no member."""
         self.deadline = inf
         """When to ask again."""
@@ -102,6 +106,7 @@ class Registration:
         topic, group = self._topics.get(message.destination), topic_group(self._group, message.place)
         if topic is None:
             if message.destination in self.others or len(self.others) < MOST_TOPICS:
+                self.others = self.others or {}
                 self.others[message.destination] = group
         elif not topic.is_member:
             topic.manager, topic.group = message.manager, group
@@ -117,7 +122,7 @@ class Registration:
         if message.node == self._node and topic.group is not None and not topic.is_member:
             topic.is_member, topic.again_at = True, inf
             self._rearm()
-            self._registered(message.destination, topic.group, now)
+            self._client.registered(message.destination, topic.group, now)
         return is_change and topic.is_member
 
     def group_of(self, destination: str) -> Group | None:
@@ -136,6 +141,10 @@ class RegisteredClient(Machine):
     def start(self, now: float) -> None:
         """Join the group of the session."""
         self._registration.start()
+
+    @abstractmethod
+    def registered(self, destination: str, group: Group, now: float) -> None:
+        """Note that this is a member of a topic now."""
 
     def group_of(self, destination: str) -> Group:
         """Return the group of a topic that is registered."""

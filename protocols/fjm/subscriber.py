@@ -1,29 +1,34 @@
 """The subscriber of FJM: registers for its topics, and receives them on groups of their own."""
 
+from typing import Final
+
 from protocols.fjm.config import FjmConfig
 from protocols.fjm.registration import RegisteredClient, Registration
 from protocols.machine import Address, Group, Message, Ports
 from protocols.messaging import Subscribed, Subscription
 from protocols.nacked.messages import Data
 from protocols.nacked.subscriber import NackedSubscriber
-from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
 
 __all__ = ["FjmSubscriber"]
+
+_NO_GROUPS: Final[dict[Group, None]] = {}
+"""Those of subscribers whose card lets no others pass; never modified."""
 
 
 class FjmSubscriber(RegisteredClient, NackedSubscriber):
     """A subscription is in effect when the manager of its topic has registered it."""
 
-    __slots__ = ("_fjm", "_joined", "_others", "_registration", "_unwanted_received")
+    __slots__ = ("_active", "_fjm", "_others", "_registration", "_unwanted_received")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports, context)
         self._fjm: FjmConfig = context.config
-        self._registration = Registration(ports, context, self._on_registered)
-        self._joined: SmallDict[int] = SmallDict()
+        self._registration = Registration(ports, context, self)
+        # The subscriptions that are in effect.
+        self._active = self.subscriptions
         # The groups that the card lets pass beside the own ones.
-        self._others: dict[Group, None] = {}
+        self._others = _NO_GROUPS
         self._unwanted_received = 0
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
@@ -31,30 +36,31 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
         self.subscriptions = self.subscriptions.added(subscription)
         destination = subscription.destination
         if self._registration.group_of(destination) is not None:
-            self._begin(subscription.number, destination)
+            self._begin(subscription)
         self._registration.enter(destination, now)
         self.rearm()
 
-    def _begin(self, number: int, destination: str) -> None:
-        self.join(self.group_of(destination))
-        self._joined[destination] = self._joined.get(destination, 0) + 1
-        self.ports.notify(Subscribed(number))
+    def _begin(self, subscription: Subscription) -> None:
+        self.join(self.group_of(subscription.destination))
+        self._active = self._active.added(subscription)
+        self.ports.notify(Subscribed(subscription.number))
 
-    def _on_registered(self, destination: str, group: Group, now: float) -> None:
+    def registered(self, destination: str, group: Group, now: float) -> None:
+        """Begin the subscriptions to a topic."""
         if group in self._others:
             # It is the own one now, and joined once more by `join`.
             del self._others[group]
             self.ports.leave(group)
         for subscription in self.subscriptions:
             if subscription.destination == destination:
-                self._begin(subscription.number, destination)
+                self._begin(subscription)
 
     def unsubscribe(self, number: int, now: float) -> None:
         """End a subscription, and leave the topic with the last one."""
         destination = self.subscriptions[number].destination
         self.subscriptions = self.subscriptions.removed(number)
-        if self._joined.get(destination):
-            self._joined[destination] -= 1
+        if number in self._active:
+            self._active = self._active.removed(number)
             self.leave(self.group_of(destination))
         if not self.subscriptions.has(destination):
             self._registration.leave(destination)
@@ -75,6 +81,7 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
         """Join the groups of other topics, which have the same address for the card."""
         for group in self._registration.others.values():
             if group not in self._others and group not in self._groups:
+                self._others = self._others or {}
                 self._others[group] = None
                 self.ports.join(group)
 
