@@ -15,6 +15,7 @@ from sim.flight import Flight, Hop, Route
 from sim.link import Link
 from sim.occurrence import Occurrence, post
 from sim.tcp.end import ACCEPTING, GONE, OPEN, TcpEnd
+from sim.tcp.idle_timers import TCP_TIMER, IdleTimers
 from sim.tcp.segment import RST, SYN, TCP_HEADER, ControlSegment, Key, Segment, options_size
 from sim.tcp.streams import ByteReader, ByteWriter, Frames, Messages, ObjectReader, ObjectWriter, Reader, Writer
 from topologies.spec import LinkSpec
@@ -31,8 +32,6 @@ EPHEMERAL: Final = 49152
 """TCP port of the first connection that a host begins."""
 LOOPBACK: Final = LinkSpec(rate=1e9, delay=1e-5)
 """The way from a host to itself, which takes no network link: 8 Gbit/s and 10 us."""
-TCP_TIMER: Final = 3
-"""SimPy priority of timers of connections: after the timers of machines at the same instant."""
 WAIT: Final = 60.0
 """Seconds for which an end answers late segments after both FINs were acknowledged (TIME-WAIT), and a SYN may come again."""
 
@@ -57,6 +56,7 @@ class TcpStack:
         self._past: dict[Key, None] = {}
         self._loops: dict[int, Route] = {}
         self._expire = (self._on_expiry,)
+        self.idle_timers = IdleTimers(fabric.kernel)
         self.retransmissions = 0
         """Segments that were sent again."""
         self.undecodable = 0
@@ -257,7 +257,7 @@ class TcpStack:
         """Send an RST with these numbers to an end."""
         route = self._route(host, to[0])
         identity = key_of(0, "reset", *to) & ~0xFFFFFFFF | number & 0xFFFFFFFF
-        segment = ControlSegment(to, RST, number, 0, (), identity, ack, ack, (), int(now * 1000), 0)
+        segment = ControlSegment(to, RST, number, number, 0, (), identity, ack, ack, (), int(now * 1000), 0)
         self.send(host, host.name, route, host.endpoint.first_links(host, route), segment, now)
 
     def arrive(self, host: "SimHost", flight: Flight, now: float) -> None:

@@ -519,6 +519,7 @@ class TcpEnd(Connection):
             self.to,
             sent.flags,
             sent.begin,
+            sent.end,
             sent.octets,
             sent.content,
             self.identity | sent.ordinal & 0x7FFFFFFF,
@@ -545,18 +546,10 @@ class TcpEnd(Connection):
             ranges = (self._duplicate, *ranges)[:3]
             self._duplicate = None
         self._acks += 1
+        begin = self._nxt if number < 0 else number
+        identity = self.identity | 0x80000000 | self._acks & 0x7FFFFFFF
         segment = AckSegment(
-            self.to,
-            0,
-            self._nxt if number < 0 else number,
-            0,
-            (),
-            self.identity | 0x80000000 | self._acks & 0x7FFFFFFF,
-            self._expected,
-            self._limit,
-            ranges,
-            int(now * 1000),
-            self._echo,
+            self.to, 0, begin, begin, 0, (), identity, self._expected, self._limit, ranges, int(now * 1000), self._echo
         )
         self._note_ack()
         self._ack_now = False
@@ -671,7 +664,7 @@ class TcpEnd(Connection):
     def _set_idle(self, when: float) -> None:
         """Have the idle time of the connection looked at; far ahead, and so apart from the timers that segments set."""
         self._idle_at = when
-        self._stack.post(self, when)
+        self._stack.idle_timers.add(self, when)
 
     # The end
 

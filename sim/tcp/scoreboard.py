@@ -54,8 +54,8 @@ class Scoreboard:
     An end has one while there are such segments: most connections are idle most of the time.
 
     A segment is lost when three others that were transmitted later have arrived: RFC 6675's rule, counted in transmissions
-    instead of numbers (as by RFC 9002, section 6.1.1), so that lost retransmissions are found too. It works on transmissions,
-    in whose order `flying` is, so an ACK costs the segments that it changes, whatever the window.
+    instead of numbers (as by RFC 9002, section 6.1.1), so that lost retransmissions are found too. An ACK costs
+    the segments that it changes, whatever the window.
     """
 
     __slots__ = (
@@ -87,7 +87,9 @@ class Scoreboard:
         self.rtt = -1.0
         """Round-trip time (seconds) measured by the latest ACK; negative: none."""
         self._records: dict[int, Sent] = {}
-        self._flying: dict[int, Sent] = {}
+        """By first byte, in order."""
+        # Those in flight by number of transmission, in order; None while they are all, each sent once.
+        self._flying: dict[int, Sent] | None = None
         self.lost = _NO_LOSSES
         """First bytes of segments that are lost, a heap; entries whose segment is not lost any more are ignored."""
         # The three latest transmissions that arrived.
@@ -111,19 +113,27 @@ class Scoreboard:
     def add(self, sent: Sent) -> None:
         """Enter a new segment, which is sent now."""
         self._records[sent.begin] = sent
-        self._flying[sent.turn] = sent
+        if self._flying is not None:
+            self._flying[sent.turn] = sent
         self.in_flight += 1
+
+    def _by_turn(self) -> dict[int, Sent]:
+        """Return the segments in flight by number of transmission."""
+        if self._flying is None:
+            self._flying = {sent.turn: sent for sent in self._records.values()}
+        return self._flying
 
     def repeat(self, sent: Sent, now: float) -> None:
         """Enter a retransmission."""
+        flying = self._by_turn()
         if sent.state == FLYING:
             # A probe repeats a segment that may still arrive.
-            del self._flying[sent.turn]
+            del flying[sent.turn]
         else:
             self.in_flight += 1
         self.turn += 1
         sent.turn, sent.at, sent.repeated, sent.state = self.turn, now, True, FLYING
-        self._flying[sent.turn] = sent
+        flying[sent.turn] = sent
 
     def disturb(self, phase: int, end: int) -> None:
         """Begin a phase of recovery, which ends when all before byte `end` is acknowledged, and the tail loss probe."""
@@ -146,7 +156,8 @@ class Scoreboard:
 
     def _arrive(self, sent: Sent, echo: int) -> None:
         if sent.state == FLYING:
-            del self._flying[sent.turn]
+            if self._flying is not None:
+                del self._flying[sent.turn]
             self.in_flight -= 1
         turn = sent.turn
         if sent.repeated and echo < int(sent.at * 1000):
@@ -161,6 +172,7 @@ class Scoreboard:
 
     def select(self, ranges: tuple[tuple[int, int], ...], una: int, echo: int) -> int:
         """Mark the segments from byte `una` in ranges reported by SACK; returns how many arrived that were not known to."""
+        self._by_turn()
         arrived, records, known = 0, self._records, self._known
         for first, behind in ranges:
             if behind <= una:
@@ -185,6 +197,9 @@ class Scoreboard:
     def find_lost(self) -> bool:
         """Mark segments that are lost by what arrived; returns whether there are any new ones."""
         flying, third, found = self._flying, self._third, False
+        if flying is None:
+            # All that arrived were sent before.
+            return False
         while flying:
             turn = next(iter(flying))
             if turn >= third:
@@ -202,7 +217,7 @@ class Scoreboard:
 
     def lose_all(self) -> None:
         """Mark all segments as lost that are not known to have arrived."""
-        self._flying.clear()
+        self._flying = {}
         self.in_flight = 0
         self.lost = _NO_LOSSES
         for sent in self._records.values():

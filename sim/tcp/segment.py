@@ -70,6 +70,7 @@ class Segment(Message):
         to: Key,
         flags: int,
         number: int,
+        end: int,
         octets: int,
         content: Content,
         identity: int,
@@ -88,7 +89,7 @@ class Segment(Message):
         """Of its first byte."""
         self.octets = octets
         """Bytes of data."""
-        self.end = number + octets + (1 if flags & 3 else 0)
+        self.end = end
         """Number of the first byte behind it; SYN and FIN count as one."""
         self.content = content
         self.name = identity

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from protocols.connection import Connection, Reason
 from protocols.tcp.options import TcpOptions
 from sim.flight import Flight, Hop, Route
+from sim.tcp.idle_timers import IdleTimers
 from sim.tcp.segment import Key, Segment
 from sim.tcp.streams import Messages, Reader, Writer
 
@@ -52,6 +53,8 @@ class Stack(Protocol):
     options: TcpOptions
     retransmissions: int
     undecodable: int
+    idle_timers: IdleTimers
+    """Call `expire` of ends, for times far ahead."""
 
     def place(self, end: "TcpEnd") -> None:
         """Enter a new end: give it its name, its order, its random keys, its route and the key of the other end."""

@@ -54,6 +54,11 @@ def test_a_subscriber_takes_little_memory_in_every_messaging_protocol(name: str,
     assert bytes_per_subscriber(name, 1000) < most
 
 
+@pytest.mark.parametrize(("name", "most"), [("relay", 6900), ("broker", 8500)])
+def test_a_client_of_a_server_takes_little_memory_with_both_ends_of_its_connection(name: str, most: int) -> None:
+    assert bytes_per_subscriber(name, 300) < most
+
+
 def test_a_storm_is_a_few_hundred_simpy_events() -> None:
     known = storm(3000)
     assert known["events"] <= 500

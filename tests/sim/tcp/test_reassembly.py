@@ -14,7 +14,7 @@ LINES = [3000] * 50
 
 def segment(number: int) -> Segment:
     """Return a segment of 100 bytes."""
-    return Segment((0, 0, 0, 0), 0, number, 100, (), 0, 1, 0, (), 0, 0)
+    return Segment((0, 0, 0, 0), 0, number, number + 100, 100, (), 0, 1, 0, (), 0, 0)
 
 
 def test_ends_that_share_an_empty_reassembly_do_not_change_each_other() -> None:
