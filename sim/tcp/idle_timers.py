@@ -1,18 +1,25 @@
 """The keep-alive timers of all connections of a network, behind one event of SimPy's queue."""
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from sim.kernel import Kernel
 from sim.occurrence import Occurrence, post
-
-if TYPE_CHECKING:
-    from sim.tcp.end import TcpEnd
 
 __all__ = ["TCP_TIMER", "IdleTimers"]
 
 TCP_TIMER: Final = 3
 """SimPy priority of timers of connections: after the timers of machines at the same instant."""
+
+
+class Expiring(Protocol):
+    """An end of a connection, as its timers know it."""
+
+    order: int
+    """Among the timers of one instant."""
+
+    def expire(self, now: float) -> None:
+        """Handle the timers that have expired."""
 
 
 class IdleTimers:
@@ -26,12 +33,12 @@ class IdleTimers:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        # Time (seconds), `TcpEnd.order` and end.
-        self._timers: list[tuple[float, int, TcpEnd]] = []
+        # Time (seconds), order and end.
+        self._timers: list[tuple[float, int, Expiring]] = []
         self._on_time = (self._expire,)
         self._first: Occurrence | None = None
 
-    def add(self, end: "TcpEnd", when: float) -> None:
+    def add(self, end: Expiring, when: float) -> None:
         """Call `expire` of an end at `when` (seconds)."""
         timer = (when, end.order, end)
         heappush(self._timers, timer)

@@ -1,7 +1,5 @@
 """Keep-alive timers: each expires once, in the order of times and ends, whenever it was added."""
 
-from typing import Any, cast
-
 from sim.network import Network
 from sim.tcp.idle_timers import IdleTimers
 from tests.sim.tcp.scenes import star
@@ -19,7 +17,7 @@ class End:
         self.expired.append(now)
         self.called.append(self.order)
         if self.later:
-            self.timers.add(cast(Any, self), self.later.pop(0))
+            self.timers.add(self, self.later.pop(0))
 
 
 def test_timers_expire_once_in_order_and_have_one_event_at_a_time() -> None:
@@ -27,7 +25,7 @@ def test_timers_expire_once_in_order_and_have_one_event_at_a_time() -> None:
     timers = IdleTimers(network.kernel)
     ends = [End(timers, called, 3, 6.0, 20.0), End(timers, called, 2, 20.0), End(timers, called, 1)]
     for end, when in zip(ends, (5.0, 10.0, 10.0), strict=True):
-        timers.add(cast(Any, end), when)
+        timers.add(end, when)
         assert len(network.env._queue) == 1
     network.run(until=30)
     assert [end.expired for end in ends] == [[5.0, 6.0, 20.0], [10.0, 20.0], [10.0]]
@@ -38,7 +36,7 @@ def test_a_timer_before_all_others_is_not_late() -> None:
     network = Network(star(), seed=1)
     timers = IdleTimers(network.kernel)
     late, early = End(timers, [], 1), End(timers, [], 2)
-    timers.add(cast(Any, late), 10.0)
-    timers.add(cast(Any, early), 1.0)
+    timers.add(late, 10.0)
+    timers.add(early, 1.0)
     network.run(until=30)
     assert (early.expired, late.expired) == ([1.0], [10.0])
