@@ -96,6 +96,15 @@ def test_compiled_classes_unpack_nothing_for_the_initialiser_of_a_base_which_myp
     assert not wrong, wrong
 
 
+def test_compiled_classes_that_are_called_have_no_base_since_mypyc_puts_a_field_before_those_of_the_base() -> None:
+    wrong = [
+        f"{module}.{node.name}"
+        for module, node in compiled_classes()
+        if node.bases and any(isinstance(line, ast.FunctionDef) and line.name == "__call__" for line in node.body)
+    ]
+    assert not wrong, wrong
+
+
 @pytest.fixture
 def hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the finder of a build in `tmp_path / "built"` that seems to have `protocols.serial`."""
