@@ -1,6 +1,6 @@
 """Run the scenarios of claims, and judge what was measured."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import Pool
@@ -12,8 +12,8 @@ from experiments.claims.claim import FOLDER, Check, Claim, ClaimFile, World
 from experiments.claims.expressions import Formula
 from experiments.claims.probes import PROBES
 from experiments.running.run import run
-from experiments.scenario.cases import load_cases
-from experiments.scenario.scenario import Scenario
+from experiments.scenario.cases import case_of
+from experiments.scenario.scenario import Scenario, read
 from experiments.validation.families import select, validate
 from experiments.validation.references import mean_of, read_references
 from experiments.zoo.observation import observe
@@ -107,7 +107,7 @@ def _measure(claim: Claim, path: Path, world: World) -> tuple[Finding, ...]:
         fixed |= {probe: dict(PROBES[probe]()) for probe in claim.probes}
     checks = claim.checks_on(world)
     samples: list[list[float]] = [[] for _ in checks]
-    first = next(iter(load_cases(path).values())).seed
+    first = case_of(read(path), "", path).seed
     for seed in range(first, first + claim.runs):
         names = {**fixed, **_results(claim, path, seed, world)}
         for values, check in zip(samples, checks, strict=True):
@@ -128,13 +128,15 @@ def _agreeing(family: str) -> float:
 
 def _results(claim: Claim, path: Path, seed: int, world: World) -> Mapping[str, Any]:
     """Run all cases; return their results by name, in which `_` stands for `-`; one that is alone is called `run`."""
-    cases = load_cases(path, seed=seed)
-    return {name.replace("-", "_") or "run": _result(scenario, claim, world) for name, scenario in cases.items()}
+    data = read(path, seed=seed)
+    names = data.get("compare") or [""]
+    return {name.replace("-", "_") or "run": _result(partial(case_of, data, name, path), claim, world) for name in names}
 
 
-def _result(scenario: Scenario, claim: Claim, world: World) -> dict[str, Any]:
-    """Return the result of a run as plain values, with `refused` and `broken`."""
+def _result(load: Callable[[], Scenario], claim: Claim, world: World) -> dict[str, Any]:
+    """Return the result of a run as plain values, with `refused` (the scenario, or what it does, is an error) and `broken`."""
     try:
+        scenario = load()
         if claim.rules and world == "sim":
             seen = observe(scenario)
             told = {} if seen.result is None else seen.result.plain()

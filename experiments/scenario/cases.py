@@ -12,7 +12,7 @@ from experiments.scenario.ready import find_scenario
 from experiments.scenario.scenario import Scenario, parse, read
 from protocols.errors import ConfigError
 
-__all__ = ["cases_of", "load_cases"]
+__all__ = ["case_of", "cases_of", "load_cases"]
 
 
 def load_cases(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> dict[str, Scenario]:
@@ -26,10 +26,13 @@ def load_cases(path: Path | str, sets: Iterable[str] = (), seed: int | None = No
 def cases_of(data: dict[str, Any], path: Path | str) -> dict[str, Scenario]:
     """Return the cases of what a scenario file at `path` says; see `load_cases`."""
     whole = parse(data, str(path))
-    return {name: _case(data, name, path) for name in whole.compare} or {"": whole}
+    return {name: case_of(data, name, path) for name in whole.compare} or {"": whole}
 
 
-def _case(data: dict[str, Any], name: str, path: Path | str) -> Scenario:
+def case_of(data: dict[str, Any], name: str, path: Path | str) -> Scenario:
+    """Return one case of what a scenario file at `path` says; "" is the file itself. ConfigError as of `load_cases`."""
+    if not name:
+        return parse(data, str(path))
     case = deepcopy({key: value for key, value in data.items() if key != "compare"})
     changes = data["compare"][name]
     if "compare" in changes:
