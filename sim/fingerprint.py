@@ -14,6 +14,9 @@ from protocols.traffic import Traffic
 __all__ = ["Fingerprint"]
 
 _STAMP: Final = struct.Struct("<dII")
+# The parts of a stamp.
+_TIME: Final = struct.Struct("<d")
+_COUNT: Final = struct.Struct("<I")
 _NUMBER: Final = struct.Struct("<q")
 # So many records are hashed together.
 _MANY: Final = 256
@@ -106,7 +109,7 @@ class Fingerprint:
         if len(self._nodes) > _AT_ONCE and self._rests.count(self._rests[0]) == len(self._rests):
             _update_equal(onto, self._instant, sorted(self._nodes), self._rests[0])
         else:
-            _update(onto, sorted(self._present(), key=_NODE))
+            _update(onto, self._present() if sorted(self._nodes) == self._nodes else sorted(self._present(), key=_NODE))
 
     def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
         """Return the fingerprint of the run so far, which may go on; `counts` are in order of node."""
@@ -127,19 +130,12 @@ def _update(onto: blake2b, records: Iterable[_Record]) -> None:
         onto.update(b"".join(piece))
 
 
-def _update_equal(onto: blake2b, now: float, nodes: list[int], rest: bytes) -> None:
+def _update_equal(onto: blake2b, now: float, nodes: Sequence[int], rest: bytes) -> None:
     """Hash equal records of several nodes at one instant."""
+    when, tail = _TIME.pack(now), _COUNT.pack(len(rest)) + rest
+    between = tail + when
     for first in range(0, len(nodes), _MANY):
-        some = nodes[first : first + _MANY]
-        values: list[float | bytes] = [now, 0, len(rest), rest] * len(some)
-        values[1::4] = some
-        onto.update(_stamps(len(some), len(rest)).pack(*values))
-
-
-@lru_cache(maxsize=64)
-def _stamps(count: int, length: int) -> struct.Struct:
-    """Return the format of so many records with a rest of so many bytes."""
-    return struct.Struct("<" + f"dII{length}s" * count)
+        onto.update(when + between.join(map(_COUNT.pack, nodes[first : first + _MANY])) + tail)
 
 
 def _last(end: float, node: int, letter: bytes, counted: Mapping[str, int]) -> bytes:
