@@ -1,7 +1,6 @@
 """`UdpHost` runs one machine on real UDP sockets, as `sim.host.SimHost` does in the simulator.
 
-Everything runs in one thread, in callbacks of one event loop. An exception of a machine or an application stops the loop and
-is raised by `Loop.run`.
+Everything runs in one thread, in callbacks of one event loop; `Loop.run` ends with the first exception of any of them.
 """
 
 import asyncio

@@ -193,8 +193,7 @@ class Endpoint:
         route = self.route
         if route is None or route.to is not to:
             route = self.route = self.route_to(to)
-        name = host.name
-        source = name if not port else HostPort(name, port)
+        source = host.name if not port else HostPort(host.name, port)
         fabric.serial = serial = fabric.serial + 1
         order = (place + 1) << 80 | serial << 24
         if isinstance(packet, ClassedPacket):

@@ -1,6 +1,6 @@
 """The subscriber of a broker."""
 
-from sys import intern
+from functools import lru_cache
 
 from protocols.broker.client import BrokerClient, Session
 from protocols.broker.content import publication_of
@@ -27,6 +27,12 @@ class _BrokersTable(SubscriptionTable):
         selection(subscription.selector)
 
 
+@lru_cache(maxsize=256)
+def _text(number: int) -> str:
+    """Return a number as text: one string for all subscribers of a simulation, since the broker keeps one for each."""
+    return str(number)
+
+
 class BrokerSubscriber(BrokerClient, ClientSubscriber):
     """Subscribes at the broker, which sends a copy of a message for each subscription that it matches."""
 
@@ -39,8 +45,7 @@ class BrokerSubscriber(BrokerClient, ClientSubscriber):
 
     def request(self, subscription: Subscription) -> Message:
         """See `ClientSubscriber`; the receipt says that the subscription is in effect."""
-        # One string for the subscribers of a simulation, of which the broker keeps one each.
-        number = intern(str(subscription.number))
+        number = _text(subscription.number)
         return Subscribe(number, subscription.destination, subscription.selector, number)
 
     def ending(self, number: int) -> Message:

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from sim.kernel import Kernel
 from sim.occurrence import Occurrence, post
 
-__all__ = ["TCP_TIMER", "IdleTimers"]
+__all__ = ["TCP_TIMER", "Expiring", "IdleTimers"]
 
 TCP_TIMER: Final = 3
 """SimPy priority of timers of connections: after the timers of machines at the same instant."""

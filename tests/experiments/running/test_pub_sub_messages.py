@@ -80,7 +80,7 @@ BAD = [
     (["sub", "t", *HERE, "--selector", "price >> 1"], "       ^"),
     (["sub", "t", *HERE, "--selector", "'a' > 1"], "selector: a text can't be compared"),
     (["sub", "t", *HERE, "--format", "raw", "--json"], "--format: value 'raw' is not allowed with --json; json"),
-    (["sub", "t", *HERE, "--order", "lifo"], "'--order': 'lifo' is not one of 'none', 'fifo'"),
+    (["sub", "t", *HERE, "--order", "lifo"], "--order: value 'lifo' is not allowed; it is not one of 'none', 'fifo'"),
     (["sub", "x" * 256, *HERE], "with a name of 1 to 255 bytes"),
     (["sub", "t", *HERE, "--config", "there-is-none.yaml"], "there-is-none.yaml: can't be read"),
 ]
