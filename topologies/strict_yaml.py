@@ -3,7 +3,7 @@
 Dates are text, as scenarios have none. Aliases count as what they stand for, so that a few lines can't mean millions of values.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any, ClassVar
 
 import yaml
@@ -55,9 +55,22 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
-def _refused(event: yaml.NodeEvent, problem: str) -> ComposerError:
-    mark: Any = event.start_mark
+def _refused(mark: Any, problem: str) -> ComposerError:
     return ComposerError(None, None, problem, mark)
+
+
+def _too_deep(mark: Any) -> ComposerError:
+    return _refused(mark, f"nested more than {DEPTH_LIMIT} deep")
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    """Parse a text. libyaml has a limit of depth from 0.2.6 on, and reads some 1,000 characters ahead of its first event."""
+    try:
+        yield from yaml.parse(text, _Base)
+    except yaml.MarkedYAMLError as error:
+        if "nesting depth" in (error.problem or ""):
+            raise _too_deep(error.problem_mark) from error
+        raise
 
 
 class _Bounds:
@@ -71,7 +84,7 @@ class _Bounds:
 
     def check(self, text: str) -> None:
         """Raise ComposerError at the first event that exceeds a limit."""
-        for event in yaml.parse(text, _Base):
+        for event in _events(text):
             if isinstance(event, yaml.CollectionEndEvent):
                 anchor, before = self._open.pop()
                 self._size(anchor, before)
@@ -82,7 +95,7 @@ class _Bounds:
         before = self._values
         if isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in self._open):
-                raise _refused(event, f"alias {event.anchor!r} stands for a value it is part of")
+                raise _refused(event.start_mark, f"alias {event.anchor!r} stands for a value it is part of")
             self._values += self._sizes.get(event.anchor or "", 1)
         else:
             self._values += 1
@@ -91,9 +104,9 @@ class _Bounds:
         elif isinstance(event, yaml.ScalarEvent):
             self._size(event.anchor, before)
         if len(self._open) > DEPTH_LIMIT:
-            raise _refused(event, f"nested more than {DEPTH_LIMIT} deep")
+            raise _too_deep(event.start_mark)
         if self._values > VALUE_LIMIT:
-            raise _refused(event, f"more than {VALUE_LIMIT:,} values, aliases included")
+            raise _refused(event.start_mark, f"more than {VALUE_LIMIT:,} values, aliases included")
 
     def _size(self, anchor: str | None, before: int) -> None:
         if anchor is not None:
