@@ -15,13 +15,13 @@ from protocols.fast.index import PartIndex, QuietQueue
 from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Message
 from protocols.norm.fast.messages import FastData, FastFlush
-from protocols.norm.fast.nack_log import MOST_BLOCKS, FastNackProcess
+from protocols.norm.fast.nack_log import MOST_BLOCKS, FastNackProcess, is_covered_by_count
 from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.maps import NONE, BlockBitmaps
 from protocols.norm.messages import Fti, Nack
-from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, Objects, is_covered
-from protocols.norm.position import Point, TransmitPosition, is_before
+from protocols.norm.nack_process import STUBBORN
+from protocols.norm.position import TransmitPosition, is_before
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.rx_object import RxObject
 
@@ -259,7 +259,7 @@ def _apply_content(groups: list[list[Any]], message: FastData, now: float, coord
             if not state.is_complete:
                 advanced.append(machine)
                 # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
-                has_earlier = missing is None or missing.key < block or item.wants_info
+                has_earlier = missing is None or missing.key < block or (item.wants_info and item.info is None)
                 if (has_earlier or (process is not None and now < process.backoff_end)) and state.check(reach, now):
                     machine.settle(state)
             elif state.attentive:
@@ -313,7 +313,7 @@ def _overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transm
                 state.position, fti, merged = position, item.fti, _Merged(requested, key, item.fti)
                 boundary, indexed = state.boundary(), fti.is_sparse
             process.overheard, counts, usable = merged[process.overheard]
-            if _is_covered(objects, item, boundary, process.overheard, counts, usable):
+            if is_covered_by_count(objects, item, boundary, process.overheard, counts, usable):
                 state.position, state.last_heard = position, last_heard
                 process.suppress(boundary)
                 state.note_suppression(process)
@@ -321,30 +321,6 @@ def _overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transm
                 if indexed:
                     others.append(machine)
     return [machine for machine in machines if machine.fast_state.attentive], others
-
-
-def _is_covered(
-    objects: Objects, item: RxObject, boundary: Point, asked: RequestedRepairs, counts: dict[int, int], usable: int
-) -> bool:
-    """As `is_covered` for the object that is being sent; parity never sent, the usual case, is compared by `counts`."""
-    missing, parity, end = item.missing_symbols, item.parity, boundary[1]
-    if usable and end and missing is not None and not item.missing_blocks and not item.wants_info:
-        node: BlockBitmaps | None = missing
-        while node is not None and node.key < end:
-            count, lacking, left = counts[node.key], node.item.bit_count(), usable
-            if parity is not None:
-                heard = parity.get(node.key, 0)
-                lacking -= heard.bit_count()
-                left -= heard.bit_length()
-            if count < lacking:
-                return False
-            more = node.more
-            if count > left or isinstance(more, dict):
-                break
-            node = more
-        else:
-            return True
-    return is_covered(objects, boundary, asked, MOST_COMPARED)
 
 
 def _list_indexed(

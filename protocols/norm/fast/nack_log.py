@@ -7,6 +7,7 @@ remembers from which entry on it overheard, and which it lost.
 from math import inf
 
 from protocols.norm.backoff import NEVER
+from protocols.norm.maps import BlockBitmaps
 from protocols.norm.nack_process import (
     MOST_COMPARED,
     NOTHING,
@@ -23,7 +24,7 @@ from protocols.norm.rx_object import RxObject
 from protocols.norm.sender_profile import SenderProfile
 from protocols.rng import Rng
 
-__all__ = ["MOST_BLOCKS", "SYMBOLS", "FastNackProcess", "NackLog", "simple_item"]
+__all__ = ["MOST_BLOCKS", "SYMBOLS", "FastNackProcess", "NackLog", "is_covered_by_count", "simple_item"]
 
 OPEN = -1
 """The end of a process that goes on overhearing."""
@@ -311,7 +312,11 @@ class FastNackProcess(NackProcess):
 
     def _is_covered(self, point: Point, objects: Objects, most: float = inf) -> bool:
         if self.log is None:
-            return self.overheard is not None and is_covered(objects, point, self.overheard, most)
+            asked, known = self.overheard, objects.item
+            if asked is None or known is None or objects.key != point[0]:
+                return asked is not None and is_covered(objects, point, asked, most)
+            usable = 0 if asked.objects or asked.blocks else known.fti.usable
+            return is_covered_by_count(objects, known, point, asked, asked.counts(point[0], known.fti), usable, most)
         item = simple_item(objects)
         if item is not None and objects.key == point[0] and self.is_regular:
             uncovered = self.first_uncovered(objects.key, item)
@@ -325,6 +330,40 @@ class FastNackProcess(NackProcess):
         if log is not None:
             self.overheard = log.merged(self.overheard, self._first, self._present_end(), self._lost)
             self.log = None
+
+
+def is_covered_by_count(
+    objects: Objects,
+    item: RxObject,
+    point: Point,
+    asked: RequestedRepairs,
+    counts: dict[int, int],
+    usable: int,
+    most: float = MOST_COMPARED,
+) -> bool:
+    """As `is_covered` for the object that is being sent; parity that was never sent, the usual case, is compared by count.
+
+    `counts` are the symbols requested of it by block, and `usable` is how many may be parity; 0: compare nothing by count.
+    """
+    missing, parity, end = item.missing_symbols, item.parity, point[1]
+    if usable and end and missing is not None and not item.missing_blocks and not (item.wants_info and item.info is None):
+        node: BlockBitmaps | None = missing
+        while node is not None and node.key < end:
+            count, lacking, left = counts[node.key], node.item.bit_count(), usable
+            if parity is not None:
+                heard = parity.get(node.key, 0)
+                lacking -= heard.bit_count()
+                left -= heard.bit_length()
+            if count < lacking:
+                return False
+            more = node.more
+            if count > left or isinstance(more, dict):
+                break
+            node = more
+        else:
+            if node is None or node.key > end or not point[2]:
+                return True
+    return is_covered(objects, point, asked, most)
 
 
 def simple_item(objects: Objects) -> RxObject | None:
