@@ -126,7 +126,10 @@ class Kernel:
         # A run makes millions of short-lived objects and hardly a cycle; to look for cycles as usual costs a twentieth.
         gc.set_threshold(max(thresholds[0], GC_THRESHOLD), *thresholds[1:])
         try:
-            while queue and not self._finished:
+            # Not `while queue`: CPython 3.11 specialises a function that is called once only at an unconditional jump back.
+            while True:
+                if self._finished or not queue:
+                    break
                 key = heappop(queue)
                 when, _, _, event = key
                 if when >= until:
