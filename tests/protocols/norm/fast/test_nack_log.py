@@ -2,18 +2,20 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.running.content import Accounted
-from protocols.norm.fast.nack_log import FastNackProcess, NackLog
+from protocols.norm.fast import nack_log
+from protocols.norm.fast.nack_log import FastNackProcess, NackLog, is_covered_by_count
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
     Fti,
     Item,
     Request,
 )
-from protocols.norm.nack_process import Decision, NackProcess
+from protocols.norm.nack_process import MOST_COMPARED, Decision, NackProcess, is_covered
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.request_names import (
     FORM_ITEMS,
@@ -81,6 +83,64 @@ def test_a_process_is_suppressed_as_if_it_heard_every_nack(
                 fast.follow(log)
     args = plain.backoff_end, (0, 3, 0), (0, 3, 0), objects, unknown_sender()
     assert fast.expire(*args) == plain.expire(*args)
+
+
+PARITY = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=3)
+"""Parity symbols received, and requested: (block, number)."""
+
+
+def incomplete(missing: list[tuple[int, int]], parity: int, heard: list[tuple[int, int]], info: str) -> RxObject:
+    """Return an object of three blocks that lacks symbols, has parity, and NORM_INFO: "none", "missing" or "there"."""
+    item = RxObject(0, Fti(5, 3 * BLOCK * 10, 10, BLOCK, parity), Accounted(), wants_info=info != "none")
+    item.info = b"name" if info == "there" else None
+    for block, symbol in missing:
+        item.lose(block, 1 << symbol)
+    for block, number in heard:
+        item.fill_parity(block, number, None, 0)
+    return item
+
+
+@settings(deadline=None, derandomize=True, max_examples=400)
+@given(
+    st.lists(SYMBOL, min_size=1, max_size=6),
+    st.sampled_from([0, 2, 4]),
+    PARITY,
+    st.sampled_from(["none", "missing", "there"]),
+    st.lists(SYMBOL, max_size=4),
+    PARITY,
+    st.sampled_from([None, None, 0, 1]),
+    st.tuples(st.integers(0, 3), st.integers(0, 3)),
+)
+def test_requests_are_compared_by_count_as_symbol_by_symbol(
+    missing: list[tuple[int, int]],
+    parity: int,
+    heard: list[tuple[int, int]],
+    info: str,
+    symbols: list[tuple[int, int]],
+    parities: list[tuple[int, int]],
+    whole: int | None,
+    end: tuple[int, int],
+) -> None:
+    item = incomplete(missing, parity, heard, info)
+    objects: SmallDict[RxObject | None] = SmallDict()
+    objects[0] = item
+    asked = requests(symbols + [(block, BLOCK + number) for block, number in parities], whole)
+    usable = 0 if asked.objects or asked.blocks else item.fti.usable
+    found = is_covered_by_count(objects, item, (0, *end), asked, asked.counts(0, item.fti), usable)
+    assert found is is_covered(objects, (0, *end), asked, MOST_COMPARED)
+
+
+def test_parity_of_an_object_whose_information_has_arrived_is_compared_by_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(*_: object) -> bool:
+        raise AssertionError("compared symbol by symbol")
+
+    monkeypatch.setattr(nack_log, "is_covered", compared)
+    item = incomplete([(0, 1), (0, 2), (1, 4)], 4, [], "there")
+    objects: SmallDict[RxObject | None] = SmallDict()
+    objects[0] = item
+    for first, covers in ((1, False), (2, True)):
+        asked = requests([(0, BLOCK + number) for number in range(first)] + [(1, BLOCK)], None)
+        assert is_covered_by_count(objects, item, (0, 2, 0), asked, asked.counts(0, item.fti), item.fti.usable) is covers
 
 
 def test_a_log_forgets_what_no_process_needs() -> None:
