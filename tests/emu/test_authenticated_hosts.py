@@ -121,7 +121,7 @@ class Attacker:
 class Outcome:
     """What came of a transfer: the content received (None: aborted or incomplete), seconds, and faults by host."""
 
-    content: bytes | None
+    content: bytes | None = field(repr=False)
     seconds: float
     sent: dict[str, int]
     faults: list[dict[str, int]]
@@ -155,7 +155,7 @@ def transfer(loop: Loop, forge: Forge | None = None, replays: int = 0, *, keyed:
         if refused == before:
             loop.stop()
         else:
-            loop.call_later(0.05, partial(stop_when_quiet, refused))
+            loop.call_later(0.25, partial(stop_when_quiet, refused))
 
     def on_event(event: Event) -> None:
         if isinstance(event, ObjectReceived):
@@ -217,13 +217,15 @@ def everything_again(heard: Data) -> list[NormMessage]:
 FORGERIES = {"squelch": squelch, "garbage": garbage, "new instance": new_instance, "everything again": everything_again}
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
 def test_forged_messages_leave_a_transfer_with_keys_whole(loop: Loop, forge: Forge) -> None:
     outcome = transfer(loop, forge)
     assert outcome.content == pattern(SIZE)
     assert outcome.seconds < LONGEST / 2
-    # Every host has refused every packet that it did not lose, and the sender repaired only what was lost.
-    assert all(faults["unauthenticated"] > outcome.sent["attacks"] * (1 - 3 * LOSS) for faults in outcome.faults)
+    # Every host has refused every packet that it did not lose or drop, and the sender repaired only what was lost.
+    arrived = [faults["unauthenticated"] + faults["receive_drops"] for faults in outcome.faults]
+    assert min(arrived) > outcome.sent["attacks"] * (1 - 3 * LOSS), outcome
     assert outcome.sent["attacks"] > SIZE // SEGMENT
     assert outcome.sent["repairs_sent"] < 0.5 * SIZE / SEGMENT
 

@@ -83,7 +83,7 @@ def lossy() -> Emulation:
         graph.add_node(name, node=NodeSpec())
         graph.add_edge("s1", name, link=spec)
         graph.add_edge(name, "s1", link=LinkSpec())
-    return play(Topology(graph), TOTAL, 20_000, burst=40, size=100)
+    return play(Topology(graph), TOTAL, 8_000, burst=40, size=100)
 
 
 def lost(run: Emulation, name: str) -> int:
@@ -111,11 +111,13 @@ def test_losses_in_bursts_have_the_configured_rate(lossy: Emulation) -> None:
 
 @pytest.mark.parametrize("name", ["kernel", "user"])
 def test_losses_are_independent_for_a_sender_of_batches(lossy: Emulation, name: str) -> None:
-    numbers = [-1, *result_of(lossy, name)["numbers"], TOTAL]
+    # In order: on a busy machine the kernel lets batches overtake each other now and then.
+    numbers = [-1, *sorted(result_of(lossy, name)["numbers"]), TOTAL]
     runs = [after - before - 1 for before, after in pairwise(numbers) if after - before > 1]
     p = LOSSES[name]
-    # A batch lost as a whole would be a run of 40. 0.2: a slow receiver may drop a few in a row itself.
-    assert sum(runs) / len(runs) < 1 / (1 - p) + 0.2
+    # A batch lost as a whole would be a run of 40, so 500 lost packets would be 12 runs.
+    dropped = lossy.nodes[name].faults["receive_drops"] + dropped_elsewhere(lossy)
+    assert sum(runs) < (1 / (1 - p) + 0.2) * len(runs) + dropped
 
 
 def test_results_say_what_lost_packets_and_how_many(lossy: Emulation) -> None:

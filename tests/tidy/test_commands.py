@@ -27,7 +27,7 @@ from emu.namespaces import run_isolated
 from tests.support.needs import missing
 from tests.tidy.tree import ROOT, files, label
 
-SECONDS = 200
+SECONDS = 500
 LEFT_OUT = ("git clone", "cd ", "sudo ", "pip ", "apt")
 TALKS = re.compile(r"mcastlab (send|recv|stream)\b")
 LOCAL = re.compile(r"--(iface|lan|listen) (lo\b|127\.)")
