@@ -35,7 +35,7 @@ Call = tuple[str, str]
 CallPath = tuple[Call, ...]
 SIZE, SEGMENT = 2_000_000, 1000
 CONFIG = NormConfig(rate=5e6, segment=SEGMENT, block=64, parity=16, grtt=0.05, gsize=10)
-RATE = 1e6
+RATE = 2e5
 """Bytes per second of datagrams that a host with a profiler keeps up with: one that is late chooses before it decodes."""
 CODE = ("protocols/", "topologies/", "sim/", "emu/", "experiments/", "mcastlab/")
 LINKS = ("sim/link.py", "sim/impaired_link.py")
