@@ -7,13 +7,13 @@ when it is repaired, or when another machine's feedback names it. The outcome is
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import mypyc_attr, trait
 
 from protocols.fast.contract import FastMachine, FastMessage, FastState, Other
 from protocols.fast.deferred import Missed
-from protocols.fast.feedback import FeedbackBatch
+from protocols.fast.feedback import FeedbackGroup
 from protocols.fast.group import MachineGroup, SenderGroup
 from protocols.machine import Address, Message, Packet
 
@@ -60,8 +60,6 @@ class UnitMachine(FastMachine):
     """A machine for a `UnitGroup`; its `fast_state` is a `UnitState` once it is at a position of the chain."""
 
     __slots__ = ()
-    acknowledges: ClassVar[bool] = False
-    """Whether a machine sends something when it only advances (`acknowledge_batch`)."""
 
     @staticmethod
     def make_group(machines: list[Any], others: list[Other]) -> MachineGroup | None:
@@ -81,9 +79,9 @@ class UnitMachine(FastMachine):
         """Process feedback about a unit that the machine lacks, without leaving the group; `overheard` counts it already."""
 
     @staticmethod
-    def acknowledge_batch(machines: list[Any], message: Message, source: Address) -> FeedbackBatch | None:
-        """Return what machines send that this message only advances; None for nothing. Used if the class `acknowledges`."""
-        del machines, message, source
+    def feedback_group(machines: list[Any]) -> FeedbackGroup | None:
+        """Return these machines as those that answer messages together; None: they send nothing when they only advance."""
+        del machines
         return None
 
 
@@ -91,9 +89,11 @@ class UnitGroup(SenderGroup):
     """See the module. `machines` is not copied and must not change."""
 
     __slots__ = (
-        "_acknowledges",
+        "_answering",
         "_diverged",
         "_duplicates",
+        "_feedback",
+        "_indices",
         "_lacking",
         "_last_heard",
         "_machines",
@@ -108,7 +108,11 @@ class UnitGroup(SenderGroup):
         self._machines: list[UnitMachine] = machines
         self._receive_batch: Callable[..., None] = kind.receive_batch
         self._subject_of: Callable[[Message, Any], Hashable] = kind.subject_of
-        self._acknowledges = kind.acknowledges
+        self._feedback = kind.feedback_group(machines)
+        answering = machines if self._feedback is not None else ()
+        self._indices = {machine: index for index, machine in enumerate(answering)}
+        self._answering = bytearray(len(self._indices))
+        """1 for each machine in lockstep, if machines answer together."""
         self._last_heard = 0.0
         self._duplicates = self._overheard = 0
         self._diverged: list[UnitMachine] = list(machines)
@@ -147,28 +151,27 @@ class UnitGroup(SenderGroup):
             called = _without(self._diverged, lost)
             for machine in lost:
                 if machine.fast_state.coordinator is self:
-                    self._update(machine.fast_state)
+                    self._update(machine)
             self._diverged = lost
             if message.fills in self._lacking:
                 for machine in self._lacking.pop(message.fills):
                     if machine.fast_state.coordinator is self:
-                        self._update(machine.fast_state)
+                        self._update(machine)
                         called.append(machine)
-            if self._acknowledges:
-                self._acknowledge(message, source, now)
+            if self._feedback is not None:
+                self._answer(self._feedback, message, source, now)
             self._position, self._last_heard = message.next_state, now
             self._duplicates += message.redundant
             if called:
                 self._call(called, message, source, to, now)
 
-    def _acknowledge(self, message: Message, source: Address, now: float) -> None:
-        """Send the acknowledgements of the machines that a message only advances."""
-        advancing = [machine for machine in self._machines if machine.fast_state.coordinator is self]
-        batch = advancing[0].acknowledge_batch(advancing, message, source) if advancing else None
+    def _answer(self, feedback: FeedbackGroup, message: Message, source: Address, now: float) -> None:
+        """Send the feedback of the machines that a message only advances."""
+        batch = feedback.answer(bytes(self._answering), message, source) if any(self._answering) else None
         if batch is not None and self.send_batch is not None:
             self.send_batch(batch, now)
         elif batch is not None:
-            for number, machine in enumerate(advancing):
+            for number, machine in enumerate(batch.machines()):
                 machine.ports.send(Packet(batch.message(number), batch.size, batch.to))
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: Sequence[int]) -> None:
@@ -203,7 +206,7 @@ class UnitGroup(SenderGroup):
         """Call all machines; those at `next_state` afterwards are in lockstep."""
         for machine in self._machines:
             if machine.fast_state.coordinator is self:
-                self._update(machine.fast_state)
+                self._update(machine)
             else:
                 machine.leave_lockstep()
         self._diverged = lost
@@ -227,7 +230,7 @@ class UnitGroup(SenderGroup):
         if late is not None:
             late.sync()
         if machine.fast_state.coordinator is self:
-            self._update(machine.fast_state)
+            self._update(machine)
             self._diverged.append(machine)
         if late is not None:
             late.wake_in_lockstep()
@@ -238,16 +241,19 @@ class UnitGroup(SenderGroup):
             self.late.unfold()
         for machine in self._machines:
             if machine.fast_state.coordinator is self:
-                self._update(machine.fast_state)
+                self._update(machine)
         self._position = object()
 
-    def _update(self, state: Any) -> None:
+    def _update(self, machine: UnitMachine) -> None:
         """Copy the group's state to that of a machine, which is not in lockstep any more."""
+        state: Any = machine.fast_state
         state.position = self._position
         state.last_heard = self._last_heard
         state.duplicates += self._duplicates
         state.overheard += self._overheard
         state.coordinator = None
+        if self._feedback is not None:
+            self._answering[self._indices[machine]] = 0
 
     def _join(self, machines: list[UnitMachine]) -> None:
         """Take machines at the group's position into lockstep, listed by the units they lack; the others have diverged."""
@@ -259,6 +265,8 @@ class UnitGroup(SenderGroup):
                 diverged.append(machine)
                 continue
             state.coordinator = self
+            if self._feedback is not None:
+                self._answering[self._indices[machine]] = 1
             state.duplicates -= self._duplicates
             state.overheard -= self._overheard
             if not state.is_complete:

@@ -8,7 +8,8 @@ has arrived. Whatever is not as simple goes on packet by packet.
 
 from bisect import bisect_left
 from collections import deque
-from itertools import accumulate, repeat
+from collections.abc import Sequence
+from itertools import accumulate, compress, repeat
 from typing import Any
 
 from protocols.fast.feedback import FeedbackBatch
@@ -28,12 +29,19 @@ __all__ = ["Batches", "Inbox", "Train"]
 
 
 class Train:
-    """Packets of a batch from number `first` on that were sent together; `serial` is that of packet 0."""
+    """Packets of a batch from number `first` on that were sent together; `serial` is that of packet 0.
 
-    __slots__ = ("_times", "batch", "cost", "delay", "end", "first", "last", "route", "serial", "start")
+    `places` are the numbers of the hosts of all packets of the batch, which are in the group of `endpoint`.
+    """
 
-    def __init__(self, batch: FeedbackBatch, route: Route, serial: int, first: int, end: int) -> None:
+    __slots__ = ("_times", "batch", "cost", "delay", "end", "endpoint", "first", "last", "places", "route", "serial", "start")
+
+    def __init__(
+        self, batch: FeedbackBatch, endpoint: Endpoint, places: Sequence[int], route: Route, serial: int, first: int, end: int
+    ) -> None:
         self.batch = batch
+        self.endpoint = endpoint
+        self.places = places
         self.route = route
         self.serial = serial
         self.first = first
@@ -45,14 +53,14 @@ class Train:
 
     def order(self, number: int, hop: int) -> int:
         """Return the order of a packet's arrival behind link `hop`, counted from 1 (`sim.flight.Flight`)."""
-        host: SimHost = self.batch.machines[number].ports
-        return (host.place + 1) << 80 | (self.serial + number) << 24 | hop
+        return (self.places[number] + 1) << 80 | (self.serial + number) << 24 | hop
 
     def flight(self, number: int, hop: int) -> Flight:
         """Return a packet behind link `hop` as if it had been sent on its own."""
-        batch = self.batch
-        host: SimHost = batch.machines[number].ports
-        return Flight(batch.message(number), None, batch.size, host.place, host.name, self.route, self.order(number, hop))
+        batch, place = self.batch, self.places[number]
+        host = self.endpoint.fabric.hosts[place]
+        assert isinstance(host, SimHost)
+        return Flight(batch.message(number), None, batch.size, place, host.name, self.route, self.order(number, hop))
 
     def queue_behind(self, link: Link, now: float) -> None:
         """Offer the packets to the last link of their way, one behind the other."""
@@ -79,7 +87,7 @@ class Train:
 
         A train that was offered to the last link is split behind `times` only.
         """
-        head = Train(self.batch, self.route, self.serial, self.first, self.first + count)
+        head = Train(self.batch, self.endpoint, self.places, self.route, self.serial, self.first, self.first + count)
         if self._times is not None:
             head._times, self._times = self._times[:count], self._times[count:]
         self.first += count
@@ -168,22 +176,27 @@ class Batches:
 
     def send(self, batch: FeedbackBatch, now: float) -> None:
         """Send a batch of members of one group."""
-        hosts: list[SimHost] = [machine.ports for machine in batch.machines]
-        endpoint = hosts[0].endpoint
+        group = batch.group
+        known = group.places
+        if known is None:
+            known = group.places = [machine.ports.place for machine in group.machines]
+        endpoint: Endpoint = group.machines[0].ports.endpoint
         fabric = endpoint.fabric
         route = endpoint.route_to(batch.to)
-        places = [host.place for host in hosts]
+        places = list(compress(known, batch.answering))
         when = None
         if _is_simple(endpoint, route):
             uplinks = endpoint.member_uplink(places[0] - endpoint.base)
             when = uplinks.carry_batch(places, batch.size, now) if isinstance(uplinks, MemberUplinks) else None
         if when is None:
-            for number, host in enumerate(hosts):
+            for number, place in enumerate(places):
+                host = fabric.hosts[place]
+                assert isinstance(host, SimHost)
                 host.send(Packet(batch.message(number), batch.size, batch.to))
             return
-        train = Train(batch, route, fabric.serial + 1, 0, len(hosts))
-        fabric.serial += len(hosts)
-        fabric.traffic.add(batch.kind, batch.size, len(hosts))
+        train = Train(batch, endpoint, places, route, fabric.serial + 1, 0, len(places))
+        fabric.serial += len(places)
+        fabric.traffic.add(batch.kind, batch.size, len(places))
         fabric.fingerprinter.controls(now, places, batch.kind, batch.size)
         self._post(fabric, train, when)
 
@@ -193,7 +206,7 @@ class Batches:
     def _on_switch(self, occurrence: Occurrence) -> None:
         """Forward packets that arrive at the switch of their group."""
         train: Train = occurrence.content
-        endpoint: Endpoint = train.batch.machines[0].ports.endpoint
+        endpoint = train.endpoint
         fabric = endpoint.fabric
         kernel, now = fabric.kernel, fabric.kernel.env._now
         queue: list[Any] = kernel.env._queue

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 from mypy_extensions import trait
@@ -9,10 +10,10 @@ from mypy_extensions import trait
 from protocols.arq.fast.messages import FastData
 from protocols.arq.messages import Ack
 from protocols.arq.wire import size_of
-from protocols.fast.feedback import FeedbackBatch
-from protocols.machine import Address
+from protocols.fast.feedback import FeedbackBatch, FeedbackGroup
+from protocols.machine import Address, Message
 
-__all__ = ["AckBatch", "AckSink"]
+__all__ = ["AckBatch", "AckGroup", "AckSink"]
 
 
 @trait
@@ -26,15 +27,29 @@ class AckSink(ABC):
         """Handle the ACKs of these nodes for a message of this sender, which arrived at `times` (seconds)."""
 
 
+class AckGroup(FeedbackGroup):
+    """The receivers of a group; `nodes` are their ids, in the same order."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, machines: list[Any], nodes: list[int]) -> None:
+        super().__init__(machines)
+        self.nodes = nodes
+
+    def answer(self, answering: bytes, message: Message, source: Address) -> "AckBatch | None":
+        """Return the ACKs of the receivers that a DATA message only advances."""
+        return AckBatch(self, answering, message, source) if isinstance(message, FastData) else None
+
+
 class AckBatch(FeedbackBatch):
     """One ACK of each of several receivers."""
 
     __slots__ = ("_data", "_nodes")
 
-    def __init__(self, machines: Sequence[Any], data: FastData, to: Address) -> None:
+    def __init__(self, group: AckGroup, answering: bytes, data: FastData, to: Address) -> None:
         self._data = data
-        self._nodes = [machine.node for machine in machines]
-        super().__init__(machines, Ack.kind, size_of(self.message(0)), to)
+        self._nodes = list(compress(group.nodes, answering))
+        super().__init__(group, answering, Ack.kind, size_of(self.message(0)), to)
 
     def message(self, number: int) -> Ack:
         """Return the ACK of receiver `number`, counted from 0."""

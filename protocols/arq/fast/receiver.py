@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable
 from typing import Any
 
 from protocols.arq.config import AConfig, N1Config, N2Config
-from protocols.arq.fast.acks import AckBatch
+from protocols.arq.fast.acks import AckGroup
 from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.policies import FastAckPolicy, FastSuppressedNackPolicy
 from protocols.arq.fast.sender_state import FastSenderState
@@ -116,17 +116,12 @@ class AckingReceiver(FastArqReceiver):
     """A receiver of protocol A; those that a DATA message only advances acknowledge it together."""
 
     __slots__ = ()
-    acknowledges = True
 
     @staticmethod
-    def acknowledge_batch(machines: list[Any], message: Message, source: Address) -> AckBatch | None:
-        """Return the ACKs of receivers that a DATA message only advances."""
-        return AckBatch(machines, message, source) if isinstance(message, FastData) else None
-
-    @property
-    def node(self) -> int:
-        """The node id."""
-        return self._session.node
+    def feedback_group(machines: list[Any]) -> AckGroup:
+        """Return the group of these receivers as those that acknowledge together."""
+        receivers: list[AckingReceiver] = machines
+        return AckGroup(machines, [receiver._session.node for receiver in receivers])
 
 
 class OverhearingReceiver(FastArqReceiver):

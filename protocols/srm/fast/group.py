@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocols.arq.fast.messages import FastData, FastEnd, Position
 from protocols.arq.messages import Nack
-from protocols.fast.units import UnitGroup
+from protocols.fast.units import UnitGroup, UnitMachine
 from protocols.machine import Address, Message
 from protocols.srm.fast.peers import Sightings, share_sightings
 from protocols.srm.fast.policy import REPAIR, REPORT, REQUEST, SIGHTING, SOURCE, FastSrmPolicy, Heard
@@ -344,7 +344,8 @@ class SrmGroup(UnitGroup):
         if cache.end != self._end:
             cache.advance(self._end)
 
-    def _update(self, state: Any) -> None:
+    def _update(self, machine: UnitMachine) -> None:
+        state: Any = machine.fast_state
         self._refresh(state)
         self._behind.pop(state, None)
         state.coordinator = None
@@ -373,7 +374,7 @@ class SrmGroup(UnitGroup):
         """Let those in lockstep diverge."""
         for machine in machines:
             if machine.fast_state.coordinator is self:
-                self._update(machine.fast_state)
+                self._update(machine)
                 self._diverged.append(machine)
 
     def _settle(self) -> None:
