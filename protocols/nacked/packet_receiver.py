@@ -21,6 +21,9 @@ MOST_PARTS_BYTES = 64 << 20
 """Bytes of a message that is not complete; a longer one is given up."""
 _NO_PARTS: Final[list[Data]] = []
 """An empty list of packets, shared while no message is being received; never modified."""
+_NOTHING_KEPT: Final[SmallDict[Data]] = SmallDict()
+_NOTHING_MISSING: Final = RangeSet()
+"""Shared by the receivers that keep or miss no packets; never modified."""
 
 
 class PacketReceiver:
@@ -53,11 +56,11 @@ class PacketReceiver:
         self._rng = rng
         self._next = first
         # The packets behind the next one, by sequence number.
-        self._kept: SmallDict[Data] = SmallDict()
+        self._kept = _NOTHING_KEPT
         self._kept_octets = 0
         self.highest = first - 1
         """The last packet that is known to have been sent."""
-        self.missing = RangeSet()
+        self.missing = _NOTHING_MISSING
         """Packets to be requested."""
         self._tries = 0
         self.nack_at = inf
@@ -83,6 +86,8 @@ class PacketReceiver:
         found: list[Publication] = []
         if sequence - self._next > self._config.ahead:
             self._give_up(sequence - self._config.ahead, found)
+        if self._kept is _NOTHING_KEPT:
+            self._kept = SmallDict()
         self._kept[sequence] = packet
         self._kept_octets += packet.length + PACKET_OVERHEAD
         self._expect(sequence, now)
@@ -134,6 +139,8 @@ class PacketReceiver:
         first = max(self.highest + 1, self._next)
         if last > self.highest:
             if last > first or last not in self._kept:
+                if self.missing is _NOTHING_MISSING:
+                    self.missing = RangeSet()
                 self.missing.add(first, last)
                 if last in self._kept and self.missing.covers(last, last):
                     self.missing.remove(last)
@@ -180,6 +187,8 @@ class PacketReceiver:
     def _unkeep(self, sequence: int) -> Data:
         packet = self._kept.pop(sequence)
         self._kept_octets -= packet.length + PACKET_OVERHEAD
+        if not self._kept:
+            self._kept = _NOTHING_KEPT
         return packet
 
     def _join(self, packet: Data, found: list[Publication]) -> None:

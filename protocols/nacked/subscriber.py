@@ -1,6 +1,7 @@
 """A subscriber that requests what it misses by NACKs to the group."""
 
 from abc import abstractmethod
+from functools import lru_cache
 from math import inf
 
 from protocols.events import SenderReset
@@ -23,6 +24,12 @@ MOST_OCTETS = 128 << 20
 
 EARLY = 64
 """Sequence number up to which a packet shows that its publisher has just begun."""
+
+
+@lru_cache(maxsize=64)
+def _key(node: int, group: Group) -> tuple[int, Group]:
+    """Return the key of a publisher, one object for all its subscribers."""
+    return node, group
 
 
 class NackedSubscriber(Subscriber):
@@ -113,7 +120,7 @@ class NackedSubscriber(Subscriber):
                 known.overhear(message, now)
 
     def _of(self, origin: Origin, group: Group, first: int) -> PacketReceiver:
-        key = origin[0], group
+        key = _key(origin[0], group)
         receiver = self._receivers.get(key)
         if receiver is None or receiver.origin != origin:
             if receiver is not None:
