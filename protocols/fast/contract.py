@@ -114,7 +114,7 @@ class FastState:
         del unit
         return False
 
-    def skip(self, numbers: Iterable[int], losses: dict[int, Any]) -> bool:
+    def skip(self, numbers: tuple[int, ...], losses: dict[int, Any]) -> bool:
         """Record, at the latest before the next input, that messages of bursts were lost; `losses` are `Burst.loss` by number.
 
         Return whether it may wait for something else now (`FastMachine.list_waiting`).

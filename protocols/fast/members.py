@@ -213,7 +213,8 @@ class LockstepMembers(SenderGroup):
     def _apply_losses(self, machine: FastMachine, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """Apply the losses a machine could notice, those before a message it received; return the others."""
         revealed, unrevealed = self._deferred.split(numbers)
-        if machine.fast_state.skip(revealed, self._deferred.losses):
+        state: FastState = machine.fast_state
+        if state.skip(revealed, self._deferred.losses):
             self._list_again([machine], self._last_heard)
         return unrevealed
 
@@ -228,7 +229,8 @@ class LockstepMembers(SenderGroup):
             if machine in kept:
                 deferred.of[machine] = numbers
             elif machine not in lost:
-                if machine.fast_state.skip(numbers, losses):
+                state: FastState = machine.fast_state
+                if state.skip(numbers, losses):
                     listed.append(machine)
             elif unrevealed := self._apply_losses(machine, numbers):
                 self._diverge(machine, unrevealed)

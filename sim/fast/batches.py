@@ -8,7 +8,6 @@ has arrived. Whatever is not as simple goes on packet by packet.
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
 from itertools import accumulate, compress, repeat
 from typing import Any
 
@@ -37,7 +36,7 @@ class Train:
     __slots__ = ("_times", "batch", "cost", "delay", "end", "endpoint", "first", "last", "places", "route", "serial", "start")
 
     def __init__(
-        self, batch: FeedbackBatch, endpoint: Endpoint, places: Sequence[int], route: Route, serial: int, first: int, end: int
+        self, batch: FeedbackBatch, endpoint: Endpoint, places: list[int], route: Route, serial: int, first: int, end: int
     ) -> None:
         self.batch = batch
         self.endpoint = endpoint

@@ -1,6 +1,6 @@
 """One sender as a fast receiver knows it: a state that a `UnitGroup` can advance."""
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -79,7 +79,9 @@ class FastSenderState(SenderState, UnitState):
         position, synced = self.position, self._synced
         if position is not synced:
             self._session.data_received += position.sent - synced.sent
-            item: Any = self._objects.get(position.object_id)
+            known: Any = self._objects
+            objects: SmallDict[FastRxObject | None] = known
+            item = objects.get(position.object_id)
             if item is not None:
                 item.reached = position.unit
             self._unit = position.unit
@@ -87,8 +89,14 @@ class FastSenderState(SenderState, UnitState):
 
     def lacks(self) -> Iterable[tuple[int, int]]:
         """Return the missing units as (object id, unit)."""
-        objects: MutableMapping[int, Any] = self._objects
-        return [(number, unit) for number, item in objects.items() if item.gaps is not None for unit in item.gaps]
+        known: Any = self._objects
+        objects: SmallDict[FastRxObject | None] = known
+        return [
+            (number, unit)
+            for number, item in objects.items()
+            if item is not None and item.gaps is not None
+            for unit in item.gaps
+        ]
 
     def take(self, message: FastData, now: float) -> bool | None:
         """Handle the usual DATA of the chain: the next new unit after lost ones, or a repair; None if it is another one.
@@ -105,7 +113,8 @@ class FastSenderState(SenderState, UnitState):
                 # Nothing but repairs was lost.
                 self.position = self._synced = after
             return is_new
-        objects: MutableMapping[int, Any] = self._objects
+        known: Any = self._objects
+        objects: SmallDict[FastRxObject | None] = known
         object_id, unit = message.object_id, message.unit
         item = objects.get(object_id)
         if item is None or object_id != synced.object_id or unit < synced.unit or next(iter(objects)) < message.first:
@@ -127,7 +136,8 @@ class FastSenderState(SenderState, UnitState):
         Returns whether the unit was stored, as `on_data`.
         """
         self.sync()
-        objects: MutableMapping[int, Any] = self._objects
+        known: Any = self._objects
+        objects: SmallDict[FastRxObject | None] = known
         object_id, unit, first = message.object_id, message.unit, message.first
         if not first <= object_id <= self._object or (objects and next(iter(objects)) < first):
             return None
@@ -149,7 +159,8 @@ class FastSenderState(SenderState, UnitState):
 
     def _has_no_gaps(self) -> bool:
         """Return whether no unit is missing of any object that is open."""
-        objects: MutableMapping[int, Any] = self._objects
+        known: Any = self._objects
+        objects: SmallDict[FastRxObject | None] = known
         return all(item is not None and item.gaps is None for item in objects.values())
 
     # -- messages --------------------------------------------------------------------------------------------------

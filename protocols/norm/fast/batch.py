@@ -289,6 +289,7 @@ class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, in
 
 def _overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
     """Deliver a NACK to the sender, which its other receivers may be about to send, too."""
+    attentive: list[Any] = []
     others: list[Any] = []
     has_echo = bool(nack.response_sec or nack.response_usec)
     known: FastSenderState = machines[0].fast_state
@@ -320,7 +321,9 @@ def _overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transm
                 machine.settle(state)
                 if indexed:
                     others.append(machine)
-    return [machine for machine in machines if machine.fast_state.attentive], others
+        if state.attentive:
+            attentive.append(machine)
+    return attentive, others
 
 
 def _list_indexed(

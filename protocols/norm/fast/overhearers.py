@@ -44,9 +44,12 @@ class NormOverhearers(Overhearers):
     def add(self, machines: Sequence[FastMachine]) -> None:
         """Add receivers in lockstep that are attentive, or that may now wait for other NACKs."""
         self._known = machines[0].fast_state
-        indexed = [
-            machine for machine in machines if (item := machine.fast_state.objects.item) is not None and item.fti.is_sparse
-        ]
+        indexed = []
+        for machine in machines:
+            state: FastSenderState = machine.fast_state
+            item = state.objects.item
+            if item is not None and item.fti.is_sparse:
+                indexed.append(machine)
         if not indexed:
             self.machines += machines
             return

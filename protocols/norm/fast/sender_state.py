@@ -1,6 +1,5 @@
 """A sender as one fast receiver sees it: messages that only advance the position are processed by short cuts."""
 
-from collections.abc import Iterable
 from math import inf
 from typing import Any, Final
 
@@ -128,7 +127,7 @@ class FastSenderState(StreamSenderState, FastState):
         self.lost += gap if result else 0
         return result
 
-    def skip(self, numbers: Iterable[int], losses: dict[int, Loss | None]) -> bool:
+    def skip(self, numbers: tuple[int, ...], losses: dict[int, Loss | None]) -> bool:
         """Record the loss of messages of bursts; an object that is not wanted misses nothing.
 
         Returns whether something is missing for the first time, or behind what others have requested.

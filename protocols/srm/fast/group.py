@@ -17,6 +17,7 @@ from protocols.srm.fast.peers import Sightings, share_sightings
 from protocols.srm.fast.policy import REPAIR, REPORT, REQUEST, SIGHTING, SOURCE, FastSrmPolicy, Heard
 from protocols.srm.fast.unit_cache import FastUnitCache, share_units
 from protocols.srm.messages import Repair, SessionMessage
+from protocols.srm.receiver import SrmReceiver
 from protocols.srm.wire import size_of
 
 if TYPE_CHECKING:
@@ -271,9 +272,12 @@ class SrmGroup(UnitGroup):
         log, key = self._log, (message.sender, *subject)
         log.append((REPAIR, message, now, key, message.distance * 1e-6))
         everyone: list[Any] = self._machines
-        for machine in [each for each in everyone if each._srm.answers(key)]:
+        members: list[SrmReceiver] = everyone
+        answering: list[Any] = [each for each in members if key in each._srm._repairs._timers]
+        for machine in answering:
             if machine.fast_state.coordinator is self and machine not in lost:
-                machine._srm.replay(log, len(log))
+                policy: FastSrmPolicy = machine._srm
+                policy.replay(log, len(log))
                 machine.set_deadline()
         self._call_diverged(called, message, source, to, now, lost)
         self._trim()

@@ -76,7 +76,8 @@ class FastSrmReceiver(SrmReceiver, UnitMachine):
 
     def set_deadline(self) -> None:
         """Set the deadline by the timers of missing units and of repairs, and the session messages."""
-        of_source, of_policy = self.fast_state.due(), self._srm.deadline
+        state: FastSrmSenderState = self.fast_state
+        of_source, of_policy = state.due(), self._srm.deadline
         due = of_source if of_source < of_policy else of_policy
         if due != self.deadline:
             self._due(due)
