@@ -187,7 +187,7 @@ def test_the_digest_of_code_covers_mcastlab_and_imported_modules(tmp_path: Path,
 @pytest.fixture
 def long_sweep(shared: dict[str, Any], tmp_path: Path) -> Iterator[tuple["subprocess.Popen[str]", Path, Path]]:
     """Start a sweep of many runs on the shared server; yields the process after its first runs, its file and its folder."""
-    path, out = write_sweep(tmp_path, replications=4000), tmp_path / "out"
+    path, out = write_sweep(tmp_path, replications=20_000), tmp_path / "out"
     with subprocess.Popen(
         command("sweep", path, "--out", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
