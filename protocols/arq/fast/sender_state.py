@@ -148,7 +148,8 @@ class FastSenderState(SenderState, UnitState):
         elif (object_id == self._object and unit >= self._unit) or not item.fits(message):
             return None
         self.last_heard = now
-        if item is None or item.gaps is None or unit not in item.gaps:
+        gaps = None if item is None else item.gaps
+        if item is None or gaps is None or unit not in gaps:
             self._session.duplicates += 1
             return False
         is_new = self._store(item, message)
