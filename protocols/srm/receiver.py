@@ -15,7 +15,7 @@ from protocols.srm.config import SrmConfig
 from protocols.srm.intervals import repair_interval, request_interval
 from protocols.srm.member import Member
 from protocols.srm.messages import Position, Repair, Request, SessionMessage, microseconds, repair_of, request_of
-from protocols.srm.repair_timers import RepairTimers
+from protocols.srm.repair_timers import RepairTimers, key_of
 from protocols.srm.unit_cache import UnitCache
 from protocols.srm.wire import size_of
 
@@ -136,7 +136,7 @@ class SrmPolicy(RepairPolicy):
         cached = self.cache.get(_identity_of(nack.sender, nack.object_id, nack.unit))
         if cached is not None and cached.instance == nack.instance and cached.object_id == nack.object_id:
             distance = self.member.distance_to_requester(nack.node, nack.sender)
-            self._repairs.on_request((nack.sender, nack.object_id, nack.unit), distance, now)
+            self._repairs.on_request(key_of(nack.sender, nack.object_id, nack.unit), distance, now)
             self.set_deadline()
         return None
 
@@ -171,7 +171,7 @@ class SrmPolicy(RepairPolicy):
 
     def on_repair(self, message: Data, now: float) -> None:
         """Let the repair by another member suppress an own repair of the unit."""
-        key = (message.sender, message.object_id, message.unit)
+        key = key_of(message.sender, message.object_id, message.unit)
         reported = message.distance * 1e-6 if isinstance(message, Repair) else 0.0
         repairs = self._repairs
         if not repairs.on_repair(key, reported, now):

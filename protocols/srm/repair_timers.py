@@ -1,5 +1,6 @@
 """The repair timers of one member: which requested units it will repeat, and when (Floyd et al. 1997, section III-B)."""
 
+from functools import lru_cache
 from heapq import heappop, heappush
 from math import inf
 from typing import Final
@@ -7,7 +8,7 @@ from typing import Final
 from protocols.rng import Rng
 from protocols.srm.intervals import Interval
 
-__all__ = ["HOLD", "NOT_HELD", "Key", "RepairTimer", "RepairTimers"]
+__all__ = ["HOLD", "NOT_HELD", "Key", "RepairTimer", "RepairTimers", "key_of"]
 
 HOLD: Final = 3.0
 """Requests for a unit are ignored for this many distances after its repair."""
@@ -18,6 +19,12 @@ NOT_HELD: Final[tuple[float, float | None]] = (-inf, None)
 
 Key = tuple[int, int, int]
 """A unit of a source: (source, object id, unit)."""
+
+
+@lru_cache(maxsize=1024)
+def key_of(source: int, object_id: int, unit: int) -> Key:
+    """Return the key of a unit, one object for all members: they start timers for the same units at the same time."""
+    return source, object_id, unit
 
 
 class RepairTimer:

@@ -18,6 +18,7 @@ from protocols.srm.fast.policy import REPAIR, REPORT, REQUEST, SIGHTING, SOURCE,
 from protocols.srm.fast.unit_cache import FastUnitCache, share_units
 from protocols.srm.messages import Repair, SessionMessage
 from protocols.srm.receiver import SrmReceiver
+from protocols.srm.repair_timers import key_of
 from protocols.srm.wire import size_of
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class SrmGroup(UnitGroup):
             self._call_all(message, None, source, to, now, lost)
             return
         called = self._on_activity(lost, now, False)
-        log, key, lacking = self._log, (message.sender, *subject), self._lacking.get(subject, ())
+        log, key, lacking = self._log, key_of(message.sender, message.object_id, message.unit), self._lacking.get(subject, ())
         count, end, number = len(log), self._end, self._units.number_of(message)
         log.append((REQUEST, message, now, None, None))
         for machine in self._machines:
@@ -269,7 +270,7 @@ class SrmGroup(UnitGroup):
             if not lacking:
                 del self._lacking[subject]
         called = self._on_activity(lost, now, True)
-        log, key = self._log, (message.sender, *subject)
+        log, key = self._log, key_of(message.sender, message.object_id, message.unit)
         log.append((REPAIR, message, now, key, message.distance * 1e-6))
         everyone: list[Any] = self._machines
         members: list[SrmReceiver] = everyone

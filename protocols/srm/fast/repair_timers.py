@@ -1,4 +1,4 @@
-"""The repair timers of a member in little memory: members of a group start timers for the same units at the same time."""
+"""The repair timers of a member in little memory: most members run few, or none."""
 
 from functools import lru_cache
 from heapq import heappush
@@ -19,12 +19,6 @@ _NO_TIMERS: Final[dict[Key, RepairTimer]] = {}
 _NOT_HELD: Final[dict[Key, tuple[float, float | None]]] = {}
 _NO_HEAP: Final[list[tuple[float, Key]]] = []
 """Shared by the members without timers; never modified."""
-
-
-@lru_cache(maxsize=1024)
-def _same(key: Key) -> Key:
-    """Return an equal key, one object for all members."""
-    return key
 
 
 @lru_cache(maxsize=16)
@@ -49,12 +43,11 @@ class FastRepairTimers(RepairTimers):
         if len(held) >= self._most_held or held is _NOT_HELD:
             held = self._held = {unit: entry for unit, entry in held.items() if entry[0] > now}
             self._most_held = max(2 * len(held), FEW_HELD)
-        held[_same(key)] = _held_until(until) if own is None else (until, own)
+        held[key] = _held_until(until) if own is None else (until, own)
 
     def _start(self, key: Key, timer: RepairTimer) -> None:
         if self._timers is _NO_TIMERS:
             self._timers = {}
-        key = _same(key)
         self._timers[key] = timer
         heap, running = self._heap, len(self._timers)
         if heap is not _NO_HEAP and len(heap) < 2 * running + FEW:
