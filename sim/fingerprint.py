@@ -4,8 +4,8 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import islice, repeat
-from operator import itemgetter
+from itertools import compress, islice, repeat
+from operator import is_not, itemgetter
 from typing import Final, TypeAlias
 
 from protocols.events import Event
@@ -20,8 +20,10 @@ _COUNT: Final = struct.Struct("<I")
 _NUMBER: Final = struct.Struct("<q")
 # So many records are hashed together.
 _MANY: Final = 256
-# More records of one instant are hashed without those of others: if the rest of all is equal, they are packed at once.
+# More records of one instant are hashed without those of others: neighbours with an equal rest are packed at once.
 _AT_ONCE: Final = 16
+# The least mean length of such neighbours for which that is faster than to pack each record.
+_LONG: Final = 8
 _WHEN: Final = itemgetter(0)
 _NODE: Final = itemgetter(1)
 
@@ -106,10 +108,11 @@ class Fingerprint:
         self._earlier.sort(key=_NODE)
         self._earlier.sort(key=_WHEN)
         _update(onto, self._earlier)
-        if len(self._nodes) > _AT_ONCE and self._rests.count(self._rests[0]) == len(self._rests):
-            _update_equal(onto, self._instant, sorted(self._nodes), self._rests[0])
-        else:
-            _update(onto, self._present() if sorted(self._nodes) == self._nodes else sorted(self._present(), key=_NODE))
+        nodes, rests = self._nodes, self._rests
+        in_order = sorted(nodes)
+        if in_order != nodes and rests.count(rests[0]) < len(rests):
+            rests = [rests[at] for at in sorted(range(len(nodes)), key=nodes.__getitem__)]
+        _update_instant(onto, self._instant, in_order, rests)
 
     def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
         """Return the fingerprint of the run so far, which may go on; `counts` are in order of node."""
@@ -128,6 +131,18 @@ def _update(onto: blake2b, records: Iterable[_Record]) -> None:
     pack, left = _STAMP.pack, iter(records)
     while piece := [pack(now, node, len(rest)) + rest for now, node, rest in islice(left, _MANY)]:
         onto.update(b"".join(piece))
+
+
+def _update_instant(onto: blake2b, now: float, nodes: Sequence[int], rests: Sequence[bytes]) -> None:
+    """Hash the records of one instant, which are in order."""
+    ends = [*compress(range(1, len(rests)), map(is_not, rests, islice(rests, 1, None))), len(rests)]
+    if len(rests) <= _AT_ONCE or len(ends) * _LONG > len(rests):
+        _update(onto, zip(repeat(now), nodes, rests))
+        return
+    first = 0
+    for end in ends:
+        _update_equal(onto, now, nodes[first:end], rests[first])
+        first = end
 
 
 def _update_equal(onto: blake2b, now: float, nodes: Sequence[int], rest: bytes) -> None:

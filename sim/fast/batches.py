@@ -54,6 +54,11 @@ class Train:
         """Return the order of a packet's arrival behind link `hop`, counted from 1 (`sim.flight.Flight`)."""
         return (self.places[number] + 1) << 80 | (self.serial + number) << 24 | hop
 
+    def before(self, order: int, hop: int) -> int:
+        """Return how many packets arrive behind link `hop` before an arrival of this order at the same instant."""
+        at = bisect_left(self.places, (order >> 80) - 1, self.first, self.end)
+        return at - self.first + (at < self.end and self.order(at, hop) < order)
+
     def flight(self, number: int, hop: int) -> Flight:
         """Return a packet behind link `hop` as if it had been sent on its own."""
         batch, place = self.batch, self.places[number]
@@ -211,9 +216,8 @@ class Batches:
         queue: list[Any] = kernel.env._queue
         if queue and queue[0][:3] < (now, ARRIVAL, train.order(train.end - 1, 1)):
             # Another packet comes between them.
-            numbers = range(train.first, train.end)
-            count = max(1, bisect_left(numbers, queue[0][1:3], key=lambda number: (ARRIVAL, train.order(number, 1))))
-            head = train.split(count)
+            _, priority, order, *_ = queue[0]
+            head = train.split(max(1, train.before(order, 1)) if priority == ARRIVAL else 1)
             self._post(fabric, train, now)
             train = head
         kernel.busy = True

@@ -10,7 +10,7 @@ itself.
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from protocols.machine import Address
 from sim.acceleration import Reservation
@@ -66,6 +66,17 @@ class _Use:
 
 _Offer: TypeAlias = tuple[float, int, int, _Use]
 """A packet that is offered: when (seconds), the place of the host that sent it, and its number, in the order of arrivals."""
+
+
+class _Apart:
+    """The link of an unconcerned member: when its queue is idle (seconds), and the times of its uncounted deliveries."""
+
+    __slots__ = ("free_at", "member", "uncounted")
+
+    def __init__(self, member: int, free_at: float, uncounted: list[float]) -> None:
+        self.member = member
+        self.free_at = free_at
+        self.uncounted = uncounted
 
 
 class SharedHop(Sharing, Reservation):
@@ -203,7 +214,7 @@ class SharedHop(Sharing, Reservation):
         """Offer packets to the queues, in order of time."""
         link, delay = self.link, self.link.delay
         free = link.queue.free_at
-        apart: list[list[Any]] | None = None
+        apart: list[_Apart] | None = None
         for when, _, number, use in offers:
             branch = use.branch
             far = branch.far
@@ -218,30 +229,31 @@ class SharedHop(Sharing, Reservation):
             far.append(free + delay)
             skip, lost = use.skip, use.lost.get(number, ()) if use.lost else ()
             for each in apart:
-                member = each[0]
+                member = each.member
                 if member != skip:
-                    begin = each[1]
-                    each[1] = end = (begin if begin > when else when) + cost
+                    begin = each.free_at
+                    each.free_at = end = (begin if begin > when else when) + cost
                     if member not in lost:
-                        each[2].append(end + delay)
+                        each.uncounted.append(end + delay)
         if apart is None:
             return
         link.queue.advance(free)
         if isinstance(link, LinkGroup):
             separate = link.separate_queues
-            for member, end, _ in apart:
-                separate[member].advance(end)
-        if apart and len(apart[0][2]) > MOST_UNCOUNTED:
+            for each in apart:
+                separate[each.member].advance(each.free_at)
+        if apart and len(apart[0].uncounted) > MOST_UNCOUNTED:
             self._count_deliveries()
 
-    def _apart(self, now: float) -> list[list[Any]]:
-        """Return the unconcerned members, when the queue of each is idle, and the times of its uncounted deliveries."""
+    def _apart(self, now: float) -> list[_Apart]:
+        """Return the links of the unconcerned members."""
         link, uncounted = self.link, self._uncounted
         if not isinstance(link, LinkGroup):
-            return [[member, link.queue.free_at, uncounted.setdefault(member, [])] for member in self.losses.unconcerned]
+            return [_Apart(member, link.queue.free_at, uncounted.setdefault(member, [])) for member in self.losses.unconcerned]
         differ = self._differ(now)
         assert not differ, "the packet goes on by itself"
-        return [[member, link.separate(member).free_at, uncounted.setdefault(member, [])] for member in self.losses.unconcerned]
+        unconcerned = self.losses.unconcerned
+        return [_Apart(member, link.separate(member).free_at, uncounted.setdefault(member, [])) for member in unconcerned]
 
     def _differ(self, now: float) -> bool:
         """Return whether the links of those on which packets have an effect differ; idle ones do not any more."""
