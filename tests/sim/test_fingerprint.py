@@ -2,8 +2,11 @@
 
 import json
 import os
+import struct
 import subprocess
 import sys
+from hashlib import blake2b
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +167,32 @@ def test_records_of_one_instant_are_hashed_in_order_of_node() -> None:
         third.control(1.0, node, "nack", 10)
     hashes = [known.hexdigest(2.0, [], Traffic()) for known in (one, other, third)]
     assert hashes[0] == hashes[1] != hashes[2]
+
+
+INSTANTS = st.lists(
+    st.lists(st.tuples(st.integers(0, 60), st.sampled_from(("ack", "nack", "")), st.integers(1, 40)), max_size=4), max_size=6
+)
+"""By instant, how many records follow each other: node of the first, kind of the packets (none: events), and their number."""
+
+
+@given(instants=INSTANTS)
+def test_the_hash_is_that_of_the_records_one_by_one(instants: list[list[tuple[int, str, int]]]) -> None:
+    known, expected = Fingerprint(), blake2b(digest_size=16)
+    for when, runs in enumerate(instants):
+        records: list[tuple[int, bytes]] = []
+        for first, kind, count in runs:
+            nodes = range(first, first + count)
+            if kind:
+                known.controls(float(when), nodes, kind, 20)
+            for node in () if kind else nodes:
+                known.notified(float(when), node, ObjectSent(7))
+            rest = b"C" + struct.pack("<q", 20) + kind.encode() if kind else b"E" + repr(ObjectSent(7)).encode()
+            records += [(node, rest) for node in nodes]
+        for node, rest in sorted(records, key=itemgetter(0)):
+            expected.update(struct.pack("<dII", when, node, len(rest)) + rest)
+    totals = repr([]).encode()
+    expected.update(struct.pack("<dII", 9.0, 2**32 - 1, 1 + len(totals)) + b"T" + totals)
+    assert known.hexdigest(9.0, [], Traffic()) == expected.hexdigest()
 
 
 def test_counts_traffic_and_the_end_are_part_of_it() -> None:
