@@ -64,7 +64,7 @@ FEATURES = {
     "watermark, unicast ACK": Feature(
         "--acker 2 --acker 3", f"{_STAY} --feedback unicast", f"{_STAY} --unicast-nack", acknowledged=(2, 3)
     ),
-    "watermark, a node missing": Feature("--acker 2 --acker 9 --robust 30", _STAY, _STAY, acknowledged=(2,)),
+    "watermark, a node missing": Feature("--acker 2 --acker 9 --robust 80", _STAY, _STAY, acknowledged=(2,)),
     "watermark with content": Feature(
         "--acker 2 --acker 3 --ack-content ping",
         f"{_STAY} --ack-reply pong",
