@@ -1,6 +1,7 @@
 """Sessions of tests, over multicast on the loopback device."""
 
 import asyncio
+import gc
 import os
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
@@ -53,6 +54,8 @@ async def contents(where: Session, count: int) -> list[bytes]:
 
 def sockets() -> list[str]:
     """Return what the descriptors of this process are, sorted: sockets and files, without the descriptor of the listing."""
+    # Sockets that earlier tests left to the garbage collection would be closed at any time.
+    gc.collect()
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
