@@ -135,8 +135,10 @@ def _update(onto: blake2b, records: Iterable[_Record]) -> None:
 
 def _update_instant(onto: blake2b, now: float, nodes: Sequence[int], rests: Sequence[bytes]) -> None:
     """Hash the records of one instant, which are in order."""
-    ends = [*compress(range(1, len(rests)), map(is_not, rests, islice(rests, 1, None))), len(rests)]
-    if len(rests) <= _AT_ONCE or len(ends) * _LONG > len(rests):
+    ends: list[int] = []
+    if len(rests) > _AT_ONCE:
+        ends = [*compress(range(1, len(rests)), map(is_not, rests, islice(rests, 1, None))), len(rests)]
+    if not 0 < len(ends) * _LONG <= len(rests):
         _update(onto, zip(repeat(now), nodes, rests))
         return
     first = 0

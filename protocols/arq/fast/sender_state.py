@@ -50,14 +50,16 @@ class FastSenderState(SenderState, UnitState):
     While the position advances from outside, the units passed over were received (`sync`).
     """
 
-    __slots__ = ("_synced", "coordinator", "duplicates", "is_complete", "overheard", "position")
+    __slots__ = ("_few_objects", "_synced", "coordinator", "duplicates", "is_complete", "overheard", "position")
     attentive = False
 
     def __init__(self, session: Session, policy: RepairPolicy, first: Data | End, address: Address) -> None:
         super().__init__(session, policy, first, address)
         self.origin = _origin_of(first.sender, first.instance, address)
         # Few objects are open and few units missing at a time: dictionaries would be half of a receiver's memory.
-        objects: Any = SmallDict()
+        self._few_objects: SmallDict[FastRxObject | None] = SmallDict()
+        """The same object as `_objects`, with the type that it has here."""
+        objects: Any = self._few_objects
         self._objects = objects
         self._missing, self._timers = _NOTHING, _NO_TIMERS
         self.position = self._synced = _APART
@@ -79,9 +81,7 @@ class FastSenderState(SenderState, UnitState):
         position, synced = self.position, self._synced
         if position is not synced:
             self._session.data_received += position.sent - synced.sent
-            known: Any = self._objects
-            objects: SmallDict[FastRxObject | None] = known
-            item = objects.get(position.object_id)
+            item = self._few_objects.get(position.object_id)
             if item is not None:
                 item.reached = position.unit
             self._unit = position.unit
@@ -89,11 +89,9 @@ class FastSenderState(SenderState, UnitState):
 
     def lacks(self) -> Iterable[tuple[int, int]]:
         """Return the missing units as (object id, unit)."""
-        known: Any = self._objects
-        objects: SmallDict[FastRxObject | None] = known
         return [
             (number, unit)
-            for number, item in objects.items()
+            for number, item in self._few_objects.items()
             if item is not None and item.gaps is not None
             for unit in item.gaps
         ]
@@ -113,9 +111,7 @@ class FastSenderState(SenderState, UnitState):
                 # Nothing but repairs was lost.
                 self.position = self._synced = after
             return is_new
-        known: Any = self._objects
-        objects: SmallDict[FastRxObject | None] = known
-        object_id, unit = message.object_id, message.unit
+        objects, object_id, unit = self._few_objects, message.object_id, message.unit
         item = objects.get(object_id)
         if item is None or object_id != synced.object_id or unit < synced.unit or next(iter(objects)) < message.first:
             return None
@@ -136,9 +132,7 @@ class FastSenderState(SenderState, UnitState):
         Returns whether the unit was stored, as `on_data`.
         """
         self.sync()
-        known: Any = self._objects
-        objects: SmallDict[FastRxObject | None] = known
-        object_id, unit, first = message.object_id, message.unit, message.first
+        objects, object_id, unit, first = self._few_objects, message.object_id, message.unit, message.first
         if not first <= object_id <= self._object or (objects and next(iter(objects)) < first):
             return None
         item = objects.get(object_id)
@@ -160,9 +154,7 @@ class FastSenderState(SenderState, UnitState):
 
     def _has_no_gaps(self) -> bool:
         """Return whether no unit is missing of any object that is open."""
-        known: Any = self._objects
-        objects: SmallDict[FastRxObject | None] = known
-        return all(item is not None and item.gaps is None for item in objects.values())
+        return all(item is not None and item.gaps is None for item in self._few_objects.values())
 
     # -- messages --------------------------------------------------------------------------------------------------
 

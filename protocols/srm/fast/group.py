@@ -17,7 +17,6 @@ from protocols.srm.fast.peers import Sightings, share_sightings
 from protocols.srm.fast.policy import REPAIR, REPORT, REQUEST, SIGHTING, SOURCE, FastSrmPolicy, Heard
 from protocols.srm.fast.unit_cache import FastUnitCache, share_units
 from protocols.srm.messages import Repair, SessionMessage
-from protocols.srm.receiver import SrmReceiver
 from protocols.srm.repair_timers import key_of
 from protocols.srm.wire import size_of
 
@@ -37,10 +36,23 @@ MOST_UNITS: Final = 1024
 class SrmGroup(UnitGroup):
     """See the module."""
 
-    __slots__ = ("_active_at", "_behind", "_end", "_first", "_latest", "_log", "_paused", "_sightings", "_trim_at", "_units")
+    __slots__ = (
+        "_active_at",
+        "_behind",
+        "_end",
+        "_first",
+        "_latest",
+        "_log",
+        "_paused",
+        "_policies",
+        "_sightings",
+        "_trim_at",
+        "_units",
+    )
 
     def __init__(self, machines: list[Any]) -> None:
         super().__init__(machines)
+        self._policies: list[FastSrmPolicy] = [machine.policy for machine in machines]
         self._active_at = 0.0
         """When members in lockstep received content or a request last, in seconds."""
         self._behind: dict[Any, tuple[Any, float, float]] = {}
@@ -56,7 +68,7 @@ class SrmGroup(UnitGroup):
         self._sightings: Sightings | None = None
         """The session messages received in a large group, stored once for all its members; None in a smaller one."""
         if len(machines) >= LARGE:
-            self._sightings = share_sightings([machine.policy.member for machine in machines], self._log)
+            self._sightings = share_sightings([policy.member for policy in self._policies], self._log)
         self._units = share_units([machine.policy.cache for machine in machines])
         """New units that the members received together."""
         self._end = self._units.end
@@ -235,17 +247,16 @@ class SrmGroup(UnitGroup):
         log, key, lacking = self._log, key_of(message.sender, message.object_id, message.unit), self._lacking.get(subject, ())
         count, end, number = len(log), self._end, self._units.number_of(message)
         log.append((REQUEST, message, now, None, None))
-        for machine in self._machines:
-            state: Any = machine.fast_state
-            if state.coordinator is not self or machine in lost:
+        for machine, policy in zip(self._machines, self._policies, strict=True):
+            if machine.fast_state.coordinator is not self or machine in lost:
                 continue
-            policy: FastSrmPolicy = state._policy
             lacks = machine in lacking
             if lacks or not policy.answers(key):
                 if policy.replayed != count:
                     policy.replay(log, count)
                 policy.replayed = count + 1
-                cache: FastUnitCache = state._policy.cache
+                held: Any = policy.cache
+                cache: FastUnitCache = held
                 cache.advance(end)
                 # As of any class: the compiler can't read a float through a trait.
                 member: Any = machine
@@ -273,11 +284,8 @@ class SrmGroup(UnitGroup):
         log, key = self._log, key_of(message.sender, message.object_id, message.unit)
         log.append((REPAIR, message, now, key, message.distance * 1e-6))
         everyone: list[Any] = self._machines
-        members: list[SrmReceiver] = everyone
-        answering: list[Any] = [each for each in members if key in each._srm._repairs._timers]
-        for machine in answering:
-            if machine.fast_state.coordinator is self and machine not in lost:
-                policy: FastSrmPolicy = machine._srm
+        for machine, policy in zip(everyone, self._policies, strict=True):
+            if policy.answers(key) and machine.fast_state.coordinator is self and machine not in lost:
                 policy.replay(log, len(log))
                 machine.set_deadline()
         self._call_diverged(called, message, source, to, now, lost)

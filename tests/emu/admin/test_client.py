@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from emu.admin.client import check_url
-from protocols.admin.enrolment import CONNECT_PATIENCE
 from protocols.admin.node import Advertisement
 from protocols.admin.wire import AdminCodec
 from protocols.errors import UsageError
@@ -45,12 +44,9 @@ def test_a_new_peer_is_known_within_a_period() -> None:
 def test_two_hundred_tunnels_register_and_know_each_other() -> None:
     async def main(url: str) -> None:
         tunnels = [Tunnel(url, f"t{number}", number, 7000 + number) for number in range(200)]
-        began = time.monotonic()
         tasks = [asyncio.create_task(tunnel.serve()) for tunnel in tunnels]
         await until(lambda: all(len(tunnel.peers()) == 199 for tunnel in tunnels), 30.0)
-        # A slow machine may answer some later than clients wait for it.
-        is_slow = time.monotonic() - began > CONNECT_PATIENCE
-        assert is_slow or not sum(tunnel.client.enrolment.counts["registry_failures"] for tunnel in tunnels)
+        assert not sum(tunnel.client.enrolment.counts["registry_failures"] for tunnel in tunnels)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
