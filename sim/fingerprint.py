@@ -109,10 +109,11 @@ class Fingerprint:
         self._earlier.sort(key=_WHEN)
         _update(onto, self._earlier)
         nodes, rests = self._nodes, self._rests
-        in_order = sorted(nodes)
-        if in_order != nodes and rests.count(rests[0]) < len(rests):
-            rests = [rests[at] for at in sorted(range(len(nodes)), key=nodes.__getitem__)]
-        _update_instant(onto, self._instant, in_order, rests)
+        if sorted(nodes) != nodes:
+            if rests.count(rests[0]) < len(rests):
+                rests = [rests[at] for at in sorted(range(len(nodes)), key=nodes.__getitem__)]
+            nodes = sorted(nodes)
+        _update_instant(onto, self._instant, nodes, rests)
 
     def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
         """Return the fingerprint of the run so far, which may go on; `counts` are in order of node."""
@@ -135,14 +136,11 @@ def _update(onto: blake2b, records: Iterable[_Record]) -> None:
 
 def _update_instant(onto: blake2b, now: float, nodes: Sequence[int], rests: Sequence[bytes]) -> None:
     """Hash the records of one instant, which are in order."""
-    ends: list[int] = []
-    if len(rests) > _AT_ONCE:
-        ends = [*compress(range(1, len(rests)), map(is_not, rests, islice(rests, 1, None))), len(rests)]
-    if not 0 < len(ends) * _LONG <= len(rests):
+    if len(rests) <= _AT_ONCE or (1 + sum(map(is_not, rests, islice(rests, 1, None)))) * _LONG > len(rests):
         _update(onto, zip(repeat(now), nodes, rests))
         return
     first = 0
-    for end in ends:
+    for end in [*compress(range(1, len(rests)), map(is_not, rests, islice(rests, 1, None))), len(rests)]:
         _update_equal(onto, now, nodes[first:end], rests[first])
         first = end
 
