@@ -32,6 +32,23 @@ def _key(node: int, group: Group) -> tuple[int, Group]:
     return node, group
 
 
+@lru_cache(maxsize=64)
+def _shared(*counts: tuple[Group, int]) -> dict[Group, int]:
+    """Return a dictionary for all subscribers with the same subscriptions; not to be modified."""
+    return dict(counts)
+
+
+def _with_count(counts: dict[Group, int], group: Group, count: int) -> dict[Group, int]:
+    """Return the counts with another one for a group, which is left out at 0; those of at most one group are shared."""
+    if len(counts) < 2:
+        counts = dict(counts)
+    if count:
+        counts[group] = count
+    else:
+        del counts[group]
+    return counts if len(counts) > 1 else _shared(*counts.items())
+
+
 class NackedSubscriber(Subscriber):
     """Delivers the messages of every publisher in order."""
 
@@ -53,9 +70,10 @@ class NackedSubscriber(Subscriber):
         super().__init__(ports)
         self.config: NackedConfig = context.config
         self.subscriptions = shared_table(SubscriptionTable)
-        # Most subscribers hear one publisher on one group: dictionaries would be a third of their memory.
-        self._groups: SmallDict[int] = SmallDict()
-        # By the node id of the publisher and its group.
+        # How many subscriptions need each group.
+        self._groups = _shared()
+        # By the node id of the publisher and its group. Most subscribers hear one publisher: a dictionary would be a third of
+        # their memory.
         self._receivers: SmallDict[PacketReceiver] = SmallDict()
         self._octets = 0
         self._messages_received = self._data_received = self._data_lost = self._nacks_sent = self._nacks_overheard = 0
@@ -84,13 +102,12 @@ class NackedSubscriber(Subscriber):
         """Join a group for one more subscription."""
         if group not in self._groups:
             self.ports.join(group)
-        self._groups[group] = self._groups.get(group, 0) + 1
+        self._groups = _with_count(self._groups, group, self._groups.get(group, 0) + 1)
 
     def leave(self, group: Group) -> None:
         """Leave a group when the last subscription that needs it ends."""
-        self._groups[group] -= 1
-        if not self._groups[group]:
-            del self._groups[group]
+        self._groups = _with_count(self._groups, group, self._groups[group] - 1)
+        if group not in self._groups:
             for key in [key for key in self._receivers if key[1] == group]:
                 del self._receivers[key]
             self.ports.leave(group)

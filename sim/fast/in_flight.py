@@ -155,7 +155,8 @@ class InFlight:
         if not segment.burst.is_repeated:
             return sampler.predict(identity, count)
         known = branch.losses
-        return [(number - first, known[number]) for number in range(first, first + count) if number in known] if known else []
+        numbers = range(first, first + count) if known else ()
+        return [(number - first, listed(known[number])) for number in numbers if number in known]
 
     def is_absent(self, number: int, bit: int) -> bool:
         """Return whether a packet does not take part in the link with this bit."""

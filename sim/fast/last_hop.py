@@ -74,7 +74,7 @@ class LastHop(Point, Pending):
     def _losers_of(self, number: int, segment: Segment) -> list[int]:
         burst, sampler = segment.burst, self.branch.sampler
         if burst.is_repeated:
-            return self.branch.losses.get(number, [])
+            return listed(self.branch.losses.get(number, []))
         return [] if sampler is None else sampler.first_losers(burst.identity + number - segment.start)
 
     def apart_of(self, number: int) -> Sequence[int]:

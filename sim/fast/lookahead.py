@@ -23,6 +23,7 @@ from sim.flight import Flight, Postponed, Route
 from sim.host import SimHost
 from sim.kernel import Pending
 from sim.occurrence import TIMER, Occurrence, post
+from topologies.draws import kept
 
 __all__ = ["Lookahead"]
 
@@ -141,7 +142,7 @@ class Lookahead(Schedule, Pending, Reservation):
             for number, identity in enumerate(identities if sampler is not None else (), begin):
                 losers = () if sampler is None or self.is_absent(number, branch.bit) else sampler.next_losers(identity)
                 if losers:
-                    branch.losses[number] = list(losers)
+                    branch.losses[number] = kept(losers)
                     if branch.children:
                         self.exclude(number, branch.subtree & ~branch.bit)
 

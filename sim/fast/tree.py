@@ -18,6 +18,7 @@ from sim.link import Link, LinkGroup
 from sim.member_uplinks import MemberUplink, MemberUplinks
 from sim.router import Router
 from sim.switch import Switch
+from topologies.draws import Losers
 from topologies.losses import GroupLoss, LinkLoss
 
 __all__ = ["CONFLICTS", "Branch", "MARGIN", "PlainLink", "Point", "Sampler", "Sharing", "Tree", "sampler_of", "tree_of"]
@@ -141,7 +142,7 @@ class Branch(Point):
         """What offers the packets of several senders to the link, where it is one to hosts; then it is contested."""
         self.far: list[float] = []
         """Of a contested link, when the packets offered get to its far end."""
-        self.losses: dict[int, list[int]] = {}
+        self.losses: dict[int, Losers] = {}
         """Of packets in repeated bursts (`Burst.is_repeated`) that some members lose on the link: the members, by number."""
         self.last_conflict = -CONFLICTS
         """The last packet that found the link busy."""

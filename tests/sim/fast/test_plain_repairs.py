@@ -115,6 +115,8 @@ def test_cases_that_differed_once(happens: Happening, parameters: dict[str, Any]
         (None, {"seed": 615299, "receivers": 20, "loss": "10%", "link": {"delay": "0.3ms"}, "block": 3, "grtt": 0.01}),
         # A NORM_INFO is to be repaired when a burst of repairs is over.
         (None, {"seed": 0, "receivers": 4, "loss": "30%", "size": 100_000, "block": 3, "backoff": 4, "grtt": 0.01}),
+        # So many lose each repeat that their numbers are kept as an array.
+        (None, {"seed": 5, "receivers": 150, "loss": "30%", "size": 60_000, "block": 16}),
         # Parity has run out, so that it is repeated.
         (
             None,
