@@ -1,5 +1,6 @@
 """The links from the members of a counted group to their switch, as one object that keeps only the busy ones."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
@@ -46,7 +47,7 @@ class MemberUplinks:
         # Queues by member; an idle one may be missing.
         self._queues: dict[int, DropTailQueue] = {}
         self._most = MOST_IDLE
-        # The hosts that sent a batch last, and when their links become idle.
+        # The places of the hosts that sent a batch last, ascending, and when their links become idle.
         self._batch: Sequence[int] = ()
         self._batch_end = 0.0
         # By place of the host, the links on which packets were scheduled ahead before.
@@ -77,7 +78,7 @@ class MemberUplinks:
         return link
 
     def carry_batch(self, places: Sequence[int], size: int, now: float) -> float | None:
-        """Take a packet of `size` bytes of UDP payload from each of these hosts; return when all of them arrive.
+        """Take a packet of `size` bytes of UDP payload from each host at `places`, ascending; return when all of them arrive.
 
         None, and nothing is taken, if the links are not all idle.
         """
@@ -95,8 +96,11 @@ class MemberUplinks:
             if len(self._queues) >= self._most:
                 self._clear(now)
             queue = self._queues[place] = DropTailQueue(self._spec.rate, self._spec.queue)
-            if self._batch_end > now and place in self._batch:
-                queue.advance(self._batch_end)
+            if self._batch_end > now:
+                batch = self._batch
+                at = bisect_left(batch, place)
+                if at < len(batch) and batch[at] == place:
+                    queue.advance(self._batch_end)
         return queue
 
     def _clear(self, now: float) -> None:

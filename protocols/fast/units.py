@@ -187,7 +187,7 @@ class UnitGroup(SenderGroup):
             return
         self._overheard += 1
         for machine in lost:
-            state: Any = machine.fast_state
+            state: FastState = machine.fast_state
             if state.coordinator is self:
                 state.overheard -= 1
         if subject in self._lacking:
@@ -246,9 +246,10 @@ class UnitGroup(SenderGroup):
 
     def _update(self, machine: UnitMachine) -> None:
         """Copy the group's state to that of a machine, which is not in lockstep any more."""
-        state: Any = machine.fast_state
+        state: FastState = machine.fast_state
+        timed: Any = state  # See `FastState.last_heard`.
+        timed.last_heard = self._last_heard
         state.position = self._position
-        state.last_heard = self._last_heard
         state.duplicates += self._duplicates
         state.overheard += self._overheard
         state.coordinator = None
@@ -259,9 +260,10 @@ class UnitGroup(SenderGroup):
         """Take machines at the group's position into lockstep, listed by the units they lack; the others have diverged."""
         position, diverged, lacking, heard = self._position, self._diverged, self._lacking, self._last_heard
         for machine in machines:
-            state: Any = machine.fast_state
+            state: FastState = machine.fast_state
+            unit_state: Any = state  # For `lacks`, and see `FastState.last_heard`.
             # A machine whose link had a shorter queue may have come there before the group.
-            if state.position is not position or state.last_heard != heard:
+            if state.position is not position or unit_state.last_heard != heard:
                 diverged.append(machine)
                 continue
             state.coordinator = self
@@ -270,7 +272,7 @@ class UnitGroup(SenderGroup):
             state.duplicates -= self._duplicates
             state.overheard -= self._overheard
             if not state.is_complete:
-                for unit in state.lacks():
+                for unit in unit_state.lacks():
                     if unit in lacking:
                         lacking[unit][machine] = None
                     else:

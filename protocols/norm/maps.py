@@ -5,11 +5,13 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, overload
 
-__all__ = ["FEW", "MANY", "NONE", "BlockBitmaps", "DeadlineMap", "SmallDict", "bit_runs", "lowest", "without_lowest"]
+__all__ = ["FEW", "MANY", "NONE", "SEVERAL", "BlockBitmaps", "DeadlineMap", "SmallDict", "bit_runs", "lowest", "without_lowest"]
 
 T = TypeVar("T")
 NONE: Final = -1
 """A key that no object or block has."""
+SEVERAL: Final = 16
+"""Deadlines from which on finding the first takes a heap."""
 OUTDATED: Final = 64
 """Outdated deadlines that a `DeadlineMap` keeps beyond one per entry."""
 FEW: Final = 4
@@ -91,6 +93,11 @@ class SmallDict(Generic[T]):
     def __len__(self) -> int:
         return int(self.key != NONE) if self.more is None else len(self.more)
 
+    @property
+    def first(self) -> Any:
+        """The key of the first entry; `NONE` if there is none."""
+        return self.key if self.more is None else next(iter(self.more))
+
     def items(self) -> list[tuple[Any, T]]:
         """Return the entries there are now."""
         if self.more is not None:
@@ -107,16 +114,18 @@ class SmallDict(Generic[T]):
 class DeadlineMap(Generic[T]):
     """A mapping in insertion order with a deadline for each entry; not a subclass of dict, which compiles badly.
 
-    A deadline that changes costs the logarithm of the number of entries.
+    A deadline that changes costs the logarithm of the number of entries, and of a few entries a look at each.
     """
 
-    __slots__ = ("_entries", "_heap", "_noted")
+    __slots__ = ("_entries", "_first", "_heap", "_noted")
 
     def __init__(self) -> None:
         self._entries: dict[int, T] = {}
-        # Every finite deadline of `_noted` is in the heap, beside others that do not count any more.
-        self._heap: list[tuple[float, int]] = []
         self._noted: dict[int, float] = {}
+        # Of more than `SEVERAL` deadlines: a heap with each that is finite, beside others that do not count any more.
+        self._heap: list[tuple[float, int]] | None = None
+        # The first deadline where there is no heap.
+        self._first = inf
 
     def get(self, key: int) -> T | None:
         """As `dict.get`."""
@@ -130,7 +139,9 @@ class DeadlineMap(Generic[T]):
 
     def __delitem__(self, key: int) -> None:
         del self._entries[key]
-        self._noted.pop(key, None)
+        gone = self._noted.pop(key, inf)
+        if self._heap is None and gone <= self._first:
+            self._first = self._earliest()
 
     def values(self) -> list[T]:
         """Return the entries there are now."""
@@ -144,32 +155,59 @@ class DeadlineMap(Generic[T]):
 
     def note(self, key: int, deadline: float) -> None:
         """Set the deadline of an entry; inf for none."""
-        if self._noted.get(key) == deadline:
-            return
-        self._noted[key] = deadline
-        if deadline < inf:
-            heappush(self._heap, (deadline, key))
-            if len(self._heap) > 2 * len(self._noted) + OUTDATED:
-                self._heap = [(when, each) for each, when in self._noted.items() if when < inf]
-                heapify(self._heap)
+        noted, heap = self._noted, self._heap
+        before = noted.get(key, inf)
+        noted[key] = deadline
+        if heap is None:
+            if deadline <= self._first:
+                self._first = deadline
+            elif before <= self._first:
+                self._first = self._earliest()
+            if len(noted) > SEVERAL:
+                self._make_heap()
+        elif deadline < inf and deadline != before:
+            heappush(heap, (deadline, key))
+            if len(heap) > 2 * len(noted) + OUTDATED:
+                self._make_heap()
 
     def deadline(self) -> float:
         """Return the first deadline; inf for none."""
         heap, noted = self._heap, self._noted
+        if heap is None:
+            return self._first
         while heap and noted.get(heap[0][1]) != heap[0][0]:
             heappop(heap)
         return heap[0][0] if heap else inf
 
     def due(self, now: float) -> list[T]:
         """Return the entries whose deadline is not later than `now`, in order; their deadlines are inf from now on."""
+        noted, heap = self._noted, self._heap
         keys: dict[int, None] = {}
-        while self.deadline() <= now:
-            key = heappop(self._heap)[1]
-            self._noted[key] = inf
-            keys[key] = None
+        if heap is None:
+            for key, when in noted.items():
+                if when <= now:
+                    noted[key] = inf
+                    keys[key] = None
+            self._first = self._earliest()
+        else:
+            while self.deadline() <= now:
+                key = heappop(heap)[1]
+                noted[key] = inf
+                keys[key] = None
         if len(keys) < 2:
             return [self._entries[key] for key in keys]
         return [entry for key, entry in self._entries.items() if key in keys]
+
+    def _earliest(self) -> float:
+        first = inf
+        for when in self._noted.values():
+            if when < first:
+                first = when
+        return first
+
+    def _make_heap(self) -> None:
+        self._heap = [(when, each) for each, when in self._noted.items() if when < inf]
+        heapify(self._heap)
 
 
 def lowest(mask: int, count: int) -> int:

@@ -14,7 +14,7 @@ from protocols.arq.session import Session
 from protocols.fast.contract import Coordinator
 from protocols.fast.units import UnitMessage, UnitState
 from protocols.machine import Address, Sink
-from protocols.norm.maps import SmallDict
+from protocols.norm.maps import NONE, SmallDict
 
 __all__ = ["FastSenderState"]
 
@@ -78,8 +78,9 @@ class FastSenderState(SenderState, UnitState):
 
     def sync(self) -> None:
         """Bring the rest of the state up to the position."""
-        position, synced = self.position, self._synced
-        if position is not synced:
+        if self.position is not self._synced:
+            position: Position = self.position
+            synced: Position = self._synced
             self._session.data_received += position.sent - synced.sent
             item = self._few_objects.get(position.object_id)
             if item is not None:
@@ -102,18 +103,24 @@ class FastSenderState(SenderState, UnitState):
         Returns whether the unit was stored, as `on_data`.
         """
         self.sync()
-        before, after, synced = message.expects, message.next_state, self._synced
-        if before is None or synced is _APART or before.origin is not synced.origin:
+        if message.expects is None or self._synced is _APART:
+            return None
+        before: Position = message.expects
+        after: Position = message.next_state
+        synced: Position = self._synced
+        if before.origin is not synced.origin:
             return None
         if message.repair:
             is_new = self.take_repair(message, now)
-            if is_new is not None and self._synced is synced and (after.object_id, after.unit) == self.reached:
+            is_there = after.object_id == self._object and after.unit == self._unit
+            if is_new is not None and is_there and self._synced is synced:
                 # Nothing but repairs was lost.
                 self.position = self._synced = after
             return is_new
         objects, object_id, unit = self._few_objects, message.object_id, message.unit
         item = objects.get(object_id)
-        if item is None or object_id != synced.object_id or unit < synced.unit or next(iter(objects)) < message.first:
+        first: int = objects.first
+        if item is None or object_id != synced.object_id or unit < synced.unit or first < message.first:
             return None
         if synced.unit < unit:
             self.is_complete = False
@@ -133,7 +140,8 @@ class FastSenderState(SenderState, UnitState):
         """
         self.sync()
         objects, object_id, unit, first = self._few_objects, message.object_id, message.unit, message.first
-        if not first <= object_id <= self._object or (objects and next(iter(objects)) < first):
+        known: int = objects.first
+        if not first <= object_id <= self._object or NONE < known < first:
             return None
         item = objects.get(object_id)
         if item is None:
@@ -239,9 +247,10 @@ class FastSenderState(SenderState, UnitState):
     def _next_timer(self) -> MissingUnit | None:
         if self._timers:
             return super()._next_timer()
-        missing: Any = self._missing
-        first: MissingUnit | None = missing.item if missing.more is None else min(missing.values(), key=_order)
-        return first
+        # A `SmallDict`, as in `_add_missing`.
+        held: Any = self._missing
+        missing: SmallDict[MissingUnit] = held
+        return missing.item if missing.more is None else min(missing.more.values(), key=_order)
 
     def _take_timer(self, missing: MissingUnit) -> None:
         if self._timers:

@@ -347,21 +347,25 @@ def is_covered_by_count(
     """
     missing, parity, end = item.missing_symbols, item.parity, point[1]
     if usable and end and missing is not None and not item.missing_blocks and not (item.wants_info and item.info is None):
-        node: BlockBitmaps | None = missing
-        while node is not None and node.key < end:
-            count, lacking, left = counts[node.key], node.item.bit_count(), usable
+        node: BlockBitmaps = missing
+        while (block := node.key) < end:
+            count, lacking, left = counts[block], node.item.bit_count(), usable
             if parity is not None:
-                heard = parity.get(node.key, 0)
+                heard = parity.get(block, 0)
                 lacking -= heard.bit_count()
                 left -= heard.bit_length()
             if count < lacking:
                 return False
+            if count > left:
+                break
             more = node.more
-            if count > left or isinstance(more, dict):
+            if more is None:
+                return True
+            if isinstance(more, dict):
                 break
             node = more
         else:
-            if node is None or node.key > end or not point[2]:
+            if block > end or not point[2]:
                 return True
     return is_covered(objects, point, asked, most)
 

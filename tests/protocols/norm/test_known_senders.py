@@ -1,6 +1,7 @@
 """A receiver remembers a bounded number of senders, and wakes each when it is due."""
 
 from math import inf
+from random import Random
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from experiments.contract.fake_host import FakeHost
 from protocols.events import ObjectAborted, ObjectReceived, SenderHeard
 from protocols.norm.fast.receiver import FastNormReceiver
-from protocols.norm.maps import DeadlineMap
+from protocols.norm.maps import SEVERAL, DeadlineMap
 from protocols.norm.receiver import NormReceiver
 from tests.protocols.norm.scenes import GROUP, MessageBuilder, quick
 
@@ -46,11 +47,35 @@ def test_those_due_together_come_in_the_order_in_which_they_were_heard_first() -
 
 
 def test_deadlines_that_change_often_take_no_more_room() -> None:
-    senders = known(1.0, 2.0)
+    senders = known(1.0, *[2.0] * SEVERAL)
     for step in range(1000):
         senders.note(0, 10.0 + step)
-    assert len(senders._heap) < 100
+    assert senders._heap is not None
+    assert len(senders._heap) < 200
     assert senders.deadline() == 2.0
+
+
+@pytest.mark.parametrize("most", [5, SEVERAL + 20])
+def test_deadlines_of_few_and_of_many_senders_are_those_of_a_list(most: int) -> None:
+    rng = Random(most)
+    senders: DeadlineMap[int] = DeadlineMap()
+    deadlines: dict[int, float] = {}
+    now = 0.0
+    for _ in range(3000):
+        node, choice = rng.randrange(most), rng.random()
+        if node not in deadlines:
+            senders[node] = node
+            deadlines[node] = inf
+        elif choice < 0.1:
+            del senders[node], deadlines[node]
+        elif choice < 0.2:
+            now += rng.random()
+            assert senders.due(now) == [each for each, when in deadlines.items() if when <= now]
+            deadlines = {each: inf if when <= now else when for each, when in deadlines.items()}
+        else:
+            deadlines[node] = rng.choice([inf, now + round(4 * rng.random(), 1)])
+            senders.note(node, deadlines[node])
+        assert senders.deadline() == min(deadlines.values(), default=inf)
 
 
 @pytest.mark.parametrize("kind", [NormReceiver, FastNormReceiver])
