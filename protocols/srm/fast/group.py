@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocols.arq.fast.messages import FastData, FastEnd, Position
 from protocols.arq.messages import Nack
+from protocols.fast.contract import FastState
 from protocols.fast.units import UnitGroup, UnitMachine
 from protocols.machine import Address, Message
 from protocols.srm.fast.peers import Sightings, share_sightings
@@ -247,8 +248,11 @@ class SrmGroup(UnitGroup):
         log, key, lacking = self._log, key_of(message.sender, message.object_id, message.unit), self._lacking.get(subject, ())
         count, end, number = len(log), self._end, self._units.number_of(message)
         log.append((REQUEST, message, now, None, None))
-        for machine, policy in zip(self._machines, self._policies, strict=True):
-            if machine.fast_state.coordinator is not self or machine in lost:
+        everyone: list[Any] = self._machines
+        for index, policy in enumerate(self._policies):
+            machine = everyone[index]
+            state: FastState = machine.fast_state
+            if state.coordinator is not self or machine in lost:
                 continue
             lacks = machine in lacking
             if lacks or not policy.answers(key):
@@ -284,8 +288,11 @@ class SrmGroup(UnitGroup):
         log, key = self._log, key_of(message.sender, message.object_id, message.unit)
         log.append((REPAIR, message, now, key, message.distance * 1e-6))
         everyone: list[Any] = self._machines
-        for machine, policy in zip(everyone, self._policies, strict=True):
-            if policy.answers(key) and machine.fast_state.coordinator is self and machine not in lost:
+        for index, policy in enumerate(self._policies):
+            if not policy.answers(key):
+                continue
+            machine = everyone[index]
+            if machine.fast_state.coordinator is self and machine not in lost:
                 policy.replay(log, len(log))
                 machine.set_deadline()
         self._call_diverged(called, message, source, to, now, lost)

@@ -123,8 +123,9 @@ class FastSrmPolicy(SrmPolicy):
             cached = self.cache.get(_identity_of(nack.sender, nack.object_id, nack.unit))
             if cached is None or cached.instance != nack.instance or cached.object_id != nack.object_id:
                 return False
-        self._repairs.on_request(key, member.distance_to_requester(nack.node, nack.sender), now)
-        self.deadline = min(self._repairs.due, member.due)
+        repairs = self._repairs
+        repairs.on_request(key, member.distance_to_requester(nack.node, nack.sender), now)
+        self.deadline = repairs.due if repairs.due < member.due else member.due
         return True
 
     def answers(self, key: Key) -> bool:

@@ -35,12 +35,13 @@ class FastRepairTimers(RepairTimers):
     def __init__(self, interval: Interval, rng: Rng) -> None:
         super().__init__(interval, rng)
         self._timers, self._held, self._heap = _NO_TIMERS, _NOT_HELD, _NO_HEAP
-        self._most_held = FEW_HELD
+        # With the first unit held down there are tables of this member's own.
+        self._most_held = 0
 
     def hold(self, key: Key, distance: float, now: float, own: float | None = None) -> None:
         """Ignore requests for a unit for `HOLD` distances; `own` is this member's to the requester if it sent the repair."""
         held, until = self._held, now + HOLD * distance
-        if len(held) >= self._most_held or held is _NOT_HELD:
+        if len(held) >= self._most_held:
             held = self._held = {unit: entry for unit, entry in held.items() if entry[0] > now}
             self._most_held = max(2 * len(held), FEW_HELD)
         held[key] = _held_until(until) if own is None else (until, own)
