@@ -249,8 +249,8 @@ class FastSenderState(SenderState, UnitState):
             return super()._next_timer()
         # A `SmallDict`, as in `_add_missing`.
         held: Any = self._missing
-        missing: SmallDict[MissingUnit] = held
-        return missing.item if missing.more is None else min(missing.more.values(), key=_order)
+        missing: SmallDict[MissingUnit | None] = held
+        return missing.item if missing.more is None else min(held.more.values(), key=_order)
 
     def _take_timer(self, missing: MissingUnit) -> None:
         if self._timers:
