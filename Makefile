@@ -63,7 +63,7 @@ sweeps: setup # the ready sweeps, into out/, and their figures in docs/images; u
 THESIS := braking card coding figure-5-1 figure-5-10 figure-5-12 figure-5-2 figure-5-4 figure-5-5 figure-5-6 figure-5-8 pools repair router storm-control subscribers tunnel-processor
 PICTURED := figure-5-6 figure-5-8 figure-5-10 figure-5-12 router subscribers
 
-thesis: setup # the sweeps of docs/thesis.md, in Mininet too, with reports, into out/thesis, and its pictures; an hour, continues after a stop
+thesis: setup # the sweeps of docs/thesis.md, in Mininet too, with reports, into out/thesis, and its pictures; half an hour, continues after a stop
 	@set -- $(THESIS); total=$$#; for name do \
 	  printf '%s of %s: %s\n' $$((total - $$# + 1)) $$total $$name; shift; \
 	  $(BIN)/mcastlab sweep experiments/sweeps/thesis/$$name.yaml --out out/thesis/$$name --resume || exit 1; \
