@@ -41,7 +41,7 @@ class DeferredLosses:
     def add(
         self,
         missed: "Iterable[Missed]",
-        machines: "Sequence[FastMachine | None]",
+        machines: "list[FastMachine | None]",
         coordinator: "Coordinator",
         lacking: PartIndex,
         heard: float,
@@ -67,7 +67,10 @@ class DeferredLosses:
                 losers: list[FastMachine] = []
                 for index in lost_by:
                     machine = machines[index]
-                    if machine is not None and machine.fast_state.coordinator is coordinator:
+                    if machine is None:
+                        continue
+                    state: FastState = machine.fast_state
+                    if state.coordinator is coordinator:
                         deferred[machine] = deferred[machine] + alone if machine in deferred else alone
                         if is_listed:
                             losers.append(machine)
@@ -125,7 +128,8 @@ class StayingLosers:
         """Let machines not be advanced until `end`."""
         self.concerned = dict.fromkeys(machines, message.rewinds())
         for machine in machines:
-            machine.fast_state.coordinator = None
+            state: FastState = machine.fast_state
+            state.coordinator = None
 
     def note(self, machines: "Iterable[FastMachine]") -> None:
         """Note those of some machines that lost the message; it concerns all of these."""

@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from typing import Protocol
 
-from protocols.fast.contract import Coordinator, FastMachine, Overheard
+from protocols.fast.contract import Coordinator, FastMachine, FastState, Overheard
 from protocols.machine import Address, Message
 
 __all__ = ["Overhearers", "OverhearingGroup"]
@@ -79,9 +79,11 @@ class Overhearers:
         group, behind = self._group, self._group.with_losses()
         attentive: list[FastMachine] = []
         others: list[FastMachine] = []
-        called = [
-            each for each in dict.fromkeys(machines) if each.fast_state.coordinator is group and each.fast_state.attentive
-        ]
+        called: list[FastMachine] = []
+        for machine in dict.fromkeys(machines):
+            state: FastState = machine.fast_state
+            if state.coordinator is group and state.attentive:
+                called.append(machine)
         special = [machine for machine in called if machine in lost_by or machine in behind]
         if special:
             # Not those that only had losses that they could notice.
@@ -91,7 +93,8 @@ class Overhearers:
                 if machine not in lost_by:
                     machine.receive(message, source, to, now)
                     others.append(machine)
-                if machine.fast_state.attentive:
+                state = machine.fast_state
+                if state.attentive:
                     attentive.append(machine)
         if called:
             still, more = called[0].overhear_batch(called, message, source, to, now, position, last_heard)

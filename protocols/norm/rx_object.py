@@ -237,7 +237,8 @@ class RxObject:
                 self._kept = KeptParity()
             self._kept.keep(block, number, payload)
         have |= 1 << number
-        if have.bit_count() < mask.bit_count():
+        # A single missing symbol, the usual case, is not counted.
+        if mask & mask - 1 and have.bit_count() < mask.bit_count():
             if parity is None:
                 self.parity = BlockBitmaps(block, have)
             else:

@@ -4,6 +4,7 @@ It is the effect on each of them (`FastSenderState.advance`, `SenderState.overhe
 computed once, and the usual case is tried first: one object is incomplete, and no whole block of it is missing.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from math import inf
 from typing import Any
@@ -37,8 +38,16 @@ class NormFollower(FastMachine):
 
     __slots__ = ()
 
+    @abstractmethod
+    def overhear(self, message: Any, now: float) -> None:
+        """Process a NACK or an ACK of another receiver."""
+
+    @abstractmethod
+    def settle(self, sender: Any) -> None:
+        """Set the deadline after an input that may have changed when the sender's state, `sender`, is to be woken."""
+
     @staticmethod
-    def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:
+    def receive_batch(machines: Iterable["NormFollower"], message: Message, source: Address, to: Address, now: float) -> None:
         """Deliver a message to many receivers, most of which it advances."""
         if isinstance(message, (FastData, FastFlush)) and message.expects is None and message.expects_if_complete is not None:
             expected, data = message.expects_if_complete, message if isinstance(message, FastData) else None
@@ -56,7 +65,9 @@ class NormFollower(FastMachine):
             fan_out(machines, message, source, to, now)
 
     @staticmethod
-    def apply_to_incomplete(groups: list[list[Any]], message: FastMessage, now: float, coordinator: Coordinator) -> Applied:
+    def apply_to_incomplete(
+        groups: list[list["NormFollower"]], message: FastMessage, now: float, coordinator: Coordinator
+    ) -> Applied:
         """Apply a message of the sender to receivers that are incomplete."""
         redundant = message.redundant
         if redundant:
@@ -87,7 +98,7 @@ class NormFollower(FastMachine):
 
     @staticmethod
     def list_waiting(
-        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
+        machines: list["NormFollower"], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
     ) -> None:
         """List receivers by what they wait for.
 
@@ -129,7 +140,7 @@ class NormFollower(FastMachine):
                 waiting[waits_for] = [machine]
 
     @staticmethod
-    def rewind(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:
+    def rewind(machines: list["NormFollower"], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:
         """Note that the sender rewound; return those whose hold-off may have ended."""
         rewound = message.rewound_to() if isinstance(message, FastData) else None
         noted, is_rewind = None, False
@@ -170,20 +181,31 @@ class NormFollower(FastMachine):
 
     @staticmethod
     def overhear_batch(
-        machines: list[Any], message: Message, source: Address, to: Address, now: float, position: Any, last_heard: float
+        machines: list["NormFollower"],
+        message: Message,
+        source: Address,
+        to: Address,
+        now: float,
+        position: Any,
+        last_heard: float,
     ) -> Overheard:
         """Deliver feedback to receivers at one position."""
         if isinstance(message, Nack):
             return _overhear_nack(machines, message, now, position, last_heard)
+        attentive: list[Any] = []
         for machine in machines:
             state: FastSenderState = machine.fast_state
             state.position, state.last_heard = position, last_heard
+            # An ACK concerns only the answers to a probe.
             machine.overhear(message, now)
-        # An ACK concerns only the answers to a probe.
-        return [machine for machine in machines if machine.fast_state.attentive], []
+            if state.attentive:
+                attentive.append(machine)
+        return attentive, []
 
 
-def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
+def _apply_progress(
+    groups: list[list[NormFollower]], message: FastData | FastFlush, now: float, coordinator: Coordinator
+) -> Applied:
     """Apply the first symbol of a block, or a flush: a NACK process may begin. Receivers in an unusual state come last."""
     answer: Applied = [], [], [], []
     by_group, attentive, advanced, rest = answer
@@ -226,7 +248,7 @@ def _apply_progress(groups: list[list[Any]], message: FastData | FastFlush, now:
     return answer
 
 
-def _apply_content(groups: list[list[Any]], message: FastData, now: float, coordinator: Coordinator) -> Applied:
+def _apply_content(groups: list[list[NormFollower]], message: FastData, now: float, coordinator: Coordinator) -> Applied:
     """Apply a repair or parity of content without bytes. Receivers in an unusual state come last."""
     answer: Applied = [], [], [], []
     by_group, attentive, advanced, rest = answer
@@ -287,7 +309,9 @@ class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, in
         return found
 
 
-def _overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
+def _overhear_nack(
+    machines: list[NormFollower], nack: Nack, now: float, position: TransmitPosition, last_heard: float
+) -> Overheard:
     """Deliver a NACK to the sender, which its other receivers may be about to send, too."""
     attentive: list[Any] = []
     others: list[Any] = []

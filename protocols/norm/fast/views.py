@@ -53,9 +53,9 @@ class SenderView(NormFollower):
         if state.attentive and state.overhear(message, now):
             self._receiver.settle(state)
 
-    def settle(self, state: FastSenderState) -> None:
+    def settle(self, sender: FastSenderState) -> None:
         """Set the deadline of the receiver."""
-        self._receiver.settle(state)
+        self._receiver.settle(sender)
 
     def wake(self, now: float) -> None:
         """Wake the receiver, which has the deadline."""
