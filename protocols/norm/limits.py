@@ -1,8 +1,8 @@
 """What one address may ask of a receiver or a sender, so that a flood of forged messages leaves room for others.
 
-Addresses are those of hosts, without ports. Each has accounts that fill with time; who can forge addresses has as many accounts
-as addresses. Honest nodes do not reach the limits: `SourceLimit` counts new sender ids, of which a host has one, and a sender
-makes `RepairLimit` only where `NormConfig.repair_share` asks for it.
+Addresses are those of hosts, without ports. Each has token buckets; who can forge addresses has as many buckets as addresses.
+Honest nodes do not reach the limits: `SourceLimit` counts new sender ids, of which a host has one, and a sender has a
+`RepairLimit` only with `NormConfig.repair_share`.
 """
 
 from typing import Final
@@ -38,29 +38,29 @@ def host_of(source: Address) -> Address:
 
 
 class SourceLimit:
-    """An account for each address: `burst` uses at once, and `rate` per second from then on."""
+    """A token bucket for each address: `burst` uses at once, and `rate` per second from then on."""
 
-    __slots__ = ("_accounts", "_burst")
+    __slots__ = ("_buckets", "_burst")
 
     def __init__(self, burst: float) -> None:
         self._burst = burst
-        self._accounts: dict[Address, tuple[float, float]] = {}
+        self._buckets: dict[Address, tuple[float, float]] = {}
         """Tokens left and the time of that figure in seconds, by address."""
 
     def left(self, source: Address, now: float, rate: float) -> float:
-        """Return what is left of an address's account."""
-        rest, at = self._accounts.get(host_of(source), (self._burst, now))
+        """Return the tokens in the bucket of an address at `now` seconds, with `rate` of them per second."""
+        rest, at = self._buckets.get(host_of(source), (self._burst, now))
         return min(self._burst, rest + (now - at) * rate)
 
     def take(self, source: Address, amount: float, now: float, rate: float) -> None:
-        """Take an amount from an account, which may then be below 0."""
+        """Take an amount from the bucket of an address, which may then be below 0."""
         left, host = self.left(source, now, rate) - amount, host_of(source)
-        if host not in self._accounts and len(self._accounts) >= MOST_SOURCES:
-            del self._accounts[next(iter(self._accounts))]
-        self._accounts[host] = left, now
+        if host not in self._buckets and len(self._buckets) >= MOST_SOURCES:
+            del self._buckets[next(iter(self._buckets))]
+        self._buckets[host] = left, now
 
     def admits(self, source: Address, now: float, rate: float) -> bool:
-        """Take one use; return False if none is left."""
+        """Take one token; return False if there is none."""
         if self.left(source, now, rate) < 1.0:
             return False
         self.take(source, 1.0, now, rate)
@@ -71,8 +71,8 @@ class RepairLimit:
     """What requests may cost a sender that has new content to send.
 
     All repairs together take `repair_share` of the rate, beyond a burst of `BURST` seconds. So do the repairs that one address
-    requests: its NACKs are ignored while it has asked for more, unless the sender has nothing else to do. An address has
-    `NACKS_PER_GRTT` NACKs served. Amounts are bytes.
+    requests: its NACKs are ignored while it has requested more, unless the sender has nothing else to send. Of an address
+    `NACKS_PER_GRTT` NACKs are served. Amounts are bytes.
     """
 
     __slots__ = ("_asked", "_credit", "_most", "_nacks", "_rate", "_share", "_squelch_at")
@@ -101,7 +101,7 @@ class RepairLimit:
         return self._nacks.left(source, now, NACKS_PER_GRTT / grtt) >= 1.0
 
     def charge(self, source: Address, octets: int, now: float) -> None:
-        """Note how much an address has asked for."""
+        """Note how many bytes an address has requested."""
         self._asked.take(source, octets, now, self._rate)
 
     def may_squelch(self, now: float, grtt: float) -> bool:

@@ -23,7 +23,7 @@ def test_a_bounded_number_of_addresses_is_remembered() -> None:
     limit = SourceLimit(2.0)
     for number in range(3 * MOST_SOURCES):
         limit.take(number, 1.0, 0.0, 1.0)
-    assert len(limit._accounts) == MOST_SOURCES
+    assert len(limit._buckets) == MOST_SOURCES
 
 
 def test_an_address_brings_a_few_new_senders_at_once_and_others_are_not_affected() -> None:
