@@ -67,7 +67,8 @@ def test_deadlines_of_few_and_of_many_senders_are_those_of_a_list(most: int) -> 
             senders[node] = node
             deadlines[node] = inf
         elif choice < 0.1:
-            del senders[node], deadlines[node]
+            del senders[node]
+            del deadlines[node]
         elif choice < 0.2:
             now += rng.random()
             assert senders.due(now) == [each for each, when in deadlines.items() if when <= now]
