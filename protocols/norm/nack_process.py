@@ -238,7 +238,7 @@ def most_ranges(segment: int) -> int:
 def missing_before(objects: Objects, point: Point, fec_id: int, most: float = inf) -> list[MissingRange]:
     """Return what is missing before `point` in transmission order, `most` ranges or few more of all there are.
 
-    An unknown object is missing as a whole.
+    An unknown object is missing as a whole, and named with `fec_id`.
     """
     ranges: list[MissingRange] = []
     object_id, block, symbol = point
@@ -250,9 +250,9 @@ def missing_before(objects: Objects, point: Point, fec_id: int, most: float = in
         if item is None:
             _add_object(ranges, LEVEL_OBJECT, key, fec_id)
         elif order < 0:
-            _add_parts(ranges, item, item.end, fec_id, most)
+            _add_parts(ranges, item, item.end, most)
         else:
-            _add_parts(ranges, item, (block, symbol), fec_id, most)
+            _add_parts(ranges, item, (block, symbol), most)
     return ranges
 
 
@@ -265,9 +265,10 @@ def _add_object(ranges: list[MissingRange], level: int, key: int, fec_id: int) -
         ranges.append(MissingRange(level, _item(fec_id, key), _item(fec_id, key)))
 
 
-def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int], fec_id: int, most: float) -> None:
+def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int], most: float) -> None:
     """Add what an object is missing before the (block, symbol) `until`, but nothing behind more than `most` ranges."""
-    (end, symbol), key, length = until, item.object_id, item.fti.partition.length
+    # A sender's objects may have several FEC schemes, at least where messages are forged.
+    (end, symbol), key, fec_id, length = until, item.object_id, item.fti.fec_id, item.fti.partition.length
     if item.wants_info and item.info is None:
         _add_object(ranges, LEVEL_INFO, key, fec_id)
     for first, last in item.missing_blocks or ():
@@ -397,15 +398,15 @@ def is_block_covered(item: RxObject, block: int, missing: int, mask: int) -> boo
 # -- as requests -------------------------------------------------------------------------------------------------------
 
 
-def contents_for(ranges: Iterable[MissingRange], fec_id: int, segment: int) -> list[tuple[Request, ...]]:
+def contents_for(ranges: Iterable[MissingRange], segment: int) -> list[tuple[Request, ...]]:
     """Return the repair requests of at most `MOST_NACKS` NACKs of at most `segment` bytes each, oldest first.
 
     Three and more consecutive units become a range, fewer become items; neighbours of one form share a request.
     """
     contents: list[list[tuple[int, int, list[Item]]]] = [[]]
-    size, item_size = 0, ITEM_HEADER + ID_SIZES[fec_id]
+    size = 0
     for each in ranges:
-        level, count = each.level, each.count
+        level, count, item_size = each.level, each.count, ITEM_HEADER + ID_SIZES[each.first.fec_id]
         form = FORM_RANGES if count > 2 else FORM_ITEMS
         items = [each.first] if count == 1 else [each.first, each.last]
         rows = contents[-1]

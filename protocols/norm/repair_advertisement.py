@@ -22,7 +22,7 @@ __all__ = ["pending_requests"]
 def pending_requests(objects: Iterable[TxObject], config: NormConfig) -> tuple[tuple[Request, ...], bool]:
     """Return what is requested of objects and not activated yet, and whether that is not all, for lack of room."""
     ranges = [each for item in objects if item.requested for each in _ranges(item)]
-    contents = contents_for(ranges, config.fec, nack_size(config.segment))
+    contents = contents_for(ranges, nack_size(config.segment))
     return (contents[0], len(contents) > 1) if contents else ((), False)
 
 

@@ -138,7 +138,7 @@ def _repairs(state: SenderState, run: DataRun, now: float) -> bool:
 def _is_next(state: SenderState, run: DataRun) -> bool:
     """Return whether a run comes next in sequence, and is of an incomplete object as it is known."""
     item = state.objects.get(run.object_id)
-    if item is None or run.origin is not state.origin or not state.is_active:
+    if item is None or item.is_stream or run.origin is not state.origin or not state.is_active:
         return False
     return (item.fti is run.fti or item.fti == run.fti) and run.sequence == state.position.sequence & 0xFFFF
 

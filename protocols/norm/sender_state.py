@@ -228,7 +228,7 @@ class SenderState(PendingObjects):
         is_current = key == self.position.object_id or self._advance_to(key)
         item = self.objects.get(key) or self._object_of(message)
         fti = item.fti if item is not None else message.fti or self.session.preset
-        if fti is None or not fits(message, fti):
+        if fti is None or not fits(message, fti) or (item is not None and item.is_stream):
             return self._ignore(message, fti, sequence, now)
         position, length = self.position, fti.partition.length(block)
         # Source symbols of a block are sent in order, and parity behind them all.
@@ -304,6 +304,9 @@ class SenderState(PendingObjects):
             return False
         self._advance_to(message.object_id)
         item = self._object_of(message)
+        if item is not None and item.is_stream:
+            self.session.count("ignored")
+            return False
         position, start = self.position, (message.object_id, 0, 0)
         is_repair = bool(message.flags & FLAG_REPAIR)
         next_new = (position.object_id, position.block, position.symbol)
@@ -595,7 +598,7 @@ class SenderState(PendingObjects):
         if response is not None:
             echo, self.probe_response = response.echo(now), response.answered(now, self._profile)
         cc = None if self.extras.congestion is None else self.extras.congestion.feedback(self._profile, now)
-        for requests in contents_for(wanted, self._profile.fec_id, nack_size(self._profile.segment)):
+        for requests in contents_for(wanted, nack_size(self._profile.segment)):
             session.count("nacks_sent")
             session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests, cc), self.extras.source)
 

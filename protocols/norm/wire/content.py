@@ -123,6 +123,8 @@ class ContentWire:
         """Return the DATA in `data`, whose header of at least 20 bytes ends at `end`."""
         small = data[13] == _SMALL_BLOCK
         start = 24 if small else 20
+        if end < start:
+            raise WireError(f"header of {end} bytes; DATA with fec_id {data[13]} has {start}")
         flow = self._flows.get(data[4:16] + data[start:end]) or self._flow(data, start, end)
         if small:
             sequence, block, block_length, symbol = _READ_SMALL_BLOCK.unpack_from(data)
@@ -170,7 +172,7 @@ class ContentWire:
         end = data[begin + 1] << 2
         after_id = 24 if data[begin + 13] == _SMALL_BLOCK else 20
         flow = self._flows.get(data[begin + 4 : begin + 16] + data[begin + after_id : begin + end])
-        if flow is None or flow.fti is None:
+        if flow is None or flow.fti is None or end < after_id:
             return None
         fti, partition = flow.fti, flow.fti.partition
         block, symbol, block_length = flow.scheme.unpack_id(data, begin + 16)
@@ -195,8 +197,6 @@ class ContentWire:
         return DataRun(flow.origin, sequence, flow.flags, *at, fti, symbols, identity, flow.extensions)
 
     def _flow(self, data: bytes, start: int, end: int) -> _Flow:
-        if end < start:
-            raise WireError(f"header of {end} bytes; DATA with fec_id {data[13]} has {start}")
         fti, others = self._extensions(data, start, end)
         origin = self.origin(data)
         flow = _Flow(origin, data, self._schemes.read(data[13], origin.source_id), fti, others)

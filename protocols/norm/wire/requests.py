@@ -33,8 +33,7 @@ def pack_requests(requests: tuple[Request, ...], schemes: Schemes, sender_id: in
 
 def pack_item(item: Item, schemes: Schemes, sender_id: int) -> bytes:
     """Return an item as bytes; `sender_id` is the sender of its object."""
-    scheme = schemes.write(item.fec_id, sender_id)
-    return _ITEM.pack(item.fec_id, item.object_id) + scheme.pack_id(item.block, item.symbol, item.block_length)
+    return _ITEM.pack(item.fec_id, item.object_id) + schemes.pack_id(item, sender_id)
 
 
 def unpack_item(data: bytes, schemes: Schemes, sender_id: int) -> Item | None:

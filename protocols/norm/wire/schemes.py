@@ -9,7 +9,7 @@ from struct import Struct
 
 from protocols.errors import UsageError, WireError
 from protocols.fec import MOST_SYMBOLS
-from protocols.norm.messages import Fti
+from protocols.norm.messages import Fti, Item
 
 __all__ = ["HET_FTI", "Scheme", "Schemes", "scheme_of"]
 
@@ -156,10 +156,12 @@ def scheme_of(fec_id: int, m: int) -> Scheme | None:
 class Schemes:
     """The schemes at one node, with m of each sender that uses fec_id 2."""
 
-    __slots__ = ("_m",)
+    __slots__ = ("_m", "_own")
 
     def __init__(self) -> None:
         self._m: dict[int, int] = {}
+        # The senders whose messages are encoded here: forged ones change nothing of theirs.
+        self._own: set[int] = set()
 
     def of(self, fec_id: int, source_id: int) -> Scheme | None:
         """Return the scheme of messages from or about the sender `source_id`; None when the fec_id is unknown."""
@@ -179,6 +181,16 @@ class Schemes:
             raise UsageError(f"fec_id {fec_id}; known are 0, 2, 5 and 129")
         return scheme
 
+    def pack_id(self, item: Item, source_id: int) -> bytes:
+        """Return the payload id of an item of the sender `source_id`.
+
+        Objects may differ in m, at least where FTIs are forged. The last one is used, or the other if the item does not fit it.
+        """
+        scheme = self.write(item.fec_id, source_id)
+        if item.fec_id == _FEC_ID_GENERAL and (item.symbol > scheme.mask or item.block >> (32 - scheme.bits)):
+            scheme = _BY_M[24 - scheme.m]
+        return scheme.pack_id(item.block, item.symbol, item.block_length)
+
     def unpack_fti(self, fec_id: int, content: bytes) -> Fti:
         """Return the FTI of a message from the network, from the content of its EXT_FTI."""
         m = content[6] if fec_id == _FEC_ID_GENERAL and len(content) > 6 else _M_UNKNOWN
@@ -193,14 +205,15 @@ class Schemes:
         if scheme is None:
             raise UsageError(f"fec_id {fti.fec_id} with elements of {fti.m} bits; known are 0, 2 (m 8 or 16), 5 and 129")
         if fti.fec_id == _FEC_ID_GENERAL:
-            self.learn(fti.m, source_id)
+            self._own.add(source_id)
+            self._m[source_id] = fti.m
         return scheme, scheme.pack_fti(fti)
 
     def learn(self, m: int, source_id: int) -> bool:
-        """Keep the m of a sender; return whether it is new."""
-        if self._m.get(source_id) == m:
+        """Keep the m of another sender; return whether it is new."""
+        if source_id in self._own or self._m.get(source_id) == m:
             return False
         if len(self._m) >= _SOURCES_KEPT:
-            self._m.clear()
+            self._m = {own: known for own, known in self._m.items() if own in self._own}
         self._m[source_id] = m
         return True

@@ -53,7 +53,7 @@ def pending(objects: Mapping[int, RxObject | None]) -> SmallDict[RxObject | None
 
 
 def requested_by(objects: Mapping[int, RxObject | None], place: Point = END) -> RequestedRepairs:
-    nacks = contents_for(missing_before(pending(objects), place, 5), 5, 10_000)
+    nacks = contents_for(missing_before(pending(objects), place, 5), 10_000)
     return requested_repairs(tuple(request for requests in nacks for request in requests), 5)
 
 
@@ -72,7 +72,7 @@ def by_name(*rows: tuple[int, int, int], fec: int = 5) -> list[MissingRange]:
 
 
 def requests(missing: list[MissingRange], segment: int = 10_000) -> list[tuple[Request, ...]]:
-    return contents_for(missing, 5, segment)
+    return contents_for(missing, segment)
 
 
 # -- requested repairs -------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def requests(missing: list[MissingRange], segment: int = 10_000) -> list[tuple[R
 
 def test_five_lost_symbols_request_the_first_five_parity_symbols() -> None:
     # NRL's example: block 30, e = 5 -> RANGES SEGMENT 30..34.
-    ((request,),) = contents_for(missing_before(pending({0: lose(item(), 0, 3, 4, 9, 20, 29)}), END, 5), 5, 1400)
+    ((request,),) = contents_for(missing_before(pending({0: lose(item(), 0, 3, 4, 9, 20, 29)}), END, 5), 1400)
     assert (request.form, request.level) == (FORM_RANGES, LEVEL_SEGMENT)
     assert [(each.block, each.symbol) for each in request.items] == [(0, 30), (0, 34)]
 
@@ -172,7 +172,7 @@ def test_long_requests_are_split_into_at_most_four_nacks_of_a_segment_each() -> 
     st.lists(st.tuples(st.integers(0, 5), st.integers(1, 2**20)), max_size=12), st.integers(40, 400), st.sampled_from([5, 129])
 )
 def test_every_nack_fits_its_segment_and_only_the_tail_is_cut(rows: list[tuple[int, int]], segment: int, fec: int) -> None:
-    contents = contents_for(by_name(*((i, block, mask) for i, (block, mask) in enumerate(rows)), fec=fec), fec, segment)
+    contents = contents_for(by_name(*((i, block, mask) for i, (block, mask) in enumerate(rows)), fec=fec), segment)
     nacks = [Nack(9, 0, 1, 7, 0, 0, content) for content in contents]
     assert all(size_of(nack) <= 24 + segment for nack in nacks)
     if len(nacks) < 4:
