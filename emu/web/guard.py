@@ -5,7 +5,7 @@ import hmac
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
@@ -73,7 +73,7 @@ class Guard:
         if self._hosts and _without_port(named) not in self._hosts:
             return _refuse(421, "this name is not mine")
         origin = headers.get("origin")
-        if origin is not None and scope["method"] not in _READING and urlsplit(origin).netloc != named:
+        if origin is not None and scope["method"] not in _READING and origin.partition("://")[2] != named:
             return _refuse(403, "a page of another server asks for this")
         if self._secret is None:
             return None

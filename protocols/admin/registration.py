@@ -176,8 +176,8 @@ def _text(values: Mapping[str, Any], key: str, longest: int) -> str:
 
 
 def _is_text(value: str) -> bool:
-    """Return whether text has an encoding; half of a surrogate pair, which JSON can say, has none."""
-    return value.isascii() or not any("\ud800" <= each <= "\udfff" for each in value)
+    """Return whether text has an encoding, which half of a surrogate pair has not, and no NUL, which no name of a host has."""
+    return "\0" not in value and (value.isascii() or not any("\ud800" <= each <= "\udfff" for each in value))
 
 
 def _amount(values: Mapping[str, Any], key: str) -> float:

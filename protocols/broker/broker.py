@@ -44,7 +44,7 @@ from protocols.broker.wire import VERSION, size_of
 from protocols.central.outbox import EMPTY
 from protocols.central.server import MOST_SUBSCRIPTIONS, Server
 from protocols.connection import Connection
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, UnsupportedError
 from protocols.machine import Address, Message, Ports
 from protocols.roles import RoleContext
 
@@ -185,7 +185,7 @@ class Broker(Server[BrokersClient]):
             topic = self._topics.setdefault(message.destination, Topic())
             try:
                 topic.add(connection, name, message.selector)
-            except ConfigError as error:
+            except (ConfigError, UnsupportedError) as error:
                 self._drop_unused(message.destination)
                 self._refuse(connection, client, f"selector: {error}", now, receipt)
                 return

@@ -5,15 +5,21 @@ from typing import Final
 
 from protocols.errors import WireError
 
-__all__ = ["MOST_HEADERS", "escaped", "read_headers", "split_line"]
+__all__ = ["MOST_HEADERS", "escaped", "number_of", "read_headers", "split_line"]
 
 MOST_HEADERS: Final = 1000
 """Headers of one frame."""
 
+LONGEST_NUMBER: Final = 19
 _WRITTEN: Final = {"\\": "\\\\", "\r": "\\r", "\n": "\\n", ":": "\\c"}
 _SPECIAL: Final = re.compile(r"[\\\r\n:]")
 _READ: Final = {"\\\\": "\\", "\\r": "\r", "\\n": "\n", "\\c": ":"}
 _ESCAPE: Final = re.compile(r"\\.?", re.DOTALL)
+
+
+def number_of(text: str) -> int:
+    """Return the number of up to 64 bits that a value spells in digits; -1 if it spells none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else -1
 
 
 def escaped(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from protocols.broker.client import BrokerClient, Session
 from protocols.broker.content import check_size, content_of
+from protocols.broker.headers import number_of
 from protocols.broker.messages import Receipt, Send
 from protocols.central.publisher import ClientPublisher
 from protocols.jms import topic_of
@@ -34,5 +35,5 @@ class BrokerPublisher(BrokerClient, ClientPublisher):
 
     def take(self, message: Message, now: float) -> None:
         """Handle that the broker accepted a message."""
-        if isinstance(message, Receipt) and message.receipt.isdigit():
-            self.accepted(int(message.receipt))
+        if isinstance(message, Receipt) and number_of(message.receipt) >= 0:
+            self.accepted(number_of(message.receipt))

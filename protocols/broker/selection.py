@@ -6,15 +6,18 @@ from typing import TypeAlias
 
 from protocols.broker.content import is_typed, selector_fields
 from protocols.broker.messages import Content
+from protocols.errors import UnsupportedError
 from protocols.messaging import Value
 
 __all__ = ["Selection", "selection"]
 
+LONGEST_INTEGER = 19
+"""Characters up to which a number is taken for an integer, of 64 bits at the most; a longer one may exceed any float."""
 _Test: TypeAlias = Callable[[Mapping[str, Value]], bool]
 
 
 class Selection:
-    """A selector of a client of STOMP. ConfigError for a text that is none.
+    """A selector of a client of STOMP. ConfigError for a text that is none, UnsupportedError without the parser.
 
     Of a message of another program all properties are texts, as STOMP has no types. Those that the selector compares with
     numbers are taken for the numbers that they spell, as ActiveMQ takes them.
@@ -24,9 +27,11 @@ class Selection:
 
     def __init__(self, text: str) -> None:
         # Selectors need a parser, which is an extra; a broker without selectors needs none.
-        from protocols.broker.conversion import compared_with_numbers
-        from protocols.selector import selector
-
+        try:
+            from protocols.broker.conversion import compared_with_numbers
+            from protocols.selector import selector
+        except ImportError as error:
+            raise UnsupportedError("selectors need the package lark: pip install 'mcastlab[messaging]'") from error
         self._selects: _Test = selector(text).selects
         self._numbers = compared_with_numbers(text)
 
@@ -48,7 +53,7 @@ def _number(value: Value) -> Value:
     """Return the number that a text stands for, or the text if it stands for none."""
     if not isinstance(value, str):
         return value
-    for kind in (int, float):
+    for kind in (int, float) if len(value) <= LONGEST_INTEGER else (float,):
         try:
             return kind(value)
         except ValueError:

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from protocols.broker.client import BrokerClient, Session
 from protocols.broker.content import publication_of
+from protocols.broker.headers import number_of
 from protocols.broker.messages import Delivery, Receipt, Subscribe, Unsubscribe
 from protocols.broker.selection import selection
 from protocols.central.subscriber import ClientSubscriber
@@ -55,13 +56,13 @@ class BrokerSubscriber(BrokerClient, ClientSubscriber):
     def take(self, message: Message, now: float) -> None:
         """Deliver a message, or note that a subscription is in effect."""
         if isinstance(message, Delivery):
-            number = int(message.subscription) if message.subscription.isdigit() else -1
+            number = number_of(message.subscription)
             if number in self.active:
                 publication = publication_of(message.content, self._foreign)
                 self._foreign += publication.publisher == 0
                 self._deliver(number, message, publication, now)
-        elif isinstance(message, Receipt) and message.receipt.isdigit():
-            self.begun(int(message.receipt))
+        elif isinstance(message, Receipt) and number_of(message.receipt) >= 0:
+            self.begun(number_of(message.receipt))
 
     def _deliver(self, number: int, message: Delivery, publication: JmsMessage, now: float) -> None:
         """Deliver a message for subscription `number`."""

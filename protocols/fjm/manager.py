@@ -97,6 +97,9 @@ class FjmManager(Machine):
         self._rearm()
 
     def _on_guard(self, message: Guard, now: float) -> None:
+        if message.node == self._node:
+            # Another host has the same id.
+            return
         if message.node < self._node:
             if self._elected_at == inf:
                 self._begin_election(now)
@@ -163,10 +166,12 @@ class FjmManager(Machine):
         self._send(Answer(*topic, message.destination))
 
     def _next_place(self) -> int:
-        return max((place for _, place in self._topics.values()), default=-1) + 1
+        taken = {place for _, place in self._topics.values()}
+        return next(place for place in range(MOST_TOPICS) if place not in taken)
 
     def _learn(self, message: Answer) -> None:
-        if message.destination in self._topics or len(self._topics) < MOST_TOPICS:
+        is_known = message.destination in self._topics or len(self._topics) < MOST_TOPICS
+        if is_known and message.place < MOST_TOPICS:
             self._topics[message.destination] = (message.manager, message.place)
 
     def _on_register(self, message: Register) -> None:

@@ -103,6 +103,8 @@ class Registration:
         return False
 
     def _on_answer(self, message: Answer) -> None:
+        if message.place >= MOST_TOPICS:
+            return
         topic, group = self._topics.get(message.destination), topic_group(self._group, message.place)
         if topic is None:
             if message.destination in self.others or len(self.others) < MOST_TOPICS:

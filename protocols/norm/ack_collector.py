@@ -116,7 +116,9 @@ class AckCollector:
     def cancel(self, object_id: int, now: float) -> None:
         """Await no more ACKs of an object."""
         for watermark in [each for each in self._watermarks if each.object_id == object_id]:
-            self._conclude(watermark, now)
+            # One that asks nobody ends with the one before it.
+            if watermark in self._watermarks:
+                self._conclude(watermark, now)
 
     @property
     def first(self) -> Watermark | None:

@@ -28,6 +28,7 @@ from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 
 __all__ = ["MOST_OBSERVED", "ManagementObserver", "ObservedProcess"]
 
+LARGEST_PORT = 0xFFFF
 MOST_OBSERVED = 4096
 """Processes that are known at the same time."""
 MOST_ASKED = 64
@@ -136,6 +137,8 @@ class ManagementObserver(Machine):
 
         Connections are opened to the host that sent the datagram, not to the address in it, which anybody can choose.
         """
+        if not 0 < message.port <= LARGEST_PORT:
+            return
         address = self._reach(source, message)
         key = (address, message.process_id)
         known = self.processes.get(key)

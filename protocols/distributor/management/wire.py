@@ -201,10 +201,10 @@ def _read_nested(kind: type[Message], data: bytes, at: int) -> tuple[Message, in
     octets, at = _read_array(data, at)
     if octets is None:
         raise WireError(f"no {kind.kind} where there must be one")
-    message = _whole(octets)
-    if not isinstance(message, kind):
+    if octets[: _LENGTH.size] != _LENGTH.pack(_FIRST + LAYOUTS[kind][0]):
+        # Decoded before its kind is known, it might hold others without end.
         raise WireError(f"{len(octets)} bytes are no {kind.kind}")
-    return message, at
+    return _whole(octets), at
 
 
 def _whole(octets: bytes) -> Message:

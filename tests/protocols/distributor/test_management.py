@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
-from struct import unpack_from
+from struct import pack, unpack_from
 from typing import Any
 
 import pytest
@@ -430,3 +430,22 @@ def test_a_process_that_hangs_up_is_tried_some_times_after_each_announcement() -
     assert len(observer.processes) == 1
     bench.run(60.0)
     assert observer.processes == {}
+
+
+def test_messages_nested_in_one_another_are_refused_before_they_are_decoded() -> None:
+    data = pack("!i", 0x00010002)
+    for _ in range(300):
+        data = pack("!i", 0x00010003) + b"\1" + pack("!i", len(data)) + data
+    with pytest.raises(WireError, match="are no process"):
+        CODEC.decode(data)
+
+
+@pytest.mark.parametrize("port", [-1, 0, 65_536, 99_999])
+def test_a_process_that_announces_no_port_is_not_asked(port: int) -> None:
+    bench, observer, _ = observed()
+    announcement = next(each for each in map(CODEC.decode, recorded()) if isinstance(each, Announcement))
+    bench["o"].deliver(replace(announcement, port=4243), "q", Group(GROUP), bench.now)
+    bench["o"].deliver(replace(announcement, port=port), "r", Group(GROUP), bench.now)
+    heard = [source for source, _ in observer.processes]
+    assert "q" in heard
+    assert "r" not in heard

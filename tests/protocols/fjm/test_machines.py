@@ -11,7 +11,7 @@ from protocols.errors import ConfigError
 from protocols.events import Event
 from protocols.fjm.config import FjmConfig
 from protocols.fjm.manager import FjmManager
-from protocols.fjm.messages import Answer, Registered
+from protocols.fjm.messages import Answer, Ask, Guard, Registered
 from protocols.fjm.publisher import FjmPublisher
 from protocols.fjm.registration import topic_group
 from protocols.fjm.subscriber import FjmSubscriber
@@ -229,3 +229,36 @@ def test_a_host_that_publishes_and_subscribes_is_refused(fault: int) -> None:
             parse(data, "test")
     else:
         parse(data, "test")
+
+
+SESSION = Group("239.1.1.1:6003")
+
+
+def manager() -> tuple[FjmManager, Recorder]:
+    """Return a manager that is the guard."""
+    ports = Recorder()
+    machine = FjmManager(ports, RoleContext(FjmConfig(), 5, SESSION))
+    machine.start(0.0)
+    while machine.guard is None:
+        machine.wake(machine.deadline)
+    return machine, ports
+
+
+def test_a_topic_gets_a_group_although_a_forged_answer_has_the_highest_number() -> None:
+    machine, ports = manager()
+    for place in (2**32 - 1, 999):
+        machine.receive(Answer(5, place, f"forged {place}"), "forger", SESSION, 0.3)
+    machine.receive(Ask(9, "topic"), "client", SESSION, 0.3)
+    answer = ports.packets[-1].message
+    assert isinstance(answer, Answer)
+    assert (answer.place, answer.destination) == (0, "topic")
+    assert FjmCodec().encode(answer)
+
+
+def test_a_guard_stays_a_manager_although_another_host_uses_its_id() -> None:
+    machine, ports = manager()
+    machine.receive(Guard(5), "forger", SESSION, 0.3)
+    for _ in range(10):
+        machine.wake(machine.deadline)
+    machine.receive(Ask(9, "topic"), "client", SESSION, machine.deadline)
+    assert isinstance(ports.packets[-1].message, Answer)

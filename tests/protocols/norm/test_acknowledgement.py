@@ -301,3 +301,13 @@ def test_acks_that_were_not_asked_for_change_nothing() -> None:
         scene.host.deliver(other, "r", scene.sender._group, scene.bench.now)
     scene.run()
     assert outcome(scene) == [AcksCompleted(key, (10,), (99,))]
+
+
+def test_a_cancelled_request_ends_another_for_the_same_object_that_nobody_has_to_answer() -> None:
+    scene = GroupScene(1)
+    (key,) = scene.submit(500)
+    scene.ask(key, 99)
+    scene.host.call(scene.sender.require_acks, key, AckRequest())
+    scene.run(0.1)
+    scene.host.call(scene.sender.cancel_acks, key)
+    assert outcome(scene) == [AcksCompleted(key, (), (99,)), AcksCompleted(key, (), ())]

@@ -34,9 +34,11 @@ from tests.protocols.norm.scenes import quick, symbols
 END: Point = (100, 0, 0)
 
 
-def item(object_id: int = 0, blocks: int = 3, *, block: int = 30, parity: int = 8, wants_info: bool = False) -> RxObject:
+def item(
+    object_id: int = 0, blocks: int = 3, *, block: int = 30, parity: int = 8, wants_info: bool = False, fec: int = 5
+) -> RxObject:
     size = 100 * block * blocks
-    return RxObject(object_id, Fti(5, size, 100, block, parity), CheckedSink(size), wants_info)
+    return RxObject(object_id, Fti(fec, size, 100, block, parity), CheckedSink(size), wants_info)
 
 
 def lose(item: RxObject, block: int, *lost: int) -> RxObject:
@@ -65,7 +67,7 @@ def by_name(*rows: tuple[int, int, int], fec: int = 5) -> list[MissingRange]:
     """Return the missing ranges of objects without parity that lack (object, block, bitmap of symbols)."""
     objects: dict[int, RxObject | None] = {}
     for key, block, mask in rows:
-        found = objects.setdefault(key, item(key, block + 1, parity=0))
+        found = objects.setdefault(key, item(key, block + 1, parity=0, fec=fec))
         assert found is not None
         found.lose(block, mask)
     return missing_before(pending(objects), END, fec)

@@ -105,14 +105,16 @@ def test_elements_of_fec_id_2_have_16_bits_until_an_fti_is_known() -> None:
     assert decoder.decode(encoder.encode(replace(flush, block=0x010203, symbol=0x04))) == replace(
         flush, block=0x010203, symbol=0x04
     )
-    requests = (Request(FORM_ITEMS, LEVEL_SEGMENT, (Item(2, 5, 0x010203, 0x04),)),)
-    for sender_id, known in ((ORIGIN.source_id, True), (99, False)):
-        nack = Nack(3, 0, sender_id, 7, 0, 0, requests)
-        if known:
-            assert decoder.decode(encoder.encode(nack)) == nack
-        else:
-            with pytest.raises(UsageError, match="does not fit the wire"):
-                encoder.encode(nack)
+    request = Request(FORM_ITEMS, LEVEL_SEGMENT, (Item(2, 5, 0x010203, 0x04),))
+    nack = Nack(3, 0, ORIGIN.source_id, 7, 0, 0, (request,))
+    packet = encoder.encode(nack)
+    assert decoder.decode(packet) == nack
+    # An item that has only one layout has it, whatever is known of the sender.
+    assert encoder.encode(replace(nack, sender_id=99))[-8:] == packet[-8:]
+    wide = replace(request, items=(Item(2, 5, 0x010203, 0x0405),))
+    for sender_id in (ORIGIN.source_id, 99):
+        with pytest.raises(UsageError, match="does not fit"):
+            encoder.encode(replace(nack, sender_id=sender_id, requests=(wide,)))
 
 
 def test_counted_content_has_a_size_but_no_bytes() -> None:
