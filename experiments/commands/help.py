@@ -1,8 +1,10 @@
-"""Commands and groups of commands whose help shows no type beside flags."""
+"""Commands and groups of commands: their help shows no type beside flags, and their outputs are none of their inputs."""
 
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
+
+from experiments.commands.outputs import check_outputs
 
 __all__ = ["Command", "Group"]
 
@@ -21,6 +23,12 @@ class _PlainFlags:
 
 class Command(_PlainFlags, TyperCommand):
     """A command."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, unless it would overwrite what it reads."""
+        names = {each.name for each in self.params if each.param_type_name == "argument"}
+        check_outputs({name: ctx.params.get(name) for name in names}, ctx.params)
+        return super().invoke(ctx)
 
 
 class Group(_PlainFlags, TyperGroup):

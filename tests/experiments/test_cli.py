@@ -219,3 +219,42 @@ def test_the_demo_compares_both_worlds(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert invoke(["demo"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "complete receivers" in line]
     assert line.count("4 of 4") == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run small.yaml --trace ./small.yaml",
+        "topo small.yaml --svg small.yaml",
+        "search small.yaml --runs 1 --out small.yaml",
+        "inspect a.pcap --html a.pcap",
+        "ladder seen --svg seen/trace.jsonl",
+        "report seen --out seen/result.json",
+    ],
+)
+def test_an_output_that_is_an_input_is_refused_and_nothing_is_lost(
+    line: str, scenario: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(scenario).parent
+    monkeypatch.chdir(folder)
+    (folder / "seen").mkdir()
+    files = [folder / "small.yaml", folder / "a.pcap", folder / "seen" / "trace.jsonl", folder / "seen" / "result.json"]
+    for file in files[1:]:
+        file.write_text("kept")
+    before = [file.read_bytes() for file in files]
+    assert invoke(line.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "is not allowed; it is a" in err
+    assert [file.read_bytes() for file in files] == before
+
+
+def test_an_output_of_an_earlier_command_is_written_again(
+    scenario: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    seen, drawing = str(tmp_path / "seen"), str(tmp_path / "seen" / "ladder.svg")
+    for _ in range(2):
+        assert invoke(["run", scenario, "--out", seen, "--trace", f"{seen}/trace.jsonl", "--brief"]) == 0
+        assert invoke(["ladder", seen, "--svg", drawing]) == 0
+    capsys.readouterr()
