@@ -33,6 +33,9 @@ from protocols.jms import check_priority, property_of, topic_of
 
 __all__ = ["pub"]
 
+LARGEST = 1 << 30
+"""Bytes of a generated message: more than the pools of publishers are large."""
+
 
 def pub(
     names: Annotated[
@@ -130,6 +133,8 @@ def pub(
     Subscribers do not confirm what they have. Exit code 0: everything was sent; 1: not; 2: bad input; 130: interrupted.
     """
     octets = None if size is None else size_in_bytes("--size", size)
+    if octets is not None and octets > LARGEST:
+        raise UsageError(f"--size: value {size!r} is not allowed; at most {LARGEST:,} bytes")
     pace = per_second(rate, gap)
     longest, wanted = seconds("--timeout", timeout), WantedStatistics.of(stats, metrics)
     own = {

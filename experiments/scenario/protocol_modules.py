@@ -109,7 +109,7 @@ def _load_file(path: Path, source: bytes, digest: str) -> ProtocolModule:
     sys.modules[module.__name__] = module
     try:
         exec(compile(source, str(path), "exec"), module.__dict__)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[module.__name__]
         raise ConfigError(f"protocol.module: {path} can't be imported; {type(error).__name__}: {error}") from error
     return _checked(module, str(path), digest)
@@ -119,7 +119,7 @@ def _load_file(path: Path, source: bytes, digest: str) -> ProtocolModule:
 def _load_dotted(name: str) -> ProtocolModule:
     try:
         module = import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ConfigError(
             f"protocol.module: value {name!r} is not allowed; a file.py or an importable module ({reason})"
@@ -168,7 +168,7 @@ def _entry_points() -> dict[str, EntryPoint]:
 def _load_entry_point(point: EntryPoint) -> ProtocolModule:
     try:
         found = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ConfigError(f"protocol {point.name!r}: {point.value} can't be imported; {reason}") from error
     if isinstance(found, ModuleType):

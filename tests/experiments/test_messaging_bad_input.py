@@ -82,3 +82,9 @@ def test_a_message_that_stomp_can_not_carry_is_refused_before_the_run(capsys: py
     assert invoke(["run", "broker-fanout", "--set", "workload.0.properties={destination: [a]}"]) == 2
     (told,) = capsys.readouterr().err.splitlines()
     assert told.startswith("mcastlab: broker-fanout: workload.0: property 'destination' is not allowed; STOMP has a header")
+
+
+def test_a_generated_message_of_a_terabyte_is_refused_before_it_is_made(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["pub", "t", "--group", "239.7.7.7:6003", "--size", "1TB", "--count", "1"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "mcastlab: --size: value '1TB' is not allowed; at most 1,073,741,824 bytes"

@@ -113,6 +113,7 @@ def test_an_invalid_protocol_module_is_a_one_line_error(
     ("replace", "message"),
     [
         (("import struct", "import strukt"), "can't be imported; ModuleNotFoundError: No module named 'strukt'"),
+        (("import struct", "raise SystemExit(0)"), "can't be imported; SystemExit: 0"),
         (("PROTOCOL =", "PROTO ="), "has no PROTOCOL = ProtocolSpec"),
         (("segment: int = lab.setting(1000,", "segmen: int = lab.setting(1000,"), "config has no 'segment'"),
         (
