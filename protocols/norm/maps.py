@@ -8,6 +8,8 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, overload
 __all__ = ["FEW", "MANY", "NONE", "SEVERAL", "BlockBitmaps", "DeadlineMap", "SmallDict", "bit_runs", "lowest", "without_lowest"]
 
 T = TypeVar("T")
+STEPS: Final = 32
+"""Set bits up to which they are removed one by one; each step takes time in proportion to the length of the mask."""
 NONE: Final = -1
 """A key that no object or block has."""
 SEVERAL: Final = 16
@@ -217,6 +219,15 @@ def lowest(mask: int, count: int) -> int:
 
 def without_lowest(mask: int, count: int) -> int:
     """Return the mask without its `count` lowest set bits."""
+    if count > STEPS:
+        begin, end = 0, mask.bit_length()
+        while begin < end:
+            middle = (begin + end) // 2
+            if (mask & (1 << middle) - 1).bit_count() < count:
+                begin = middle + 1
+            else:
+                end = middle
+        return mask >> begin << begin
     for _ in range(count):
         mask &= mask - 1
     return mask

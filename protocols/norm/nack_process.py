@@ -291,6 +291,8 @@ def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int
         elif item.is_stream or not item.fti.usable:
             mask = missing & (1 << symbol) - 1
         for low, high in bit_runs(mask):
+            if len(ranges) > most:
+                return
             one = _item(fec_id, key, block, low, size)
             ranges.append(
                 MissingRange(LEVEL_SEGMENT, one, one if low == high else _item(fec_id, key, block, high, size), high - low + 1)

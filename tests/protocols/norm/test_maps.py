@@ -1,10 +1,10 @@
-"""The small mapping of incomplete objects behaves like a dict."""
+"""The small mapping of incomplete objects behaves like a dict, and the lowest bits of masks are found."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.contract.content import CheckedSink
-from protocols.norm.maps import SmallDict
+from protocols.norm.maps import SmallDict, lowest, without_lowest
 from protocols.norm.messages import Fti
 from protocols.norm.rx_object import RxObject
 
@@ -36,3 +36,10 @@ def test_a_small_dict_behaves_like_a_dict(steps: list[tuple[str, int, RxObject |
                 assert other not in like
             else:
                 assert found is like[other]
+
+
+@given(st.integers(0, 2**300 - 1), st.integers(0, 320))
+def test_the_lowest_bits_of_a_mask_are_those_that_are_met_first(mask: int, count: int) -> None:
+    bits = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+    assert lowest(mask, count) == sum(1 << bit for bit in bits[:count])
+    assert without_lowest(mask, count) == sum(1 << bit for bit in bits[count:])
