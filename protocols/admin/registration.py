@@ -94,7 +94,7 @@ def registration_of(plain: object) -> Registration:
         read_number(values, "site", LARGEST_ID),
         read_number(values, "port", LARGEST_PORT),
         _text(values, "group", LONGEST_GROUP),
-        "" if values.get("address") is None else _text(values, "address", LONGEST_ADDRESS),
+        "" if values.get("address") is None else _address(values),
         None if udp is None else read_number(values, "udp", LARGEST_PORT),
     )
 
@@ -142,7 +142,7 @@ def _node(plain: object) -> Node:
         read_number(values, "id", LARGEST_ID),
         _text(values, "name", LONGEST_NAME),
         read_number(values, "site", LARGEST_ID),
-        _text(values, "address", LONGEST_ADDRESS),
+        _address(values),
         read_number(values, "port", LARGEST_PORT),
         _text(values, "group", LONGEST_GROUP),
         values["paused"],
@@ -175,9 +175,16 @@ def _text(values: Mapping[str, Any], key: str, longest: int) -> str:
     return value
 
 
+def _address(values: Mapping[str, Any]) -> str:
+    address = _text(values, "address", LONGEST_ADDRESS)
+    if "\0" in address:
+        raise WireError(f"address: value {_shown(address)} is not allowed; no name of a host has a NUL")
+    return address
+
+
 def _is_text(value: str) -> bool:
-    """Return whether text has an encoding, which half of a surrogate pair has not, and no NUL, which no name of a host has."""
-    return "\0" not in value and (value.isascii() or not any("\ud800" <= each <= "\udfff" for each in value))
+    """Return whether text has an encoding; half of a surrogate pair, which JSON can say, has none."""
+    return value.isascii() or not any("\ud800" <= each <= "\udfff" for each in value)
 
 
 def _amount(values: Mapping[str, Any], key: str) -> float:

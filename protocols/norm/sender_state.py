@@ -304,9 +304,6 @@ class SenderState(PendingObjects):
             return False
         self._advance_to(message.object_id)
         item = self._object_of(message)
-        if item is not None and item.is_stream:
-            self.session.count("ignored")
-            return False
         position, start = self.position, (message.object_id, 0, 0)
         is_repair = bool(message.flags & FLAG_REPAIR)
         next_new = (position.object_id, position.block, position.symbol)

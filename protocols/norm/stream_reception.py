@@ -106,6 +106,9 @@ class StreamSenderState(SenderState):
 
     def _on_info(self, message: Info, sequence: int, now: float) -> bool:
         if not message.flags & FLAG_STREAM:
+            if isinstance(self.objects.get(message.object_id), RxStream):
+                self.session.count("ignored")
+                return False
             return super()._on_info(message, sequence, now)
         item = self._stream_of(message)
         return item is not None and self._on_stream_info(item, message, sequence, now)

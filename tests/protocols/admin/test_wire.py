@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from protocols.admin.messages import Request, Response
 from protocols.admin.node import Advertisement
-from protocols.admin.registration import LARGEST_STAMP
+from protocols.admin.registration import LARGEST_STAMP, registration_of
 from protocols.admin.wire import ADVERTISEMENT_SIZE, BODY_LIMIT, HEAD_LIMIT, AdminCodec, HttpFraming, is_ours, size_of
 from protocols.errors import UsageError, WireError
 from protocols.machine import Message
@@ -127,3 +127,10 @@ def test_h11_reads_our_responses_and_we_read_its(response: Response) -> None:
     found: list[bytes] = []
     HttpFraming().unwrap(said, found)
     assert [CODEC.decode(data) for data in found] == [response]
+
+
+def test_an_address_with_a_nul_is_refused() -> None:
+    plain = {"name": "a", "site": 1, "port": 7000, "group": "239.1.2.3:6003"}
+    assert registration_of({**plain, "address": "host"}).address == "host"
+    with pytest.raises(WireError, match="address"):
+        registration_of({**plain, "address": "ho\0st"})
