@@ -2,7 +2,7 @@
 
 import os
 import resource
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -19,7 +19,7 @@ from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
 from topologies.units import format_size
 
-__all__ = ["RunCost", "Trial", "admit", "begins_at_once", "estimate_cost", "extrapolate", "try_run"]
+__all__ = ["NO_ESTIMATE", "RunCost", "Trial", "admit", "begins_at_once", "estimate_cost", "extrapolate", "try_run"]
 
 SMALL_DELIVERIES, SMALL_HOSTS, SECONDS_PER_DELIVERY = 4_000_000, 40_000, 1e-4
 """A run up to this size takes a minute and a few hundred megabytes at most, and no estimate. The seconds are an upper bound."""
@@ -28,6 +28,7 @@ TRIED = ((2000, 200_000), (200, 20_000), (20, 2000))
 FEWEST_PACKETS = 16
 LIMIT = 10.0
 """Seconds a run that is tried may take."""
+NO_ESTIMATE = "no estimate, since short runs of it fail or take too long"
 NOTEWORTHY = 4096
 """Bytes per host by which memory grows with the content before the growth is extrapolated."""
 
@@ -46,11 +47,12 @@ class RunCost:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A short run: its size, CPU seconds, and the growth of memory in bytes."""
+    """A short run: its size, CPU seconds, the growth of memory in bytes, and the simulated seconds it lasted."""
 
     size: RunSize
     seconds: float
     memory: int
+    end: float = 0.0
 
 
 def begins_at_once(scenario: Scenario, time_limit: float = inf) -> bool:
@@ -63,12 +65,14 @@ def begins_at_once(scenario: Scenario, time_limit: float = inf) -> bool:
 def admit(scenario: Scenario, time_limit: float = inf) -> RunCost | None:
     """Estimate a run unless it is small; UsageError if it takes more memory than there is, or longer than `time_limit` seconds.
 
-    None for a small run, and for one of which no short run could be made.
+    None for a small run, and for one of which no short run could be made. Without a `time_limit` that may run.
     """
     if begins_at_once(scenario, time_limit):
         return None
     cost = estimate_cost(scenario)
     if cost is None:
+        if time_limit < inf:
+            raise UsageError(f"{scenario.name}: {NO_ESTIMATE}, and there is a --time-limit; --yes to run it all the same")
         return None
     there = available_memory()
     if cost.memory > there:
@@ -92,14 +96,29 @@ def estimate_cost(scenario: Scenario) -> RunCost | None:
     size = size_of(scenario)
     for most, deliveries in TRIED:
         hosts = min(size.hosts, most)
+        traffic = min(1.0, deliveries / size.deliveries)
         packets = min(size.packets, max(FEWEST_PACKETS, deliveries // hosts))
-        wanted = [(hosts, max(packets // 4, 1)), (hosts, packets)]
+        wanted = [(hosts, max(packets // 4, 1), traffic / 4), (hosts, packets, traffic)]
         if hosts < size.hosts:
-            wanted.append((hosts // 4, packets))
-        trials = list(takewhile(lambda trial: trial is not None, (try_run(shrunk(scenario, *few)) for few in wanted)))
+            wanted.append((hosts // 4, packets, traffic))
+        scenarios = [shrunk(scenario, *few) for few in wanted]
+        trials = list(takewhile(lambda trial: trial is not None, map(try_run, scenarios)))
         if len(trials) == len(wanted):
-            return extrapolate(size, *filter(None, trials))
+            return extrapolate(size_of(scenario, _end(scenario, scenarios[1], trials)), *filter(None, trials))
     return None
+
+
+def _end(scenario: Scenario, shortened: Scenario, trials: Sequence[Trial | None]) -> float:
+    """Return the simulated time at which a run ends at the latest, from a run with less content and the `shortened` one.
+
+    That is its time limit where the cross traffic of the shortened run was over before its content was through.
+    """
+    short, long = filter(None, trials[:2])
+    if any(flow.end is not None and flow.end <= long.end for flow in shortened.traffic):
+        return scenario.duration
+    packets = long.size.packets - short.size.packets
+    rest = (size_of(scenario).packets - long.size.packets) / packets if packets else 0.0
+    return long.end + rest * max(0.0, long.end - short.end)
 
 
 def extrapolate(size: RunSize, short: Trial, long: Trial, fewer: Trial | None = None) -> RunCost:
@@ -112,9 +131,10 @@ def extrapolate(size: RunSize, short: Trial, long: Trial, fewer: Trial | None = 
     hosts = long.size.hosts - fewer.size.hosts
     if hosts > 0:
         memory += (long.memory - fewer.memory) / hosts * (size.hosts - long.size.hosts)
-    growth = (long.memory - short.memory) / long.size.hosts
-    if growth > NOTEWORTHY:
-        memory += growth / (long.size.packets - short.size.packets) * (size.packets - long.size.packets) * size.hosts
+    growth = long.memory - short.memory
+    if growth > NOTEWORTHY * long.size.hosts and deliveries > 0:
+        tried = size.hosts * long.size.packets + long.size.traffic
+        memory += growth / deliveries * (size.deliveries - tried)
     return RunCost(per_host * size.hosts + each * size.deliveries, round(max(memory, 0.0)))
 
 
@@ -124,16 +144,17 @@ def try_run(scenario: Scenario) -> Trial | None:
         outcome = child.run({})
     if outcome.result is None:
         return None
-    return Trial(size_of(scenario), outcome.cpu, outcome.result["memory"])
+    end = outcome.result["end"]
+    return Trial(size_of(scenario, end), outcome.cpu, outcome.result["memory"], end)
 
 
 def _perform(scenario: Scenario, job: Mapping[str, Any]) -> dict[str, Any]:
     """Run a scenario; return by how many bytes the memory of this process grew at most."""
     del job
     before = _resident()
-    simulate(scenario)
+    result = simulate(scenario)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"memory": max(0, peak - before)}
+    return {"memory": max(0, peak - before), "end": result.metrics["duration"]}
 
 
 def _resident() -> int:

@@ -1,40 +1,52 @@
 """The size of a run: its receivers and the packets of its content; and smaller runs of the same scenario."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, inf
 from typing import Any
 
+import networkx as nx
+
+from experiments.scenario.cross_traffic import AimdTraffic, AnyTraffic, TcpTraffic
 from experiments.scenario.scenario import Scenario
 from experiments.workload.file import FileWorkload
 from experiments.workload.publish import PublishWorkload
 from experiments.workload.workloads import AnyWorkload
 from topologies.inline import Inline
+from topologies.spec import UDP_OVERHEAD, Topology
 
 __all__ = ["RunSize", "shrunk", "size_of"]
 
 MOST_MESSAGES = 1_000_000
 """Messages of a client that are counted at most, where nothing limits them but the network."""
+FAST_LINK = 125e6
+"""Bytes per second of a flow with congestion control on a path without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """Hosts of a run, and packets that carry its content once."""
+    """Hosts of a run, packets that carry its content once, and packets of its cross traffic."""
 
     hosts: int
     packets: int
+    traffic: int = 0
 
     @property
     def deliveries(self) -> int:
-        """Packets of content that arrive if every host gets everything once."""
-        return self.hosts * self.packets
+        """Packets that arrive if every host gets all content once, and nothing is lost."""
+        return self.hosts * self.packets + self.traffic
 
 
-def size_of(scenario: Scenario) -> RunSize:
-    """Return the size of a run; content that can't be sent within its time limit is not counted."""
+def size_of(scenario: Scenario, end: float = inf) -> RunSize:
+    """Return the size of a run that ends after `end` seconds at the latest.
+
+    Content that can't be sent within its time limit is not counted.
+    """
     topology = scenario.build_topology()
     packets = sum(_packets(scenario, work) for work in scenario.files)
     packets += sum(_message_packets(scenario, work) for work in scenario.publications)
-    return RunSize(sum(map(topology.size, topology.host_nodes)), max(packets, 1))
+    traffic = sum(_traffic_packets(topology, flow, _span(scenario, flow, end)) for flow in scenario.traffic)
+    return RunSize(sum(map(topology.size, topology.host_nodes)), max(packets, 1), traffic)
 
 
 def _packets(scenario: Scenario, work: FileWorkload) -> int:
@@ -52,10 +64,25 @@ def _message_packets(scenario: Scenario, work: PublishWorkload) -> int:
     return ceil(expected) * packets * work.clients * len(work.hosts)
 
 
-def shrunk(scenario: Scenario, hosts: int, packets: int) -> Scenario:
+def _traffic_packets(topology: Topology, flow: AnyTraffic, span: float) -> int:
+    """Return the packets that a flow sends in `span` seconds at most; with congestion control as many as its path carries."""
+    if isinstance(flow, AimdTraffic | TcpTraffic):
+        ends = [topology.member(name).node for name in (flow.source, flow.sink)]
+        slowest = min(topology.link(*edge).rate for edge in pairwise(nx.shortest_path(topology.graph, *ends)))
+        return ceil(span * (FAST_LINK if slowest == inf else slowest) / (flow.size + UDP_OVERHEAD))
+    return ceil(span / flow.gap)
+
+
+def _span(scenario: Scenario, flow: AnyTraffic, end: float = inf) -> float:
+    """Return the seconds that a flow lasts at most, in a run that ends after `end` seconds at the latest."""
+    return max(0.0, min(scenario.duration, end, inf if flow.end is None else flow.end) - flow.begin)
+
+
+def shrunk(scenario: Scenario, hosts: int, packets: int, traffic: float = 1.0) -> Scenario:
     """Return a run of the same scenario with about so many hosts and packets of content, or as many as it has.
 
-    Members of a group that the scenario names stay. There are no faults.
+    Flows of cross traffic end after this share of their time. Members of a group that the scenario names stay. There are no
+    faults.
     """
     size = size_of(scenario)
     submitted = sum(work.count * ceil(work.size / scenario.segment) for work in scenario.files)
@@ -63,7 +90,8 @@ def shrunk(scenario: Scenario, hosts: int, packets: int) -> Scenario:
     share = min(1.0, packets / (submitted or 1))
     works = tuple(_shorter(scenario, work, share) for work in scenario.workload)
     topology = _thinner(scenario, min(1.0, hosts / size.hosts))
-    return scenario.model_copy(update={"topology": topology, "workload": works, "faults": ()})
+    flows = tuple(flow.model_copy(update={"end": flow.begin + traffic * _span(scenario, flow)}) for flow in scenario.traffic)
+    return scenario.model_copy(update={"topology": topology, "workload": works, "traffic": flows, "faults": ()})
 
 
 def _shorter(scenario: Scenario, work: AnyWorkload, share: float) -> AnyWorkload:

@@ -46,6 +46,24 @@ def test_content_that_does_not_fit_into_the_duration_is_not_counted() -> None:
     assert size_of(scenario_of(20, workload={"size": "1GB", "at": "500ms"}, duration="2s")).packets == -(-1_875_000 // 1400)
 
 
+FLOW = {"kind": "constant", "from": "sender", "to": "r1", "size": 958, "rate": "8Mbit"}
+
+
+def test_the_packets_of_cross_traffic_are_counted_up_to_the_end_of_the_run() -> None:
+    timed = {**FLOW, "begin": "2s", "end": "5s"}
+    # 1000 bytes of Ethernet each, 1000 of them in a second.
+    wanted = scenario_of(20, traffic=[FLOW, timed], duration="10s")
+    assert size_of(wanted) == RunSize(hosts=21, packets=100, traffic=10_000 + 3000)
+    assert size_of(wanted, end=3.0).traffic == 3000 + 1000
+    assert size_of(shrunk(wanted, 21, 100, 0.1)).traffic == 1000 + 300
+
+
+@pytest.mark.parametrize("kind", ["aimd", "tcp"])
+def test_a_flow_with_congestion_control_sends_what_its_slowest_link_carries(kind: str) -> None:
+    flow = {"kind": kind, "from": "sender", "to": "r1", "size": 958}
+    assert size_of(scenario_of(20, traffic=[flow], duration="1s")).traffic == 12_500
+
+
 @pytest.mark.parametrize("name", sorted(ready_scenarios()))
 def test_a_smaller_run_of_every_ready_scenario_runs(name: str) -> None:
     whole = load(name)
@@ -111,6 +129,17 @@ def test_an_estimate_is_near_what_the_run_takes() -> None:
     memory, seconds = json.loads(told.stdout)
     assert 0.5 < memory < 2
     assert 0.25 < seconds < 4
+
+
+def test_cross_traffic_that_fills_a_queue_without_limit_is_estimated_from_shorter_flows() -> None:
+    # 10 Gbit/s into 100 Mbit/s, in which everything waits: memory for a million packets and more.
+    flood = estimate_cost(scenario_of(3, traffic=[{**FLOW, "rate": "10Gbit"}], duration="5s"))
+    assert flood is not None
+    assert flood.memory > 500_000_000
+    # The run ends long before the flow does, which is not counted to its end.
+    gentle = estimate_cost(scenario_of(3, traffic=[FLOW], duration="1h"))
+    assert gentle is not None
+    assert gentle.seconds < 5
 
 
 def test_a_scenario_whose_short_runs_fail_has_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +209,15 @@ def test_a_run_without_an_estimate_begins_with_a_warning(
     monkeypatch.setattr(run_cost, "estimate_cost", lambda scenario: None)
     assert invoke(["run", file, "--brief"]) == 0
     assert capsys.readouterr().err.startswith("warning: large: no estimate")
+
+
+@pytest.mark.usefixtures("large")
+def test_a_run_without_an_estimate_is_refused_under_a_time_limit(
+    file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_cost, "estimate_cost", lambda scenario: None)
+    assert invoke(["run", file, "--time-limit", "3600"]) == 2
+    assert "large: no estimate, since short runs of it fail or take too long, and there is a" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("large")
