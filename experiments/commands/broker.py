@@ -10,7 +10,7 @@ import typer
 from emu.addresses import SocketAddress, socket_address_of, text_of
 from emu.host import UdpHost
 from experiments.commands.help import Command, Group
-from experiments.commands.options import Json, Metrics, Stats, option_errors, seconds
+from experiments.commands.options import Json, Metrics, Stats, option_errors, time_limit
 from experiments.commands.serving import print_summary
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
@@ -53,7 +53,7 @@ def serve(
     ] = 64,
     clients: Annotated[int, typer.Option(help="Connections at most.", metavar="N")] = 4000,
     timeout: Annotated[
-        float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
+        str | None, typer.Option(help="End after this time.  (default: never)", metavar="TIME", show_default=False)
     ] = None,
     stats: Stats = None,
     metrics: Metrics = None,
@@ -63,7 +63,7 @@ def serve(
 
     Exit code 0: it served; 2: bad input; 3: it can't listen there; 130: interrupted.
     """
-    longest = seconds("--timeout", timeout)
+    longest = time_limit("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
     where = socket_address_of(listen, "--listen")
     with option_errors("protocol"):

@@ -7,13 +7,12 @@ from typing import Annotated
 import typer
 
 from experiments.captures.trace_file import read_trace
-from experiments.commands.options import Json
+from experiments.commands.options import Json, duration
 from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.ladder_excerpt import cut
 from experiments.drawing.parity_requests import ParityRequest, parity_rule
 from experiments.output.printer import Printer
-from protocols.errors import ConfigError, UsageError
-from topologies.units import parse_duration
+from protocols.errors import UsageError
 
 __all__ = ["ladder", "write_drawing"]
 
@@ -44,7 +43,8 @@ def ladder(
     """
     trace = read_trace(run)
     wanted = [name.strip() for name in hosts.split(",")] if hosts else []
-    shown = cut(trace, wanted, _time("--from", begin), _time("--to", end))
+    limits = (None if text is None else duration(option, text) for option, text in (("--from", begin), ("--to", end)))
+    shown = cut(trace, wanted, *limits)
     about = trace.about
     title = f"{about.get('scenario', 'trace')} (seed {about.get('seed', '?')}): {shown.begin:.3f} s to {shown.end:.3f} s"
     place = svg or (run if run.is_dir() else run.parent) / "ladder.svg"
@@ -63,15 +63,6 @@ def _explanations(requests: list[ParityRequest]) -> list[str]:
     """Return lines that say why NACKs of the drawing name other symbols than those lost: the first cases, and the rule."""
     lines = [f"{request.time:.4f} s: {request.explained}" for request in requests[:_MOST_EXPLAINED]]
     return [*lines, parity_rule(requests)] if requests else []
-
-
-def _time(option: str, text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        return parse_duration(text)
-    except ConfigError as error:
-        raise UsageError(f"{option}: {error}") from error
 
 
 def write_drawing(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from emu.udp_options import UdpOptions
-from experiments.commands.options import option_errors
+from experiments.commands.options import duration, option_errors
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.session.connection import DistributorConnection
 from experiments.session.membership import Membership
@@ -18,8 +18,8 @@ from experiments.session.node_file import NodeFile as NodeSettings
 from experiments.session.node_file import read_node
 from experiments.workload.publish import MessageRate
 from protocols.distributor.management import GROUP as MANAGEMENT
-from protocols.errors import ConfigError, UsageError
-from topologies.units import parse_duration, parse_size
+from protocols.errors import UsageError
+from topologies.units import parse_size
 
 __all__ = [
     "Application",
@@ -34,7 +34,6 @@ __all__ = [
     "check_unused",
     "chosen",
     "connection",
-    "duration",
     "per_second",
     "size_in_bytes",
 ]
@@ -144,14 +143,6 @@ def size_in_bytes(option: str, value: str) -> int:
     try:
         return int(parse_size(value))
     except UsageError as error:
-        raise UsageError(f"{option}: {error}") from error
-
-
-def duration(option: str, value: str) -> float:
-    """Return a time in seconds. UsageError names the option."""
-    try:
-        return parse_duration(value)
-    except ConfigError as error:
         raise UsageError(f"{option}: {error}") from error
 
 

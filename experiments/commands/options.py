@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from protocols.errors import ConfigError, UsageError
+from topologies.units import parse_duration
 
 if TYPE_CHECKING:
     from experiments.session.membership import Membership
@@ -35,10 +36,11 @@ __all__ = [
     "Stats",
     "Wide",
     "Yes",
+    "duration",
     "membership",
     "norm_config",
     "option_errors",
-    "seconds",
+    "time_limit",
 ]
 
 LONGEST = 1e9
@@ -122,13 +124,22 @@ Remote: TypeAlias = Annotated[
 ]
 
 
-def seconds(option: str, value: float | None) -> float:
-    """Return the seconds of an option that takes a number of them; infinity if it was not given."""
-    if value is None:
+def duration(option: str, text: str) -> float:
+    """Return the seconds of an option like 500ms. UsageError names the option."""
+    try:
+        return parse_duration(text)
+    except ConfigError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def time_limit(option: str, text: str | None) -> float:
+    """Return the seconds of an option that limits a time; infinity if it was not given."""
+    if text is None:
         return inf
-    if not 0 <= value <= LONGEST:
-        raise UsageError(f"{option}: value {value!r} is not allowed; seconds, from 0 to {LONGEST:.0f}")
-    return value
+    limit = duration(option, text)
+    if limit > LONGEST:
+        raise UsageError(f"{option}: value {text!r} is not allowed; a time of at most {LONGEST:.0f} s")
+    return limit
 
 
 @contextmanager

@@ -18,11 +18,10 @@ from experiments.commands.messaging_options import (
     check_unused,
     chosen,
     connection,
-    duration,
     per_second,
     size_in_bytes,
 )
-from experiments.commands.options import Iface, Json, Metrics, Stats, seconds
+from experiments.commands.options import Iface, Json, Metrics, Stats, duration, time_limit
 from experiments.commands.pub_messages import MessageOptions, publish_messages
 from experiments.commands.pub_updates import UpdateOptions, publish_updates
 from experiments.running.authentication import readable_keys
@@ -121,7 +120,7 @@ def pub(
     ] = None,
     hops: Hops = None,
     timeout: Annotated[
-        float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
+        str | None, typer.Option(help="Give up after this time.  (default: never)", metavar="TIME", show_default=False)
     ] = None,
     management: Management = None,
     stats: Stats = None,
@@ -136,7 +135,7 @@ def pub(
     if octets is not None and octets > LARGEST:
         raise UsageError(f"--size: value {size!r} is not allowed; at most {LARGEST:,} bytes")
     pace = per_second(rate, gap)
-    longest, wanted = seconds("--timeout", timeout), WantedStatistics.of(stats, metrics)
+    longest, wanted = time_limit("--timeout", timeout), WantedStatistics.of(stats, metrics)
     own = {
         "--subject": subject,
         "--application": application,

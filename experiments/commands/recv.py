@@ -20,7 +20,7 @@ from experiments.commands.options import (
     Stats,
     membership,
     norm_config,
-    seconds,
+    time_limit,
 )
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
@@ -61,7 +61,7 @@ def recv(
     feedback: FeedbackMode = "multicast",
     count: Annotated[int | None, typer.Option(help="End after this number of files.", min=1, metavar="N")] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
+        str | None, typer.Option(help="End after this time.  (default: never)", metavar="TIME", show_default=False)
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files of the same name.")] = False,
     ttl: Ttl = None,
@@ -78,7 +78,7 @@ def recv(
     Exit code 0: all requested files were received; 1: not; 130: interrupted.
     """
     View.of(brief=brief, as_json=as_json)
-    longest = seconds("--timeout", timeout)
+    longest = time_limit("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
     network = receiving(source, ttl=ttl, tos=tos, reuse=reuse)
     config = norm_config(key_file=str(key_file or ""), congestion=congestion, fair_to=fair_to, feedback=feedback)

@@ -11,7 +11,7 @@ import typer
 
 from emu.hold import Hold, NotStartedError
 from experiments.commands.large_runs import admit_simulations
-from experiments.commands.options import Backend, Brief, Columns, Json, ScenarioFile, Sets, Wide, Yes, seconds
+from experiments.commands.options import Backend, Brief, Columns, Json, ScenarioFile, Sets, Wide, Yes, time_limit
 from experiments.output import tables
 from experiments.output.folder_lock import claim
 from experiments.output.printer import Printer, View
@@ -69,10 +69,13 @@ def run_command(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the network in Mininet after the session, until Ctrl-C or Ctrl-D.")
     ] = False,
-    time_limit: Annotated[
-        float | None,
+    longest: Annotated[
+        str | None,
         typer.Option(
-            help="Refuse a simulation estimated to take more seconds.  (default: no limit)", metavar="S", show_default=False
+            "--time-limit",
+            help="Refuse a simulation estimated to take more CPU time.  (default: no limit)",
+            metavar="TIME",
+            show_default=False,
         ),
     ] = None,
     dry: Annotated[
@@ -113,7 +116,7 @@ def run_command(
     if dry:
         return _estimate(cases, place, as_json)
     if place == "sim" and not yes:
-        admit_simulations(cases.values(), seconds("--time-limit", time_limit))
+        admit_simulations(cases.values(), time_limit("--time-limit", longest))
     try:
         results = {name: _run(wanted, name, place, out, trace, live, hold) for name, wanted in cases.items()}
     except NotStartedError as error:
@@ -128,7 +131,7 @@ def run_command(
 
 def _estimate(cases: dict[str, Scenario], place: str, as_json: bool) -> int:
     """Print the estimated cost of each case."""
-    from experiments.running.run_cost import estimate_cost
+    from experiments.running.run_cost import NO_ESTIMATE, estimate_cost
 
     if place != "sim":
         raise UsageError("--dry-run: estimates simulations only; Mininet runs in real time (duration is its limit)")
@@ -139,7 +142,7 @@ def _estimate(cases: dict[str, Scenario], place: str, as_json: bool) -> int:
         return 0
     for name, cost in costs.items():
         label = f"{cases[name].name}, {name}" if name else cases[name].name
-        typer.echo(f"{label}: {'no estimate, since short runs of it fail or take too long' if cost is None else cost}")
+        typer.echo(f"{label}: {NO_ESTIMATE if cost is None else cost}")
     return 0
 
 

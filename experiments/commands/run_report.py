@@ -9,13 +9,13 @@ from pathlib import Path
 
 import typer
 
+from experiments.commands.options import duration
 from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.report.run_report import gather, run_page
 from experiments.report.run_report_folder import is_run, open_run
 from experiments.report.run_report_recording import Window
-from protocols.errors import ConfigError, UsageError
-from topologies.units import parse_duration
+from protocols.errors import UsageError
 
 __all__ = ["write_run_report"]
 
@@ -65,9 +65,4 @@ def _refuse(why: str, options: Mapping[str, object]) -> None:
 
 
 def _time(option: str, options: Mapping[str, str], otherwise: float) -> float:
-    if option not in options:
-        return otherwise
-    try:
-        return parse_duration(options[option])
-    except ConfigError as error:
-        raise UsageError(f"{option}: {error}") from error
+    return duration(option, options[option]) if option in options else otherwise

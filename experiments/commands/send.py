@@ -21,7 +21,7 @@ from experiments.commands.options import (
     Stats,
     membership,
     norm_config,
-    seconds,
+    time_limit,
 )
 from experiments.commands.send_folder import send_folder
 from experiments.output.printer import View
@@ -98,7 +98,7 @@ def send(
         list[int] | None, typer.Option(help="Node id of a receiver that has to confirm; repeatable.", metavar="NODE")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
+        str | None, typer.Option(help="Give up after this time.  (default: never)", metavar="TIME", show_default=False)
     ] = None,
     watch: Annotated[
         Path | None,
@@ -143,7 +143,7 @@ def send(
     View.of(brief=brief, as_json=as_json)
     network = transmitting(ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
     place = membership(config, group, iface, node, receives=False, network=network, derive=int)
-    longest = seconds("--timeout", timeout)
+    longest = time_limit("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
     acks = _acks(ack, expect, acker or [])
     if watch is not None:

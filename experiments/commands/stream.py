@@ -20,7 +20,17 @@ from experiments.commands.network_options import (
     transmitting,
 )
 from experiments.commands.network_options import Group as GroupOption
-from experiments.commands.options import FeedbackMode, Json, KeyFile, Metrics, NodeId, Stats, membership, norm_config, seconds
+from experiments.commands.options import (
+    FeedbackMode,
+    Json,
+    KeyFile,
+    Metrics,
+    NodeId,
+    Stats,
+    membership,
+    norm_config,
+    time_limit,
+)
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader, PipeWriter
@@ -42,7 +52,7 @@ By = Annotated[
     ),
 ]
 Timeout = Annotated[
-    float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
+    str | None, typer.Option(help="Give up after this time.  (default: never)", metavar="TIME", show_default=False)
 ]
 
 stream_command = typer.Typer(
@@ -92,7 +102,7 @@ def send(
     config = norm_config(
         rate=rate, segment=segment, block=block, parity=parity, grtt=grtt, key_file=str(key_file or ""), repair_share=0.33
     )
-    longest = seconds("--timeout", timeout)
+    longest = time_limit("--timeout", timeout)
     network = transmitting(ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
     place = membership(config, group, iface, node, receives=False, network=network, derive=int)
     sending = _Sending(place, by, _size("--buffer", buffer), push=push, flush=flush)
@@ -153,7 +163,7 @@ def recv(
     the wanted streams ended and nothing of them was lost; 1: not; 2: bad input; 130: interrupted.
     """
     config = norm_config(key_file=str(key_file or ""), feedback=feedback)
-    longest = seconds("--timeout", timeout)
+    longest = time_limit("--timeout", timeout)
     network = receiving(source, ttl=ttl, tos=tos, reuse=reuse)
     place = membership(config, group, iface, node, receives=True, network=network)
     copying = _Receiving(place, by, count)

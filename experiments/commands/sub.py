@@ -17,7 +17,7 @@ from experiments.commands.messaging_options import (
     chosen,
     connection,
 )
-from experiments.commands.options import Iface, Json, Metrics, Stats, seconds
+from experiments.commands.options import Iface, Json, Metrics, Stats, time_limit
 from experiments.commands.sub_messages import Wanted, print_messages
 from experiments.commands.sub_updates import print_updates
 from experiments.running.live_statistics import WantedStatistics
@@ -59,7 +59,7 @@ def sub(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the summary only.")] = False,
     timeout: Annotated[
-        float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
+        str | None, typer.Option(help="End after this time.  (default: never)", metavar="TIME", show_default=False)
     ] = None,
     management: Management = None,
     stats: Stats = None,
@@ -70,7 +70,7 @@ def sub(
 
     Exit code 0: the wanted messages came, and nothing was lost, dropped or refused; 1: not; 2: bad input; 130: interrupted.
     """
-    longest, wanted = seconds("--timeout", timeout), WantedStatistics.of(stats, metrics)
+    longest, wanted = time_limit("--timeout", timeout), WantedStatistics.of(stats, metrics)
     if protocol == "distributor":
         check_unused(protocol, {"--selector": selector, "--order": order, "--format": form, "--config": config})
         check_names("TOPIC", check_pattern, topics)

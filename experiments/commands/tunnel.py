@@ -20,7 +20,7 @@ from emu.host import UdpHost
 from emu.udp_options import UdpOptions
 from emu.web.listening import read_token
 from experiments.commands.options import Group as GroupOption
-from experiments.commands.options import Json, Metrics, Stats, option_errors, seconds
+from experiments.commands.options import Json, Metrics, Stats, option_errors, time_limit
 from experiments.output.extras import need
 from experiments.output.safe_text import printable
 from experiments.running.authentication import read_keys
@@ -95,7 +95,7 @@ def tunnel(
         typer.Option("--key-file", help="Keys by which tunnels authenticate datagrams.", metavar="FILE", show_default=False),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
+        str | None, typer.Option(help="End after this time.  (default: never)", metavar="TIME", show_default=False)
     ] = None,
     stats: Stats = None,
     metrics: Metrics = None,
@@ -105,7 +105,7 @@ def tunnel(
 
     Exit code 0: it carried; 2: bad input; 3: it can't listen there, or a package is missing; 130: interrupted.
     """
-    longest = seconds("--timeout", timeout)
+    longest = time_limit("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
     given: dict[str, Any] = {"ring": ring, "brake": brake, "hops": hops, "site": site, "key_file": str(key_file or "")}
     options = _options(given | ({} if pace is None else {"pace": pace}))
