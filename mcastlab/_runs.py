@@ -9,7 +9,7 @@ from experiments.compare.comparison import Comparison
 from experiments.compare.twin import paired_runs
 from experiments.compare.twin.verdict import TwinVerdict
 from experiments.output import tables
-from experiments.output.folder_lock import claim
+from experiments.output.run_folder import claim_run
 from experiments.running import run as running
 from experiments.running.recording import Recording
 from experiments.scenario.scenario import SEEDS, Scenario
@@ -36,7 +36,7 @@ def run(scenario: ScenarioSource, on: str | None = None, *, seed: int | None = N
         wanted = wanted.model_copy(update={"seed": seed})
     folder = None if out is None else Path(out)
     recording = Recording.of(wanted, folder)
-    with nullcontext() if folder is None else claim(folder, "run"):
+    with nullcontext() if folder is None else claim_run(folder):
         result = running.run(wanted, on or running.home_of([wanted]), recording)
         if folder is not None:
             tables.write(result, wanted, folder)

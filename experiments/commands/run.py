@@ -13,8 +13,8 @@ from emu.hold import Hold, NotStartedError
 from experiments.commands.large_runs import admit_simulations
 from experiments.commands.options import Backend, Brief, Columns, Json, ScenarioFile, Sets, Wide, Yes, time_limit
 from experiments.output import tables
-from experiments.output.folder_lock import claim
 from experiments.output.printer import Printer, View
+from experiments.output.run_folder import check_trace, claim_run
 from experiments.running.live_view import LiveView
 from experiments.scenario.cases import load_cases
 from experiments.scenario.scenario import Scenario
@@ -100,14 +100,12 @@ def run_command(
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     if backend is not None and backend not in BACKENDS:
         raise UsageError(f"--on: value {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
-    looks = [f"capture={json.dumps(capture)}"] if capture else []
-    looks += [f"series={series}"] if series else []
-    looks += [f"statistics={stats}"] if stats else []
     if stats and not (out or as_json):
         raise UsageError("--stats: needs a result to be kept in; give --out DIR or --json")
-    cases = load_cases(scenario, [*(sets or ()), *looks], seed)
+    cases = load_cases(scenario, [*(sets or ()), *_recorded(capture, series, stats)], seed)
     if trace is not None and len(cases) > 1:
         raise UsageError("--trace: names one file, and the scenario has several cases; use --set trace=true and --out DIR")
+    check_trace(trace, out)
     place = backend or home_of(cases.values())
     view.check((*tables.RUN_COLUMNS, *(cases if len(cases) > 1 else [tables.WORLDS[place]])))
     if live and place != "emu":
@@ -127,6 +125,12 @@ def run_command(
     else:
         _show(Printer(view), results, cases, out)
     return 0 if all(result.ok for result in results.values()) else 1
+
+
+def _recorded(capture: list[str] | None, series: str | None, stats: str | None) -> list[str]:
+    """Return what the options for recordings replace in the scenario."""
+    wanted = {"capture": json.dumps(capture) if capture else None, "series": series, "statistics": stats}
+    return [f"{key}={value}" for key, value in wanted.items() if value]
 
 
 def _estimate(cases: dict[str, Scenario], place: str, as_json: bool) -> int:
@@ -170,7 +174,7 @@ def _run(
 
     folder = out / case if out is not None else None
     recording = Recording.of(wanted, folder, trace)
-    with nullcontext() if folder is None else claim(folder, "run"):
+    with nullcontext() if folder is None else claim_run(folder):
         if live:
             result = _run_live(wanted, place, recording, hold)
         elif hold is not None:

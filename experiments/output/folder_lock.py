@@ -7,7 +7,9 @@ from pathlib import Path
 
 from protocols.errors import UsageError
 
-__all__ = ["claim"]
+__all__ = ["LOCK", "claim"]
+
+LOCK = ".lock"
 
 
 @contextmanager
@@ -18,7 +20,7 @@ def claim(folder: Path, writer: str) -> Iterator[None]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / ".lock").open("w")
+        file = (folder / LOCK).open("w")
     except OSError as error:
         raise UsageError(
             f"--out: value {str(folder)!r} is not allowed; a folder that can be made and written ({error.strerror})"

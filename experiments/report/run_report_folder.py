@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from experiments.captures.trace_file import NAME as TRACE
+from experiments.output.run_folder import is_sweep
 from experiments.running.result import Result, Row
 from protocols.errors import ConfigError, UsageError
 from topologies.generators import AnyTopology
@@ -124,7 +125,7 @@ def is_run(folder: Path) -> bool:
     if (folder / "result.json").is_file():
         return True
     cases = sorted(path.parent.name for path in folder.glob("*/result.json"))
-    if cases and not (folder / "sweep.yaml").exists():
+    if cases and not is_sweep(folder):
         some = ", ".join(str(folder / name) for name in cases[:_MOST_CASES]) + (", ..." if len(cases) > _MOST_CASES else "")
         raise UsageError(f"{folder}: holds {len(cases)} runs; name one: {some}")
     return False
