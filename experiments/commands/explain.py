@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from experiments.commands.options import Brief, Columns, Json, Wide
+from experiments.commands.text_file import write_text
 from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
 from experiments.output.working import working
@@ -91,12 +92,11 @@ def _explained(run: Path, object_id: int, receiver: str, sender: str | None) -> 
 
 
 def _draw(path: Path, excerpt: Any) -> None:
-    from experiments.commands.ladder import write_drawing
     from experiments.drawing.ladder import draw_ladder
 
     if excerpt is None:
         raise UsageError("--svg: nothing was lost, so there is no chain to draw")
-    write_drawing(path, draw_ladder(excerpt, f"the chain from {excerpt.begin:.3f} s to {excerpt.end:.3f} s").svg())
+    write_text("--svg", path, draw_ladder(excerpt, f"the chain from {excerpt.begin:.3f} s to {excerpt.end:.3f} s").svg())
 
 
 def _show(printer: Printer, found: "Explanation", svg: Path | None) -> None:

@@ -25,9 +25,10 @@ class Command(_PlainFlags, TyperCommand):
     """A command."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command, unless it would overwrite what it reads."""
+        """Run the command, unless its outputs can't be written or would overwrite what it reads."""
         names = {each.name for each in self.params if each.param_type_name == "argument"}
-        check_outputs({name: ctx.params.get(name) for name in names}, ctx.params)
+        folders = frozenset(str(each.name) for each in self.params if getattr(each, "metavar", None) == "DIR")
+        check_outputs({name: ctx.params.get(name) for name in names}, ctx.params, folders)
         return super().invoke(ctx)
 
 

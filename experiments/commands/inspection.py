@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.options import Brief, Columns, Json, KeyFile, Wide
+from experiments.commands.text_file import write_text
 from experiments.inspection.inspection import inspect_capture
 from experiments.inspection.inspection_page import inspection_page
 from experiments.inspection.inspection_tables import INSPECTED, show
@@ -55,7 +56,8 @@ def inspect_command(
     with working(f"reading {capture}"):
         found = inspect_capture(capture, port, authenticator)
     if html is not None:
-        _write(html, inspection_page(found))
+        write_text("--html", html, inspection_page(found))
+        typer.echo(html, err=True)
     if as_json:
         typer.echo(json.dumps(found.plain()))
     else:
@@ -71,11 +73,3 @@ def _packet(capture: Path, number: int, port: int | None, as_json: bool) -> int:
         for line in packet_lines(found):
             typer.echo(line)
     return 0
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--html: {path} can't be written ({error.strerror})") from error
-    typer.echo(path, err=True)

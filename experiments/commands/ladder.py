@@ -8,13 +8,13 @@ import typer
 
 from experiments.captures.trace_file import read_trace
 from experiments.commands.options import Json, duration
+from experiments.commands.text_file import write_text
 from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.ladder_excerpt import cut
 from experiments.drawing.parity_requests import ParityRequest, parity_rule
 from experiments.output.printer import Printer
-from protocols.errors import UsageError
 
-__all__ = ["ladder", "write_drawing"]
+__all__ = ["ladder"]
 
 _MOST_EXPLAINED = 3
 
@@ -48,7 +48,7 @@ def ladder(
     about = trace.about
     title = f"{about.get('scenario', 'trace')} (seed {about.get('seed', '?')}): {shown.begin:.3f} s to {shown.end:.3f} s"
     place = svg or (run if run.is_dir() else run.parent) / "ladder.svg"
-    write_drawing(place, draw_ladder(shown, title).svg())
+    write_text("--svg", place, draw_ladder(shown, title).svg())
     explained = _explanations(list(shown.parity.values()))
     if as_json:
         typer.echo(json.dumps({"written": [str(place)], "from": shown.begin, "to": shown.end, "explained": explained}))
@@ -63,11 +63,3 @@ def _explanations(requests: list[ParityRequest]) -> list[str]:
     """Return lines that say why NACKs of the drawing name other symbols than those lost: the first cases, and the rule."""
     lines = [f"{request.time:.4f} s: {request.explained}" for request in requests[:_MOST_EXPLAINED]]
     return [*lines, parity_rule(requests)] if requests else []
-
-
-def write_drawing(path: Path, text: str) -> None:
-    """Write the SVG file. UsageError if it can't be written."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--svg: {path} can't be written ({error.strerror})") from error

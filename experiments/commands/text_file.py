@@ -8,9 +8,9 @@ __all__ = ["write_text"]
 
 
 def write_text(option: str, path: Path, text: str) -> None:
-    """Write a text file. UsageError, which names the option, if it can't be written."""
+    """Write a text file, and make its folder. UsageError, which names the option, if it can't be written."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        reason = error.strerror
-        raise UsageError(f"{option}: value {str(path)!r} is not allowed; a file that can be written ({reason})") from error
+        raise UsageError(f"{option}: value {str(path)!r} is not allowed; it can't be written ({error.strerror})") from error

@@ -198,9 +198,15 @@ BAD_OPTIONS = {
     "a long channel": (["channel", "show", "[" * 5000], "is neither a file nor a channel"),
     "a protocol with a typo": (["compare", "ok.yaml", "--protocols", "norm,n22"], "; did you mean 'n2'?"),
     "a pipe to send": (["send", "pipe", "--group", GROUP], "pipe: is not a file"),
-    "nan seconds to send": (["send", "ok.yaml", "--group", GROUP, "--timeout", "nan"], "--timeout: 'nan' is not a duration; like 5ms or 1s"),
+    "nan seconds to send": (
+        ["send", "ok.yaml", "--group", GROUP, "--timeout", "nan"],
+        "--timeout: 'nan' is not a duration; like 5ms or 1s",
+    ),
     "negative seconds to send": (["send", "ok.yaml", "--group", GROUP, "--timeout", "-1"], "--timeout: '-1' is not a duration"),
-    "endless seconds to send": (["send", "ok.yaml", "--group", GROUP, "--timeout", "inf"], "--timeout: 'inf' is not a duration"),
+    "endless seconds to send": (
+        ["send", "ok.yaml", "--group", GROUP, "--timeout", "inf"],
+        "--timeout: 'inf' is not a duration",
+    ),
     "nan seconds to receive": (
         ["recv", "--dir", "in", "--group", GROUP, "--timeout", "nan"],
         "--timeout: 'nan' is not a duration; like 5ms or 1s",
@@ -316,11 +322,36 @@ def test_a_hostile_trace_is_refused(line: str, expected: str, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        ["twin", "ok.yaml", "--out", "."],
+        ["search", "ok.yaml", "--out", "."],
+        ["validate", "--out", "none/page.md"],
+        ["report", ".", "--out", "."],
+        ["run", "ok.yaml", "--trace", "."],
+        ["run", "lan-file", "--out", "ok.yaml"],
+        ["sweep", "sweep.yaml", "--out", "ok.yaml"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_an_output_that_can_not_be_written_is_refused_before_the_work(
+    command: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("typer.core.TyperCommand.invoke", lambda *arguments: pytest.fail("began"))
+    assert invoke(command) == 2
+    assert "is not allowed; it can't be written (" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("options", "expected"),
     [
         (["--svg", "a.svg", "--core", "ok.yaml/x.xml"], "--core: value 'ok.yaml/x.xml' is not allowed"),
         (["--svg", "a.svg", "--mininet", "."], "--mininet: value '.' is not allowed; it can't be written (is a folder)"),
-        (["--svg", "a.svg", "--kathara", "ok.yaml"], "--kathara: value 'ok.yaml' is not allowed; it can't be written (not a"),
+        (
+            ["--svg", "a.svg", "--kathara", "sweep.yaml"],
+            "--kathara: value 'sweep.yaml' is not allowed; it can't be",
+        ),
         (["--mininet", "a.py", "--svg", "none/a.svg"], "--svg: value 'none/a.svg' is not allowed; it can't be written (there"),
         (["--svg", "a.svg", "--core", "a.svg"], "--core: value 'a.svg' is not allowed; --svg writes there"),
         (["--svg", "a.svg", "--core", "/proc/x.xml"], "--core: value '/proc/x.xml' is not allowed; it can't be written ("),

@@ -155,7 +155,7 @@ def test_an_excerpt_with_too_many_messages_is_cut_unless_its_times_were_given(tm
         (["--hosts", "r99"], "--hosts: 'r99' is not in this trace; hosts are sender, r1"),
         (["--from", "1s", "--to", "500ms"], "--to: value 0.5 is not allowed; later than the beginning, 1 s"),
         (["--from", "soon"], "--from: 'soon' is not a duration"),
-        (["--svg", "/nowhere/a.svg"], "--svg: /nowhere/a.svg can't be written"),
+        (["--svg", "/nowhere/a.svg"], "--svg: value '/nowhere/a.svg' is not allowed; it can't be written"),
     ],
 )
 def test_bad_input_exits_with_code_2_and_one_line(

@@ -83,7 +83,10 @@ def test_a_violation_exits_with_code_1(tmp_path: Path, capsys: pytest.CaptureFix
         (["inspect", str(LOSSY), "--port", "0"], r"--port: value 0 is not allowed; a whole number from 1 to 65535"),
         (["inspect", str(LOSSY), "--port", "9"], r"holds no NORM messages to port 9"),
         (["inspect", str(LOSSY), "--packet", "148"], r"--packet: value 148 is not allowed; .* has packets 1 to 147"),
-        (["inspect", str(LOSSY), "--html", "/none/a.html"], r"--html: /none/a\.html can't be written"),
+        (
+            ["inspect", str(LOSSY), "--html", "/none/a.html"],
+            r"--html: value '/none/a\.html' is not allowed; it can't be written",
+        ),
     ],
 )
 def test_a_mistake_is_a_one_line_error(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,7 +98,7 @@ def test_faults_and_cross_traffic_are_recorded(scenario: str, tmp_path: Path, ca
         (["--out", "{out}", "--series", "0s"], "series: value '0s' is not allowed"),
         (["--out", "{out}", "--series", "soon"], "series: value 'soon' is not allowed"),
         (["--out", "{out}", "--series", "1us"], "series: value 1e-06 is not allowed; at least 6e-05 s in a run of this"),
-        (["--trace", "{scenario}/t.jsonl"], "t.jsonl: can't be written"),
+        (["--trace", "{scenario}/t.jsonl"], "t.jsonl' is not allowed; it can't be written"),
     ],
 )
 def test_unsupported_recordings_are_refused_in_one_line(

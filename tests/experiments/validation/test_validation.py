@@ -176,7 +176,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_measurements(
     for out in (tmp_path, tmp_path / "none" / "page.md"):
         assert invoke([*QUICK, "--out", str(out)]) == 2
         output = capsys.readouterr()
-        assert f"--out: value '{out}' is not allowed; a file that can be written" in output.err
+        assert f"--out: value '{out}' is not allowed; it can't be written" in output.err
         assert not output.out
     assert not list(tmp_path.iterdir())
 
