@@ -125,6 +125,7 @@ class Scenario(BaseModel):
         if not self.subscriptions and len(self.senders) == sum(map(topology.size, topology.host_nodes)):
             raise ConfigError(f"workload: value {self.senders!r} of all 'from' is not allowed; at least one host receives")
         self._check_receivers(topology)
+        self._check_times()
         check_nodes(self.nodes, self.protocol.name, self.protocol.config)
         self._check_roles()
         check_networks(self.nodes, roles_of(self.protocol.spec), topology, self.protocol.config)
@@ -256,6 +257,17 @@ class Scenario(BaseModel):
                 raise ConfigError(f"traffic.{n}.to: value {flow.sink!r} is not allowed; another host than 'from'")
             if flow.end is not None and flow.end <= flow.begin:
                 raise ConfigError(f"traffic.{n}.end: value {flow.end!r} is not allowed; later than begin, {flow.begin!r}")
+
+    def _check_times(self) -> None:
+        """ConfigError for what would begin when the run is over."""
+        begins = {f"workload.{n}.at": work.at for n, work in enumerate(self.workload)}
+        begins |= {f"traffic.{n}.begin": flow.begin for n, flow in enumerate(self.traffic)}
+        begins |= {f"receivers.{n}.join": entry.join for n, entry in enumerate(self.receivers)}
+        for key, begin in begins.items():
+            if begin >= self.duration:
+                raise ConfigError(
+                    f"{key}: value {begin!r} is not allowed; before the end of the run (duration: {self.duration!r})"
+                )
 
     @property
     def foreign(self) -> dict[str, NodeChoice]:
