@@ -349,8 +349,8 @@ def test_an_output_that_can_not_be_written_is_refused_before_the_work(
         (["--svg", "a.svg", "--core", "ok.yaml/x.xml"], "--core: value 'ok.yaml/x.xml' is not allowed"),
         (["--svg", "a.svg", "--mininet", "."], "--mininet: value '.' is not allowed; it can't be written (is a folder)"),
         (
-            ["--svg", "a.svg", "--kathara", "sweep.yaml"],
-            "--kathara: value 'sweep.yaml' is not allowed; it can't be",
+            ["--svg", "a.svg", "--kathara", "pipe"],
+            "--kathara: value 'pipe' is not allowed; it can't be written (not a folder)",
         ),
         (["--mininet", "a.py", "--svg", "none/a.svg"], "--svg: value 'none/a.svg' is not allowed; it can't be written (there"),
         (["--svg", "a.svg", "--core", "a.svg"], "--core: value 'a.svg' is not allowed; --svg writes there"),
