@@ -249,6 +249,10 @@ class _Sending:
             return True
         return not self.missing and len(self.acknowledged) >= max(1, self.acks.expected)
 
+    def _is_sent(self, number: int) -> bool:
+        """Whether every segment of a file was sent."""
+        return number not in self.failed and number < len(self.sent) and self.sent[number].state in ("sent", "done")
+
     def _fail(self, number: int, why: str) -> None:
         if number not in self.failed:
             self.failed[number] = why
@@ -300,6 +304,7 @@ class _Sending:
         last = summary(
             ok=ok,
             files=rows,
+            whole=[row for number, row in enumerate(rows) if self._is_sent(number)],
             seconds=seconds,
             loss=0.0,
             sent=counts,
@@ -321,6 +326,10 @@ class _Sending:
             self.says.line(f"not confirmed by node {node}")
         result = self._result(ok) if word == FINISHED else word
         what = f"{last['objects']} files, {format_size(last['bytes'])}"
+        if last["objects"] < len(rows):
+            status = self._measure()
+            done = status.done if word != FINISHED else last["bytes"]
+            what = f"{last['objects']} of {len(rows)} files, {format_size(done)} of {format_size(status.total)}"
         controlled = self.config.congestion != "none"
         pace = "with congestion control" if controlled else f"at {format_rate(self.config.rate)}"
         how = f"{format_duration(round(seconds, 3))} {pace}"

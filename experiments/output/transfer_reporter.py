@@ -155,16 +155,19 @@ def summary(
     sent: dict[str, int],
     cpu: float,
     refused: tuple[int, str],
+    whole: list[dict[str, Any]] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
     """Return the last JSON object of `send` and `recv`; `sent` holds the counters of the machine, `more` further entries.
 
-    `refused` is the number of packets the kernel refused to send, and its last reason.
+    `refused` is the number of packets the kernel refused to send, and its last reason. Objects and bytes are counted of the
+    files `whole`, by default of all.
     """
-    octets = sum(row["size"] for row in files)
+    whole = files if whole is None else whole
+    octets = sum(row["size"] for row in whole)
     return {
         "ok": ok,
-        "objects": len(files),
+        "objects": len(whole),
         "bytes": octets,
         "files": files,
         "seconds": round(seconds, 6),
