@@ -39,7 +39,7 @@ def doctor(
     *,
     scenario: Annotated[
         Path | None,
-        typer.Argument(metavar="[SCENARIO]", help="Scenario to judge, a file or the name of a ready one.", show_default=False),
+        typer.Argument(metavar="SCENARIO", help="Scenario to judge, a file or the name of a ready one.", show_default=False),
     ] = None,
     sets: Sets = None,
     stream_buffer: Annotated[
@@ -125,7 +125,7 @@ def _show_finding(printer: Printer, finding: "Finding", path: str) -> None:
     printer.line(f"  advice: {finding.advice}", indent=2)
     told = [f"--set {shlex.quote(f'{key}={value}')}" for key, value in finding.changes.items() if not key.startswith("--")]
     if told:
-        printer.verbatim(f"  mcastlab run {path} {' '.join(told)}")
+        printer.command(f"  mcastlab run {path} {' '.join(told)}")
 
 
 def _works(found: Sequence[Capability]) -> bool:
@@ -147,9 +147,18 @@ def _show(printer: Printer, found: Sequence[Capability]) -> None:
     printer.table(Table(_columns("what"), rows))
     for item in found:
         if not item.present:
-            reason = f" ({item.reason})" if item.reason else ""
-            printer.verbatim(f"{item.name}{reason}: {item.remedy}")
+            _show_remedy(printer, f"{item.name} ({item.reason})" if item.reason else item.name, item.remedy)
     printer.line(_verdict(found))
+
+
+def _show_remedy(printer: Printer, missing: str, remedy: str) -> None:
+    """Print what is missing and what brings it, in one line if it fits."""
+    text = f"{missing}: {remedy}"
+    if len(text) <= printer.width:
+        printer.verbatim(text)
+    else:
+        printer.line(f"{missing}:", indent=2)
+        printer.command(f"  {remedy}")
 
 
 def _plain(extra: Extra) -> dict[str, Any]:
@@ -162,4 +171,4 @@ def _show_extras(printer: Printer) -> None:
     printer.table(Table(_columns("extra"), rows))
     for extra in EXTRAS:
         if extra.missing:
-            printer.verbatim(f"{extra.name} (without {', '.join(extra.missing)}): {extra.command}")
+            _show_remedy(printer, f"{extra.name} (without {', '.join(extra.missing)})", extra.command)

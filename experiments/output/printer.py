@@ -1,6 +1,7 @@
 """Print the tables and lines of a command within the width of its output, by one rule for all commands."""
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
@@ -23,6 +24,8 @@ PIPED_WIDTH = 120
 _UNLIMITED = 1_000_000
 _ALARMS = ("NO", "DIFFERS")
 """Cells in red: the answers that a user has to see."""
+_WORD = re.compile(r"""(?:--\S+\s+)?(?:[^\s'"]|'[^']*'|"[^"]*"|['"])+""")
+"""A word of a command line, quoted parts in one piece; an option with the word behind it."""
 _ASCII_HEAD = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 
 
@@ -86,8 +89,25 @@ class Printer:
             self._console.print(Text(part, style), soft_wrap=True)
 
     def verbatim(self, text: str) -> None:
-        """Print a line that is meant to be copied, as a command is, without wrapping it."""
+        """Print a line that is meant to be copied, as a command is, without wrapping it (see `command`)."""
         self._console.print(Text(self._encodable(printable(text))), soft_wrap=True)
+
+    def command(self, text: str) -> None:
+        """Print a command line that is meant to be copied; where it takes several lines, a backslash joins them."""
+        text = self._encodable(printable(text))
+        if len(text) <= self.width:
+            self.verbatim(text)
+            return
+        begin = " " * (len(text) - len(text.lstrip()))
+        line, *words = _WORD.findall(text)
+        line = begin + line
+        for word in words:
+            if len(f"{line} {word} \\") > self.width:
+                self.verbatim(f"{line} \\")
+                line = f"{begin}    {word}"
+            else:
+                line = f"{line} {word}"
+        self.verbatim(line)
 
     def table(self, table: Table) -> None:
         """Print a table, and a line that names the columns left out."""

@@ -33,7 +33,7 @@ def test_every_missing_capability_has_a_remedy(capsys: pytest.CaptureFixture[str
     missing = [item for item in list_capabilities() if not item.present]
     assert all(item.remedy for item in missing)
     invoke(["doctor"])
-    out = capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.replace("\\\n", "").split())
     for item in missing:
         assert f"{item.name} ({item.reason}): {item.remedy}" in out
 

@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from emu.capabilities import Capability
+from emu.requirements import APT
 from experiments.cli import invoke
 from experiments.commands import doctor
 from experiments.contract import suite
@@ -90,6 +91,7 @@ FOUND = [
     Capability(
         "netem", "delay, jitter and loss in the kernel (netem)", False, False, "no module", "sudo modprobe -a sch_netem"
     ),
+    Capability("ovs", "a switch", False, False, "not loaded", f"{APT} openvswitch-switch && sudo modprobe openvswitch"),
 ]
 
 
@@ -182,6 +184,12 @@ def test_the_output_of_a_command_is_that_of_its_golden_files(
     for table in watched.tables[: len(watched.tables) // len(WIDTHS)]:
         for width in (40, 60, 80, 120, 200):
             assert not [word for word in missing_cells(table, width) if len(word) <= width // 2]
+
+
+@pytest.mark.parametrize("name", ["doctor", "doctor-scenario"])
+def test_the_doctor_prints_no_line_longer_than_the_terminal(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = output(name, 80, capsys).splitlines()
+    assert max(map(len, lines)) <= 80
 
 
 def test_with_brief_every_command_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,6 +117,21 @@ def test_control_characters_and_markup_are_printed_as_they_are_named() -> None:
     assert line == "[red]\\x1b[2J"
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_long_command_is_wrapped_by_backslashes_and_stays_the_same_command(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "mcastlab run a.yaml --set 'topology={kind: star, receivers: 2}' --set protocol.rate=5Mbit && echo done it's"
+    monkeypatch.setenv("COLUMNS", str(width))
+    file = io.StringIO()
+    Printer(console=Console(file=file, highlight=False)).command(f"  {text}")
+    lines = file.getvalue().splitlines()
+    assert all(line.startswith("  ") and len(line) <= max(width, 51) for line in lines)
+    assert len(lines) > 1 or width > len(text) + 2
+    # A shell removes a backslash with the end of its line.
+    assert " ".join(file.getvalue().replace("\\\n", "").split()) == text
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(4e6, "4000000"), (123456.7, "123457"), (0.000123456, "0.00012346"), (1.5, "1.5"), (float("inf"), "inf"), (True, "yes")],
