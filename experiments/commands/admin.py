@@ -60,6 +60,7 @@ def admin(
     """Run the registry of tunnels, until Ctrl-C: they register, renew and ask by HTTP, and are advertised changes by UDP.
 
     At / there is a page with all tunnels, at /metrics their numbers for Prometheus, at /openapi.json the interface.
+
     Exit code 2: bad input; 3: it can't listen there, or a library is missing; 130: ended by Ctrl-C.
     """
     need("admin", "fastapi", "uvicorn", "httpx", "prometheus_client")

@@ -33,6 +33,7 @@ def attach(
     """Open a shell on a host of an emulation that runs, or run one command there; without HOST list your emulations.
 
     An emulation runs while mcastlab run --on emu does; --keep and --shell keep it up longer. The shell ends with it.
+
     Exit code: that of the shell or command; of the list 0, or 1 if nothing runs; 2: bad input.
     """
     found = [emulation for emulation in running_emulations() if process in (None, emulation.pid)]

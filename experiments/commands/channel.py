@@ -54,7 +54,7 @@ def fit(
     out: Annotated[
         Path | None, typer.Option(help="Write a channel file for scenarios.", metavar="FILE", show_default=False)
     ] = None,
-    form: Annotated[str, typer.Option("--as", help=f"Model to write: {', '.join(FORMS)}.", metavar="FORM")] = "recorded",
+    form: Annotated[str, typer.Option("--as", help="Model to write.", metavar="|".join(FORMS))] = "recorded",
     wide: Wide = False,
     columns: Columns = "",
     brief: Brief = False,

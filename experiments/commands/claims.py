@@ -62,6 +62,7 @@ def claims_command(
 
     A claim holds, fails, or has a caveat: it holds with a restriction that is told, or can't be judged in this world. While it
     runs, --out keeps the verdicts in FILE.part.
+
     Exit code 0: no claim fails; 1: some do; 2: bad input; 3: this machine can't run it; 130: interrupted.
     """
     # Imported here, since the simulator would slow down the start of other commands.

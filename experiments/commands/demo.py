@@ -19,6 +19,7 @@ def demo(*, wide: Wide = False, columns: Columns = "", brief: Brief = False, as_
     """Run one lossy file transfer in the simulator and in Mininet, and compare.
 
     Where Mininet can't run, only the simulator is shown, and a line says why and what helps.
+
     Exit code 0: every receiver received the file; 1: not.
     """
     # Imported here, since simulator and emulation would slow down the start of other commands.

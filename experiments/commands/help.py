@@ -1,5 +1,6 @@
 """Commands and groups of commands: their help shows no type beside flags, and their outputs are none of their inputs."""
 
+import re
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -11,6 +12,13 @@ __all__ = ["Command", "Group"]
 
 class _PlainFlags:
     """The part that commands and groups share."""
+
+    help: str | None
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        # A paragraph is filled to the width of the terminal, not broken where a line of the docstring ends.
+        self.help = re.sub(r"(?<!\n)\n *(?!\s)", " ", self.help or "")
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return all parameters, `--help` included; flags have an empty metavar, in place of their type."""

@@ -44,6 +44,7 @@ def inspect_command(
     """List the senders and objects in a capture of NORM traffic, the losses, requests and repairs, and protocol violations.
 
     With --key-file, messages without a valid MAC are violations, and are left out of everything else.
+
     Exit code 0: no violations; 1: messages violate RFC 5740; 2: bad input.
     """
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)

@@ -39,6 +39,7 @@ def ladder(
     """Draw a sequence diagram as SVG: packets between hosts, losses, and suppressed requests.
 
     Long series of equal packets are folded, and NACKs for parity are explained. The run needs a trace:
+
     mcastlab run SCENARIO.yaml --out RUN --set trace=true
     """
     trace = read_trace(run)

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 MessagingProtocol: TypeAlias = Annotated[
-    Literal["fjm2", "distributor"], typer.Option(help="Protocol that carries the messages.", metavar="NAME")
+    Literal["fjm2", "distributor"], typer.Option(help="Protocol that carries the messages.", metavar="fjm2|distributor")
 ]
 OptionalGroup: TypeAlias = Annotated[
     str | None,

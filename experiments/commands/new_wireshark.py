@@ -19,7 +19,7 @@ PROFILE = ("colorfilters", "preferences")
 def new_wireshark(
     *,
     folder: Annotated[
-        Path, typer.Argument(metavar="[DIR]", help="Folder of Wireshark's configuration.", show_default="wireshark")
+        Path, typer.Argument(metavar="DIR", help="Folder of Wireshark's configuration.", show_default="wireshark")
     ] = Path("wireshark"),
     as_json: Json = False,
 ) -> None:

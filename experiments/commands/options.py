@@ -51,7 +51,8 @@ Iface: TypeAlias = Annotated[
     str | None, typer.Option("--iface", help="Device or IPv4 address.  (default: the system's route)", metavar="IF")
 ]
 NodeId: TypeAlias = Annotated[
-    int | None, typer.Option("--node", help="32-bit node id.  (default: from the interface's address)", metavar="N")
+    int | None,
+    typer.Option("--node", help="32-bit node id, unique in the group.  (default: a new one at each start)", metavar="N"),
 ]
 KeyFile: TypeAlias = Annotated[
     Path | None,

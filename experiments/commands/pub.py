@@ -50,7 +50,7 @@ def pub(
     config: NodeFile = None,
     priority: Annotated[
         int | None,
-        typer.Option(help="Priority, 0 to 9; the highest goes first.  (default: 4)", metavar="N", show_default=False),
+        typer.Option(help="Priority; the highest goes first.  (default: 4)", metavar="0..9", show_default=False),
     ] = None,
     ttl: Annotated[
         str | None, typer.Option(help="Time after which messages expire.  (default: never)", metavar="TIME", show_default=False)
@@ -64,7 +64,7 @@ def pub(
         typer.Option(
             "--type",
             help="Body of a message; map and object are read as JSON.  (default: text of lines, bytes of files)",
-            metavar="TYPE",
+            metavar="text|bytes|map|object",
             show_default=False,
         ),
     ] = None,

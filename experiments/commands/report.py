@@ -27,7 +27,7 @@ def report_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep, or of one run.", show_default=False)],
     other: Annotated[
         Path | None,
-        typer.Argument(metavar="[OTHER]", help="Folder of a second sweep, to be compared with the first.", show_default=False),
+        typer.Argument(metavar="OTHER", help="Folder of a second sweep, to be compared with the first.", show_default=False),
     ] = None,
     out: Annotated[
         Path | None,
@@ -85,11 +85,10 @@ def report_command(
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
-    """Write one self-contained HTML file with tables, interactive figures, theory and failed runs.
+    """Write a report of a run or a sweep as one HTML page, which needs no network.
 
-    Of one run with a trace or captures it has a replay, who lost which packets, rates, and a sequence diagram.
-
-    With two folders it compares the sweeps, such as those of two versions of the code, at the points they share.
+    Of a sweep it has tables, interactive figures, theory and failed runs; of a run with a trace or captures a replay, who
+    lost which packets, rates, and a sequence diagram. Two sweeps are compared at the points they share.
 
     Exit code 0: written; 2: bad input; 3: this machine can't run Spark or lacks plotly or matplotlib.
     """

@@ -31,7 +31,7 @@ def results_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.", show_default=False)],
     where: Annotated[str | None, typer.Option(help="Condition for rows, as in SQL.", metavar="SQL", show_default=False)] = None,
     select: Annotated[str | None, typer.Option(help="Columns to show, as in SQL.", metavar="SQL", show_default=False)] = None,
-    dataset: Annotated[str, typer.Option(help="Data set: runs, receivers or series.", metavar="NAME")] = "runs",
+    dataset: Annotated[str, typer.Option(help="Data set to show.", metavar="runs|receivers|series")] = "runs",
     version: Annotated[
         str | None,
         typer.Option(help="Version of the code that made the runs.  (default: the last)", metavar="V", show_default=False),

@@ -1,4 +1,4 @@
-"""`mcastlab schema`: print the JSON Schema of scenario or sweep files."""
+"""`mcastlab schema`: print the JSON Schema of scenario, sweep or node files."""
 
 import json
 from typing import Annotated
@@ -15,13 +15,14 @@ __all__ = ["schema"]
 
 def schema(
     *,
-    sweep: Annotated[bool, typer.Option("--sweep", help="That of sweep files instead of scenario files.")] = False,
-    node: Annotated[bool, typer.Option("--node", help="That of node files (pub and sub --config).")] = False,
+    sweep: Annotated[bool, typer.Option("--sweep", help="Print the schema of sweep files.")] = False,
+    node: Annotated[bool, typer.Option("--node", help="Print the schema of node files (pub and sub --config).")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the JSON Schema of scenario files, for editors; it is JSON anyway, with --json on one line.
+    """Print the JSON Schema of scenario files, or of sweep or node files: what may stand in them, for editors and validators.
 
-    A file that begins with # yaml-language-server: $schema=PATH is checked and completed by editors that know this line.
+    An editor that knows the line # yaml-language-server: $schema=PATH checks and completes a file that begins with it.
+    With --json the schema is on one line.
     """
     found = sweep_schema() if sweep else node_schema() if node else file_schema()
     typer.echo(json.dumps(found, indent=None if as_json else 2))

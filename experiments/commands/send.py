@@ -54,7 +54,7 @@ PATIENCE = 2.0
 def send(
     *,
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE...]", help="Files to send, in this order.", show_default=False)
+        list[Path] | None, typer.Argument(metavar="FILE", help="Files to send, in this order.", show_default=False)
     ] = None,
     group: Group,
     iface: Iface = None,

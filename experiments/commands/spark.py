@@ -12,7 +12,10 @@ from topologies.units import format_duration
 __all__ = ["spark_command", "start", "status", "stop"]
 
 spark_command = typer.Typer(
-    cls=Group, add_completion=False, no_args_is_help=True, help="Start, show or stop the warm Spark server."
+    cls=Group,
+    add_completion=False,
+    no_args_is_help=True,
+    help="Start, show or stop the Spark server that sweep, results, analyse and report share.",
 )
 
 

@@ -43,12 +43,16 @@ def sub(
     ] = None,
     order: Annotated[
         Literal["none", "fifo"] | None,
-        typer.Option(help="As messages are complete, or as they were published.  (default: none)", metavar="ORDER"),
+        typer.Option(
+            help="Print messages as they are complete (none), or as they were published.  (default: none)", metavar="none|fifo"
+        ),
     ] = None,
     form: Annotated[
         Literal["text", "json", "raw"] | None,
         typer.Option(
-            "--format", help="Bodies as lines, messages as JSON, or bytes of bodies.  (default: text)", metavar="FORM"
+            "--format",
+            help="Print bodies as lines, messages as JSON, or the bytes of bodies.  (default: text)",
+            metavar="text|json|raw",
         ),
     ] = None,
     application: Application = None,

@@ -43,7 +43,7 @@ def twin_command(
         int | None, typer.Option(help="Paired runs.  (default: the scenario's)", metavar="N", min=2, show_default=False)
     ] = None,
     worlds: Annotated[
-        str, typer.Option(help="The two worlds to compare; emu,emu checks the test itself.", metavar="A,B")
+        str, typer.Option(help="The two worlds to compare, each sim or emu; emu,emu checks the test itself.", metavar="A,B")
     ] = "sim,emu",
     seed: FirstSeed = None,
     sets: Annotated[

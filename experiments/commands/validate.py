@@ -55,6 +55,7 @@ def validate_command(
     """Measure reference values of theory with the real machines and links.
 
     While it runs, --out keeps the measured values in FILE.part.
+
     Exit code 0: all agree; 1: some differ; 2: bad input; 130: interrupted.
     """
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)

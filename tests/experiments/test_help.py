@@ -6,8 +6,10 @@ import resource
 import shutil
 import subprocess
 import sys
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
@@ -37,6 +39,48 @@ def test_help_shows_no_type_beside_flags(capsys: pytest.CaptureFixture[str]) -> 
 def test_options_with_values_keep_what_stands_for_the_value(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", "--help"]) == 0
     assert re.search(r"--set +key.path=value", capsys.readouterr().out)
+
+
+def literals(hint: Any) -> tuple[Any, ...]:
+    """Return the values of a Literal anywhere within a type."""
+    return get_args(hint) if get_origin(hint) is Literal else sum(map(literals, get_args(hint)), ())
+
+
+def test_an_option_with_a_choice_of_values_shows_them_in_place_of_its_value() -> None:
+    shown = {}
+    for words, item in leaves():
+        metavars = {param.name: param.metavar for param in item.params}
+        hints = get_type_hints(item.callback)
+        for name in metavars.keys() & hints.keys():
+            if values := literals(hints[name]):
+                assert metavars[name] == "|".join(values), (words, name)
+                shown[words[0], name] = metavars[name]
+    assert shown["sub", "order"] == "none|fifo"
+    assert shown["pub", "body"] == "text|bytes|map|object"
+    channel_fit = next(item for words, item in leaves() if words == ["channel", "fit"])
+    forms = import_module("experiments.commands.channel").FORMS
+    assert next(param.metavar for param in channel_fit.params if param.name == "form") == "|".join(forms)
+
+
+def test_help_names_an_argument_that_may_be_left_out_in_one_pair_of_brackets(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, _ in leaves():
+        assert invoke([*words, "--help"]) == 0
+        assert not re.search(r"\[\[[A-Z]+\]\]", capsys.readouterr().out), words
+
+
+def test_paragraphs_of_help_are_filled_to_the_width_of_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert invoke(["run", "--help"]) == 0
+    about = capsys.readouterr().out.partition("─ Arguments")[0]
+    paragraphs = re.findall(r"(?:^ \S.*\n)+", about, re.M)
+    assert any("Exit code 0" in paragraph for paragraph in paragraphs)
+    for paragraph in paragraphs:
+        lines = [line.strip() for line in paragraph.splitlines()]
+        for line, following in pairwise(lines):
+            # The next word did not fit.
+            assert len(line) + 1 + len(following.split()[0]) > 78, line
 
 
 def test_printing_the_version_imports_nothing_slow_and_takes_little_time() -> None:
