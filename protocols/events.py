@@ -118,7 +118,8 @@ class SenderActive(Event):
 class NodeClash(Event):
     """Another host uses the id of `node`, the own one or that of a known sender; `source` is its address as text.
 
-    What that host sends is ignored. It is reported once for each host.
+    Content and commands that come from it are ignored. It is notified once for each host that uses the own id (16 at most), and
+    for a sender once until the sender is heard from another host.
     """
 
     node: int
@@ -134,7 +135,10 @@ class SenderReset(Event):
 
 @dataclass(frozen=True, slots=True)
 class SenderSilent(Event):
-    """Receiver: no message of the sender was received for the whole activity period."""
+    """Receiver: no message of the sender was received for so long that it is taken to have ended.
+
+    NORM: `rx_robust` activity periods of 2 `robust` GRTT, at least 1 s each. A, N1 and N2: 3 times `robust` times `timeout`.
+    """
 
     sender: int
 
@@ -169,7 +173,7 @@ class ObjectReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class ObjectAborted(Event):
-    """Receiver: an object will not be completed. Sender: its source failed. `reason` is a short text."""
+    """Receiver: an object will not be completed. Sender: its source failed, or it was cancelled. `reason` is a short text."""
 
     sender: int
     object_id: int

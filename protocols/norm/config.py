@@ -95,7 +95,7 @@ class NormConfig:
         "count",
         1,
         1000,
-        help="receiver: activity periods without a message until a sender is silent",
+        help="receiver: activity periods (2 robust GRTT, at least 1 s) without a message until a sender is silent",
         source="RFC 5740 5.3",
     )
     window: int = setting(
