@@ -1,4 +1,4 @@
-"""What README.md states in numbers is what the code and the other pages say."""
+"""What README.md states in numbers is what the code and the other pages say; docs/index.md leads to every page."""
 
 import re
 
@@ -14,6 +14,12 @@ TEXT = (ROOT / "README.md").read_text()
 def test_the_exit_codes_are_those_of_the_command() -> None:
     listed = dict(re.findall(r"^\| (\d+) \| (.*) \|$", TEXT, re.M))
     assert listed == {str(code): meaning for code, meaning in EXIT_CODES.items()}
+
+
+def test_the_overview_of_the_documentation_links_every_page() -> None:
+    overview = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert [page for page in sorted(pages) if page != "index.md" and f"({page}" not in overview] == []
 
 
 def test_as_many_values_of_theory_agree_as_validation_says() -> None:
