@@ -36,8 +36,9 @@ async def session(
 
     `group` is a multicast address and a port, or the other host's in a session of two; `iface` a device or an own address
     (default: the system's route to the group), `node` the 32-bit node id (default: a new one for each session), `network`
-    options of the IP layer: TTL, sources, ports. A node that need not `send` or `receive` saves the work. Received files are stored in `folder`; without it, and other objects always, they are kept in `memory` (bytes in all, or like "64MB")
-    until the program takes them. `boundary` says where messages begin in streams: "message", "line" or "byte".
+    options of the IP layer: TTL, sources, ports. A node that need not `send` or `receive` saves the work. Received files are
+    stored in `folder`; without it, and other objects always, they are kept in `memory` (bytes in all, or like "64MB") until
+    the program takes them. `boundary` says where messages begin in streams: "message", "line" or "byte".
 
     `parameters` are those of the protocol (docs/norm.md), as numbers in seconds, bytes and bits per second or with units:
     `rate="50Mbit", grtt="10ms"`. UsageError names the parameter that is wrong.

@@ -38,7 +38,10 @@ _COLUMNS = (
 
 def claims_command(
     *,
-    seed: Annotated[str, typer.Argument(metavar="SEED", help="Number of the document, such as 003.", show_default=False)],
+    seed: Annotated[
+        str,
+        typer.Argument(metavar="SEED", help="Number of the document: 000 (FJM2), 003 (the Distributor).", show_default=False),
+    ],
     only: Annotated[
         list[str] | None, typer.Option(help="Judge this claim only; may be repeated.", metavar="ID", show_default=False)
     ] = None,

@@ -36,7 +36,7 @@ def compare_command(
         typer.Option(
             help="Protocols to compare; differences are to the first.  (default: the scenario's cases; without any, its own "
             "protocol, if it is another one, norm,a,n1,n2,srm)",
-            metavar="LIST",
+            metavar="NAME,...",
             show_default=False,
         ),
     ] = None,
