@@ -24,7 +24,13 @@ __all__ = ["SrmPolicy", "SrmReceiver", "SrmUnit", "srm_receiver"]
 # Every member looks up the units that requests name.
 _identity_of: Final = lru_cache(maxsize=1024)(identity_of)
 MOST_DOUBLINGS: Final = 6
-"""The request timer grows to at most 2**6 times its first value."""
+"""The request timer grows to at most 2**6 times its first value, or to that of a distance not measured yet if this is more.
+
+Members without a measurement ignore requests for three times the configured distance after a repair: a near member would have
+made all its requests meanwhile.
+"""
+MOST_TRIES: Final = 64
+"""Requests that are counted in a timer, so that no power overflows."""
 ANSWER: Final = 3.0
 """A request is not repeated for the usual repair timer and this many distances, in which request and repair travel."""
 
@@ -155,7 +161,8 @@ class SrmPolicy(RepairPolicy):
 
     def _back_off(self, missing: SrmUnit, distance: float, least: float, now: float) -> float:
         """Return when the doubled timer runs out, at least `least` seconds from now; ignore requests for half of its time."""
-        scale = distance * 2.0 ** min(missing.tries, MOST_DOUBLINGS)
+        longest = max(distance, self._config.distance) * 2.0**MOST_DOUBLINGS
+        scale = min(distance * 2.0 ** min(missing.tries, MOST_TRIES), longest)
         wait = max(self._request_interval.draw(scale, self._session.ports.rng), least)
         missing.ignore_until = now + wait / 2.0
         return _after(now, wait)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from experiments.running.simulate import simulate
+from experiments.scenario.scenario import parse
 from experiments.theory.multicast import srm_requests
 from tests.protocols.srm.networks import chain, run, segments, star, totals
 
@@ -64,3 +66,11 @@ def test_adaptive_timers_leave_few_requests_for_a_loss_that_all_receivers_share(
     assert fixed > 12.0
     assert adaptive < 6.0
     assert all(count["repairs_sent"] < 1.5 * len(lost) for count in counts)
+
+
+@pytest.mark.parametrize(("rate", "seed"), [("20Mbit", 1), ("20Mbit", 13), ("20Mbit", 20), ("1Mbit", 11), ("1Mbit", 15)])
+def test_a_member_next_to_the_source_does_not_give_up_while_others_take_it_for_far(rate: str, seed: int) -> None:
+    # It has measured microseconds, while the others have measured nothing and ignore requests for 60 ms after a repair.
+    data: dict[str, Any] = {"name": "near", "seed": seed, "protocol": {"name": "srm", "rate": rate}, "duration": "20s"}
+    data |= {"topology": {"kind": "lan", "receivers": 4, "link": {"down": {"loss": "2%"}}}, "workload": {"size": "200kB"}}
+    assert simulate(parse(data, "near")).completed
