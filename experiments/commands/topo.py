@@ -41,7 +41,7 @@ def topo(
     topology = wanted.build_topology()
     drawing, exports = None, list[tuple[str, dict[Path, str], list[str]]]()
     if svg is not None:
-        traffic = None if run is None else read_measured_traffic(run, topology)
+        traffic = None if run is None else read_measured_traffic(run, topology, wanted.plain()["topology"])
         title = wanted.name if run is None else f"{wanted.name}: loss and load of a run"
         drawing = draw_topology(topology, title, traffic).svg()
     if mininet is not None:

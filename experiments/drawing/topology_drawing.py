@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import hypot, inf
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 
@@ -48,8 +49,11 @@ class MeasuredTraffic:
     receivers: Mapping[str, float]
 
 
-def read_measured_traffic(run: Path, topology: Topology) -> MeasuredTraffic:
-    """Read the traffic of a run's folder; UsageError if there is no result, or one of another topology."""
+def read_measured_traffic(run: Path, topology: Topology, written: Any) -> MeasuredTraffic:
+    """Read the traffic of a run's folder; UsageError if there is no result, or one of another topology.
+
+    `written` is the topology as it stands in the scenario, with all defaults.
+    """
     path = run / "result.json" if run.is_dir() else run
     try:
         result = json.loads(read_text(path, _LARGEST_RESULT))
@@ -60,11 +64,22 @@ def read_measured_traffic(run: Path, topology: Topology) -> MeasuredTraffic:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(f"--run: {path} is not a result of a run") from error
     names = {f"{near}-{far}": (near, far) for near, far, _ in topology.links}
+    if not _is_of(path.with_name("scenario.json"), written):
+        raise UsageError(f"--run: {path} belongs to another topology; see scenario.json beside it")
     strange = [row["link"] for row in rows if row["link"] not in names]
     if strange:
         raise UsageError(f"--run: {path} belongs to another topology; it has a link {strange[0]}")
     links = {names[row["link"]]: (row["offered"], row["dropped"] + row["lost"] + row.get("corrupt", 0)) for row in rows}
     return MeasuredTraffic(links, receivers)
+
+
+def _is_of(path: Path, written: Any) -> bool:
+    """Return whether the scenario of a run has this topology; True if it was not kept."""
+    try:
+        kept = json.loads(read_text(path, _LARGEST_RESULT))
+    except (OSError, ValueError, RecursionError):
+        return True
+    return not isinstance(kept, dict) or kept.get("topology") == json.loads(json.dumps(written))
 
 
 def draw_topology(topology: Topology, title: str, traffic: MeasuredTraffic | None = None) -> Drawing:
