@@ -1,5 +1,6 @@
 """Adjustments of PySpark in this process: no printing of errors it also raises, no import of pandas for every argument."""
 
+import logging
 from typing import Any
 
 __all__ = ["adjust_pyspark"]
@@ -12,13 +13,19 @@ def adjust_pyspark() -> None:
 
 
 def _silence() -> None:
-    """Silence the printing of errors that are raised, too: Java stacks of SQL errors, and of a lost Java process."""
+    """Silence the printing of errors that are raised, too: Java stacks of SQL errors, of a lost Java process, and of Ctrl-C."""
     from pyspark import accumulators
     from pyspark.logger import PySparkLogger
 
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
+    # Py4J logs it to the root logger; a filter that is there already is not added again.
+    logging.getLogger().addFilter(_is_no_interrupt)
     for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
         setattr(getattr(accumulators, name), "handle_error", lambda self, request, address: None)  # noqa: B010
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
 def _defer_pandas() -> None:
