@@ -1,9 +1,9 @@
 """Messaging on a protocol of files: each message is one object, which holds it as `protocols.message_wire` writes it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from protocols.errors import WireError
 from protocols.event_layer import EventLayer
@@ -32,6 +32,10 @@ __all__ = ["ObjectPublisher", "ObjectSubscriber", "check_message", "guarantees_o
 
 MOST_UNSENT = 32
 """Messages that were not sent once, from which on a publisher is blocked."""
+MOST_OCTETS = 256 << 20
+"""Bytes of memory for messages that are not complete; beyond, a subscriber gives up those that take most of it."""
+_PAGE: Final = 1 << 16
+"""Bytes allocated at once for a message, so that it takes memory for what has arrived, not for what it announces."""
 
 
 class _Encoded:
@@ -50,36 +54,62 @@ class _Encoded:
 
 
 class _Collected:
-    """The sink of a message, which is read when it is complete."""
+    """The sink of a message, which is read when it is complete. `on_growth` is told of each page it takes, in bytes."""
 
-    __slots__ = ("_data", "message")
+    __slots__ = ("_on_growth", "_pages", "_size", "message", "octets")
 
-    def __init__(self, size: int) -> None:
-        self._data = bytearray(size)
+    def __init__(self, size: int, on_growth: Callable[[int], None]) -> None:
+        self._size = size
+        self._on_growth = on_growth
+        self._pages: dict[int, bytearray] = {}
+        self.octets = 0
+        """Bytes of memory that it has taken."""
         self.message: Publication | None = None
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Store a segment. OSError for one outside the object."""
-        if offset + len(data) > len(self._data):
-            raise OSError(f"a segment at {offset} of an object of {len(self._data)} bytes")
-        self._data[offset : offset + len(data)] = data
+        """Store a segment. OSError for one outside the object, and when the message was given up."""
+        if offset + len(data) > self._size:
+            raise OSError(f"a segment at {offset} of an object of {max(0, self._size)} bytes")
+        end = 0
+        while end < len(data):
+            number, place = divmod(offset + end, _PAGE)
+            page = self._pages.get(number)
+            if page is None:
+                page = self._take_page(number)
+            part = data[end : end + _PAGE - place]
+            page[place : place + len(part)] = part
+            end += len(part)
+
+    def _take_page(self, number: int) -> bytearray:
+        page = self._pages[number] = bytearray(min(_PAGE, self._size - number * _PAGE))
+        self.octets += len(page)
+        self._on_growth(len(page))
+        if self._size < 0:
+            raise OSError("incomplete messages take too much memory")
+        return page
 
     def read(self, offset: int, n: int) -> bytes:
-        """Return stored bytes."""
-        return bytes(self._data[offset : offset + n])
+        """Return stored bytes. OSError when the message was given up."""
+        first, place = divmod(offset, _PAGE)
+        pages = [self._pages.get(number, b"") for number in range(first, -(-(offset + n) // _PAGE))]
+        data = b"".join(pages)[place : place + n]
+        if len(data) < n:
+            raise OSError(f"{n} bytes at {offset} were not stored")
+        return data
 
     def commit(self, info: bytes) -> None:
-        """Read the message. OSError for an object that holds none."""
+        """Read the message. OSError for an object that holds none, and when the message was given up."""
         del info
-        data, self._data = bytes(self._data), bytearray()
+        data = self.read(0, max(0, self._size))
+        self._pages = {}
         try:
             self.message = read_message(data)
         except WireError as error:
             raise OSError(str(error)) from error
 
     def abort(self) -> None:
-        """Drop the bytes."""
-        self._data = bytearray()
+        """Drop the bytes; no more are taken."""
+        self._pages, self._size = {}, -1
 
 
 class ObjectPublisher(EventLayer, Publisher):
@@ -133,12 +163,14 @@ class ObjectPublisher(EventLayer, Publisher):
 class ObjectSubscriber(EventLayer, Subscriber):
     """Delivers the messages that the receiver of a protocol of files receives as objects."""
 
-    __slots__ = ("_delivered", "_sinks", "_subscriptions")
+    __slots__ = ("_delivered", "_octets", "_sinks", "_subscriptions")
 
     def __init__(self, make_receiver: MakeReceiver, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports, make_receiver(ports, context.config, context.node, context.group))
         self._subscriptions = shared_table(SubscriptionTable)
         self._sinks: dict[tuple[int, int], _Collected] = {}
+        # Bytes of their memory.
+        self._octets = 0
         self._delivered = 0
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
@@ -154,13 +186,31 @@ class ObjectSubscriber(EventLayer, Subscriber):
         """Take every object that is no file, while there is a subscription."""
         if offer.is_file or not len(self._subscriptions):
             return None
-        sink = self._sinks[offer.sender, offer.object_id] = _Collected(offer.size)
+        self._forget(offer.sender, offer.object_id)
+        sink = self._sinks[offer.sender, offer.object_id] = _Collected(offer.size, self._note_growth)
         return sink
+
+    def _forget(self, sender: int, object_id: int) -> _Collected | None:
+        sink = self._sinks.pop((sender, object_id), None)
+        self._octets -= 0 if sink is None else sink.octets
+        return sink
+
+    def _note_growth(self, octets: int) -> None:
+        """Note that a message takes more memory; give up those that take most until a quarter of the limit is free."""
+        self._octets += octets
+        if self._octets <= MOST_OCTETS:
+            return
+        for sink in sorted(self._sinks.values(), key=lambda each: each.octets, reverse=True):
+            sink.abort()
+            self._octets -= sink.octets
+            sink.octets = 0
+            if self._octets <= MOST_OCTETS * 3 // 4:
+                break
 
     def heard(self, event: Event, now: float) -> Sequence[Event]:
         """Turn a received object into messages."""
         if isinstance(event, (ObjectReceived, ObjectAborted)):
-            sink = self._sinks.pop((event.sender, event.object_id), None)
+            sink = self._forget(event.sender, event.object_id)
             if sink is not None and sink.message is not None and isinstance(event, ObjectReceived):
                 events = self._subscriptions.delivery(sink.message, self.ports.epoch + now)
                 self._delivered += sum(isinstance(each, MessageReceived) for each in events)
