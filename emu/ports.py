@@ -197,7 +197,8 @@ class UdpPorts:
     def join(self, group: Group, number: int = 0) -> None:
         """Have a port receive from a group; one with a unicast address is a port of this host.
 
-        Ports that join the same group speak the same protocol: the codec of the first one reads what arrives.
+        Ports that join the same group speak the same protocol: the codec of the first one reads what arrives. UsageError, and
+        nothing changes, if another program has the port, or this one may not use it.
         """
         members = self._members.setdefault(group, [])
         if number not in members:
@@ -205,7 +206,11 @@ class UdpPorts:
         self.readers[group] = self._ports[members[0]]
         if len(members) == 1:
             request = self._joins[group] = object()
-            self._after_joining(partial(self._receive_group, group, request))
+            try:
+                self._after_joining(partial(self._receive_group, group, request))
+            except UsageError:
+                self.leave(group, number)
+                raise
 
     def _receive_group(self, group: Group, request: object) -> None:
         """Receive from a group, unless it has been left or joined again since."""

@@ -91,9 +91,12 @@ def open_receiver(
 ) -> socket.socket:
     """Open a socket that receives only what is sent to `where`; a multicast address is joined on the device of `address`.
 
-    With `devices` it is joined on these instead. Raises UsageError if it can't be bound or joined.
+    With `devices` it is joined on these instead. Raises UsageError if it can't be opened, bound or joined.
     """
-    sock = _socket(family_of(where[0]), buffers)
+    try:
+        sock = _socket(family_of(where[0]), buffers)
+    except OSError as error:
+        raise UsageError(f"can't receive at {text_of(where)}: {error.strerror}") from None
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(options.reuse))
     if options.ecn:
         read_marks(sock)

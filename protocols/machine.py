@@ -126,7 +126,7 @@ class Ports(ConnectionPorts, StoragePorts, Protocol):
         """Announce that the machine's deadline moved earlier, to `when`."""
 
     def join(self, group: Group) -> None:
-        """Receive what is sent to `group` from now on."""
+        """Receive what is sent to `group` from now on. UsageError, and nothing changes, if this host can't."""
 
     def leave(self, group: Group) -> None:
         """Stop receiving what is sent to `group`."""

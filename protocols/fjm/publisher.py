@@ -58,9 +58,10 @@ class FjmPublisher(RegisteredClient, NackedPublisher):
             self.ports.notify(PublisherUnblocked())
 
     def registered(self, destination: str, group: Group, now: float) -> None:
-        """Send what waits for a topic."""
+        """Send what waits for a topic. UsageError as for `RegisteredClient`."""
+        channel = self.channel(group)
         for message in self._waiting.pop(destination, ()):
-            self.channel(group).push(message)
+            channel.push(message)
         self._send_due(now)
 
     def _tell_idle(self) -> None:
@@ -92,3 +93,7 @@ class FjmPublisher(RegisteredClient, NackedPublisher):
         self._registration.wake(now)
         super().wake(now)
         self.rearm()
+
+    def counts(self) -> dict[str, int]:
+        """Return messages published and expired, packets sent and received by kind, and refused groups if there were any."""
+        return {**super().counts(), **self._registration.counts()}

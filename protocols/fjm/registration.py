@@ -6,6 +6,7 @@ from functools import lru_cache
 from math import inf
 from typing import Final
 
+from protocols.errors import UsageError
 from protocols.fjm.config import FjmConfig
 from protocols.fjm.messages import MOST_TOPICS, Answer, Ask, Register, Registered, Unregister
 from protocols.fjm.wire import size_of
@@ -42,7 +43,7 @@ class _Topic:
 class Registration:
     """The topics of one client, whose `registered` is called when it is a member of a topic."""
 
-    __slots__ = ("_client", "_config", "_group", "_node", "_ports", "_topics", "deadline", "others")
+    __slots__ = ("_client", "_config", "_group", "_node", "_ports", "_topics", "deadline", "groups_refused", "others")
 
     def __init__(self, ports: Ports, context: RoleContext, client: "RegisteredClient") -> None:
         self._ports = ports
@@ -51,6 +52,8 @@ class Registration:
         self._node = context.node
         self._group = context.group
         self._topics: SmallDict[_Topic] = SmallDict()
+        self.groups_refused = 0
+        """How often the host could not join the group of a topic."""
         self.others = _NO_TOPICS
         """The groups of topics of which this client is no member."""
         self.deadline = inf
@@ -122,10 +125,25 @@ class Registration:
         is_change = topic.members != message.members
         topic.members = message.members
         if message.node == self._node and topic.group is not None and not topic.is_member:
-            topic.is_member, topic.again_at = True, inf
-            self._rearm()
-            self._client.registered(message.destination, topic.group, now)
+            self._become_member(message.destination, topic, topic.group, now)
         return is_change and topic.is_member
+
+    def _become_member(self, destination: str, topic: _Topic, group: Group, now: float) -> None:
+        """Tell the client to use the group of a topic; a topic whose group can't be joined is asked for again."""
+        again_at, topic.again_at, topic.is_member = topic.again_at, inf, True
+        self._rearm()
+        try:
+            self._client.registered(destination, group, now)
+        except UsageError:
+            # The answer may be forged: another program uses the port, or this one may not.
+            self.groups_refused += 1
+            topic.group, topic.again_at, topic.is_member = None, again_at, False
+            self._rearm()
+            self._send(Unregister(self._node, topic.manager, destination))
+
+    def counts(self) -> dict[str, int]:
+        """Return how often a group could not be joined, if it happened."""
+        return {"groups_refused": self.groups_refused} if self.groups_refused else {}
 
     def group_of(self, destination: str) -> Group | None:
         """Return the group of a topic of which this is a member, None for others."""
@@ -146,7 +164,7 @@ class RegisteredClient(Machine):
 
     @abstractmethod
     def registered(self, destination: str, group: Group, now: float) -> None:
-        """Note that this is a member of a topic now."""
+        """Note that this is a member of a topic now. UsageError, and nothing changes, if its group can't be joined."""
 
     def group_of(self, destination: str) -> Group:
         """Return the group of a topic that is registered."""

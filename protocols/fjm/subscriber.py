@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from protocols.errors import UsageError
 from protocols.fjm.config import FjmConfig
 from protocols.fjm.registration import RegisteredClient, Registration
 from protocols.machine import Address, Group, Message, Ports
@@ -46,7 +47,7 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
         self.ports.notify(Subscribed(subscription.number))
 
     def registered(self, destination: str, group: Group, now: float) -> None:
-        """Begin the subscriptions to a topic."""
+        """Begin the subscriptions to a topic. UsageError as for `RegisteredClient`."""
         if group in self._others:
             # It is the own one now, and joined once more by `join`.
             del self._others[group]
@@ -83,11 +84,15 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
             if group not in self._others and group not in self._groups:
                 self._others = self._others or {}
                 self._others[group] = None
-                self.ports.join(group)
+                try:
+                    self.ports.join(group)
+                except UsageError:
+                    # It stays among the others, so that it is tried once.
+                    self._registration.groups_refused += 1
 
     def counts(self) -> dict[str, int]:
-        """Return messages delivered, and packets received, lost, sent, and of other topics, by kind."""
-        return {**super().counts(), "unwanted_received": self._unwanted_received}
+        """Return messages delivered, packets received, lost, sent, and of other topics, and refused groups if any."""
+        return {**super().counts(), "unwanted_received": self._unwanted_received, **self._registration.counts()}
 
     def wake(self, now: float) -> None:
         """Ask again, and send the NACKs that are due."""

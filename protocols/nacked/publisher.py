@@ -73,11 +73,11 @@ class NackedPublisher(SettlingPublisher):
         """React to a NACK."""
 
     def channel(self, group: Group) -> Channel:
-        """Return what goes to a group, which is joined for its NACKs."""
+        """Return what goes to a group, which is joined for its NACKs. UsageError if the host can't join it."""
         found = self._channels.get(group)
         if found is None:
-            found = self._channels[group] = Channel(self._origin, self.config, group)
             self.ports.join(group)
+            found = self._channels[group] = Channel(self._origin, self.config, group)
         return found
 
     def start(self, now: float) -> None:

@@ -99,7 +99,7 @@ class NackedSubscriber(Subscriber):
         self.leave(group)
 
     def join(self, group: Group) -> None:
-        """Join a group for one more subscription."""
+        """Join a group for one more subscription. UsageError if the host can't."""
         if group not in self._groups:
             self.ports.join(group)
         self._groups = _with_count(self._groups, group, self._groups.get(group, 0) + 1)

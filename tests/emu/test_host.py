@@ -127,6 +127,19 @@ def test_nothing_is_received_after_leaving_a_group(loop: Loop, make: Hosts) -> N
         receiving_host.join(Group("nonsense"))
 
 
+def test_a_group_whose_port_is_in_use_is_refused_and_leaves_nothing_behind(loop: Loop, make: Hosts) -> None:
+    host = make()
+    host.run(NumberReceiver(host), ignore)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("0.0.0.0", 0))
+        group = Group(f"239.7.7.7:{sock.getsockname()[1]}")
+        with pytest.raises(UsageError, match="in use"):
+            host.join(group)
+    assert group not in host._ports.readers
+    host.join(group)
+    assert group in host._ports.readers
+
+
 def test_malformed_datagrams_are_counted_and_dropped(loop: Loop, make: Hosts) -> None:
     host = make()
     receiver = NumberReceiver(host, None)

@@ -7,11 +7,11 @@ import pytest
 from experiments.contract.bench import Bench
 from experiments.contract.recorder import Recorder
 from experiments.scenario.scenario import parse
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, UsageError
 from protocols.events import Event
 from protocols.fjm.config import FjmConfig
 from protocols.fjm.manager import FjmManager
-from protocols.fjm.messages import Answer, Ask, Guard, Registered
+from protocols.fjm.messages import Answer, Ask, Guard, Registered, Unregister
 from protocols.fjm.publisher import FjmPublisher
 from protocols.fjm.registration import topic_group
 from protocols.fjm.subscriber import FjmSubscriber
@@ -262,3 +262,56 @@ def test_a_guard_stays_a_manager_although_another_host_uses_its_id() -> None:
         machine.wake(machine.deadline)
     machine.receive(Ask(9, "topic"), "client", SESSION, machine.deadline)
     assert isinstance(ports.packets[-1].message, Answer)
+
+
+class Occupied(Recorder):
+    """Ports of a host on which other programs have the ports of some groups."""
+
+    def __init__(self, *occupied: Group) -> None:
+        super().__init__()
+        self.occupied = occupied
+
+    def join(self, group: Group, port: int = 0) -> None:
+        """Join a group. UsageError for an occupied one."""
+        if group in self.occupied:
+            raise UsageError(f"can't receive at {group.name}: Address already in use")
+        super().join(group, port)
+
+
+def test_a_subscriber_goes_on_although_the_port_of_a_forged_topic_is_in_use() -> None:
+    ports = Occupied(topic_group(SESSION, 7))
+    machine = FjmSubscriber(ports, RoleContext(FjmConfig(), 5, SESSION))
+    machine.start(0.0)
+    machine.subscribe(Subscription(0, "topic:a"), 0.0)
+    for manager, place in ((9, 7), (1, 2)):
+        machine.receive(Answer(manager, place, "topic:a"), "m", SESSION, 0.1)
+        machine.receive(Registered(5, 1, "topic:a"), "m", SESSION, 0.1)
+        if place == 7:
+            assert Subscribed(0) not in ports.events
+            machine.wake(machine.deadline)
+            assert [packet.message for packet in ports.packets[-2:]] == [Unregister(5, 9, "topic:a"), Ask(5, "topic:a")]
+    assert Subscribed(0) in ports.events
+    assert ports.groups == [SESSION, topic_group(SESSION, 2)]
+    assert machine.counts()["groups_refused"] == 1
+
+
+def test_a_publisher_keeps_what_waits_although_the_port_of_a_forged_topic_is_in_use() -> None:
+    ports = Occupied(topic_group(SESSION, 7))
+    machine = FjmPublisher(ports, RoleContext(FjmConfig(), 4, SESSION))
+    machine.start(0.0)
+    machine.publish(Publication(4, 0, "topic:a", 3, b"abc"), 0.0)
+    for manager, place in ((9, 7), (1, 2)):
+        machine.receive(Answer(manager, place, "topic:a"), "m", SESSION, 0.1)
+        machine.receive(Registered(4, 1, "topic:a"), "m", SESSION, 0.1)
+    assert MessageSent(0) in ports.events
+    assert ports.packets[-1].to == topic_group(SESSION, 2)
+    assert machine.counts()["groups_refused"] == 1
+
+
+def test_other_topics_whose_ports_are_in_use_end_no_subscriber() -> None:
+    ports = Occupied(topic_group(SESSION, 7))
+    machine = FjmSubscriber(ports, RoleContext(FjmConfig(address_fault=1), 5, SESSION))
+    machine.start(0.0)
+    for _ in range(3):
+        machine.receive(Answer(9, 7, "topic:b"), "m", SESSION, 0.1)
+    assert machine.counts()["groups_refused"] == 1
