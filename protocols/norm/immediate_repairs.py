@@ -6,6 +6,7 @@ long as the object is cached; a symbol that two receivers request is then sent t
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from protocols.machine import Content
@@ -17,16 +18,22 @@ __all__ = ["ImmediateTxObject"]
 
 MOST_QUEUED: Final = 1 << 16
 """Repairs of one object that wait at the most; receivers request again what is not queued."""
+MOST_NAMED: Final = 1024
+"""Symbols of one object that are looked at for one NACK, so that it costs little whatever it names; when the first objects of
+a NACK have as many, the others are requested again."""
+_PART: Final = 1024
+"""Bits of a mask that are looked at together, since each operation takes as long as the mask is."""
 
 
 class ImmediateTxObject(TxObject):
     """An object whose repairs are queued as they are requested; with `repair: immediate-once` each symbol once at a time."""
 
-    __slots__ = ("_due", "_waiting")
+    __slots__ = ("_due", "_looked_at", "_waiting")
 
     def __init__(self, object_id: int, content: Content, config: NormConfig, source_id: int) -> None:
         super().__init__(object_id, content, config, source_id)
         self._due: deque[tuple[int, int]] = deque()
+        self._looked_at = 0
         # The symbols that are queued; None where one may be queued several times.
         self._waiting: set[tuple[int, int]] | None = set() if config.repair == "immediate-once" else None
 
@@ -45,14 +52,20 @@ class ImmediateTxObject(TxObject):
         key, waiting, before = self.object_id, self._waiting, len(self._due)
         wants_info = self.info_sent and not self.info_wanted and requested.has_info(key)
         self.info_wanted = self.info_wanted or wants_info
-        for place in self._named(requested):
+        self._looked_at = 0
+        for place in islice(self._named(requested), MOST_NAMED):
             if len(self._due) >= MOST_QUEUED:
                 break
+            self._looked_at += 1
             if waiting is None or place not in waiting:
                 self._due.append(place)
                 if waiting is not None:
                     waiting.add(place)
         return wants_info or len(self._due) > before
+
+    def is_costly(self) -> bool:
+        """See `TxObject`."""
+        return self._looked_at >= MOST_NAMED
 
     def _named(self, requested: RequestedRepairs) -> Iterator[tuple[int, int]]:
         """Yield the symbols that a request names, as far as they have been sent or are parity that may be."""
@@ -71,10 +84,14 @@ class ImmediateTxObject(TxObject):
         mask &= (1 << length + parity) - 1
         if block == self.block:
             mask &= (1 << self.symbol) - 1
+        start = 0
         while mask:
-            low = mask & -mask
-            yield block, low.bit_length() - 1
-            mask ^= low
+            part, mask = mask & (1 << _PART) - 1, mask >> _PART
+            while part:
+                low = part & -part
+                yield block, start + low.bit_length() - 1
+                part ^= low
+            start += _PART
 
     def activate(self) -> None:
         """Make the INFO due that was requested."""

@@ -205,13 +205,17 @@ class RequestedRepairs:
 
     def whole_ids(self, among: Collection[int]) -> list[int]:
         """Return the ids of a collection whose object or NORM_INFO is requested; costs no more than looking at all of them."""
-        whole = self._whole
-        if whole is None:
-            return []
-        ranges = [span for ids in (whole.object_ids, whole.info_ids) if ids is not None for span in ids]
+        ranges = self.whole_ranges()
         if sum([last - first + 1 for first, last in ranges]) >= len(among):
             return [key for key in among if self.has_info(key)] if ranges else []
         return [key for first, last in ranges for key in range(first, last + 1) if key in among]
+
+    def whole_ranges(self) -> list[tuple[int, int]]:
+        """Return the ranges of ids whose object or NORM_INFO is requested; they may overlap, and do not wrap around."""
+        whole = self._whole
+        if whole is None:
+            return []
+        return [span for ids in (whole.object_ids, whole.info_ids) if ids is not None for span in ids]
 
     def has_blocks(self, object_id: int, first: int, last: int) -> bool:
         """Return whether one request names all these blocks as a whole."""

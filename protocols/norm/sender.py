@@ -270,14 +270,9 @@ class NormSender(ObjectControl):
                 is_news = True
                 if self._limit is not None:
                     self._limit.charge(source, item.symbols_asked(requested) * self._config.segment, now)
-        gone = self._window.refused(requested, self._next_id, now)
-        refused = next((each for each in self._streams.values() if each.is_refused(requested)), None) if self._streams else None
-        if refused is not None:
-            self._squelched, gone = refused, gone or set()
-        if gone is not None and (self._limit is None or self._limit.may_squelch(now, self._grtt.advertised)):
-            # What can't be repaired any more is squelched (RFC 5740 4.2.3.3).
-            self._invalidate()
-            self._squelch = gone | (self._squelch or set())
+            if item.is_costly():
+                break
+        self._refuse(requested, now)
         if is_news and (is_holding_off or self._config.repair != "gathered"):
             self._interrupt(requested)
             self._repairs = self._window.activate()
@@ -290,6 +285,16 @@ class NormSender(ObjectControl):
             if self.ports.trace is not None:
                 self.ports.trace("repair_aggregation", {"until": self._aggregate_at})
         return is_news
+
+    def _refuse(self, requested: RequestedRepairs, now: float) -> None:
+        """Squelch what is requested and can't be repaired any more (RFC 5740 4.2.3.3)."""
+        gone = self._window.refused(requested, self._next_id, now)
+        refused = next((each for each in self._streams.values() if each.is_refused(requested)), None) if self._streams else None
+        if refused is not None:
+            self._squelched, gone = refused, gone or set()
+        if gone is not None and (self._limit is None or self._limit.may_squelch(now, self._grtt.advertised)):
+            self._invalidate()
+            self._squelch = gone | (self._squelch or set())
 
     def _renumbered(self, requests: tuple[Request, ...]) -> tuple[Request, ...]:
         """Return repair requests with the blocks of streams as they are numbered here, where that differs from the wire."""

@@ -84,14 +84,28 @@ class SenderContent(Sender):
         """Prepare for a change of what is sent next that is not due to time. Here there is nothing to prepare."""
 
     def submit(self, content: Content, now: float) -> int:
-        """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
+        """Queue an object; it is sent as soon as the window has room for it.
+
+        UsageError when NORM can't carry it, and while streams have all object ids.
+        """
         check_content(self._config, content)
-        item = self._make_object(self._next_id, content)
+        item = self._make_object(self._free_id(), content)
         item.held_block = self._held_block
         return self._queue(item, now)
 
+    def _free_id(self) -> int:
+        """Return the id of the next object, which no stream has that is still open or repaired.
+
+        Other objects leave the window in the order of their ids, so none of them is there when its id comes again.
+        """
+        if len(self._streams) >= IDS:
+            raise UsageError(f"streams have all {IDS} object ids; close one")
+        while self._next_id in self._streams:
+            self._next_id = (self._next_id + 1) % IDS
+        return self._next_id
+
     def _queue(self, item: TxObject, now: float) -> int:
-        """Give an object the next id; it is sent when the window has room for it."""
+        """Queue an object that has the next id; it is sent when the window has room for it."""
         self._next_id = (self._next_id + 1) % IDS
         item.background = self._background
         self._window.backlog.append(item)
@@ -100,11 +114,11 @@ class SenderContent(Sender):
         return item.object_id
 
     def open_stream(self, settings: StreamSettings, now: float) -> int:
-        """Begin a stream. UsageError when NORM can't carry it."""
+        """Begin a stream. UsageError as for `submit`."""
         check_stream(settings, self._config)
         if self._config.fti != "always":
             raise UsageError(f"a stream can't be sent with fti {self._config.fti}; its messages describe it themselves")
-        item = TxStream(self._next_id, settings, self._config, self._factory.origin.source_id)
+        item = TxStream(self._free_id(), settings, self._config, self._factory.origin.source_id)
         self._streams[item.object_id] = item
         return self._queue(item, now)
 

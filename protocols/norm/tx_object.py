@@ -355,6 +355,10 @@ class TxObject:
                 news |= self._want_symbols(block, mask)
         return news
 
+    def is_costly(self) -> bool:
+        """Return whether a NACK named so much of this object that no other is to be looked at; here ranges cost nothing."""
+        return False
+
     def symbols_asked(self, requested: RequestedRepairs) -> int:
         """Return how many symbols a request names, at most those that have been sent."""
         key, length = self.object_id, self.partition.length(0)

@@ -14,6 +14,8 @@ __all__ = ["IDS", "Window", "without"]
 
 IDS: Final = 0x10000
 """Number of object ids; after the last they begin again at 0."""
+MOST_REFUSED: Final = 1024
+"""Missing objects that one NACK is told of; a SQUELCH of a segment of 1400 bytes names 700, and receivers request again."""
 
 
 def without(items: deque[TxObject], gone: TxObject) -> deque[TxObject]:
@@ -119,15 +121,28 @@ class Window:
         if not requested.objects and not requested.infos and named <= objects.keys():
             return None
         first = next(iter(objects), next_id)
-        gone: set[int] = set()
         span = (next(reversed(objects), first) - first) % IDS + 1
-        if objects and len(objects) < span:
-            holes = [key for key in ((first + i) % IDS for i in range(span)) if key not in objects]
-            gone = {key for key in holes if key in named or requested.has_info(key)}
+        gone = self._holes(requested, first, span) if len(objects) < span else set()
         if gone:
             return gone
         lows = named | {row[0] for row in requested.objects} | {row[0] for row in requested.infos}
         return gone if any(before(low, first) for low in lows) else None
+
+    def _holes(self, requested: RequestedRepairs, first: int, span: int) -> set[int]:
+        """Return the requested ids that are missing among `span` ids from `first` on; at most `MOST_REFUSED`."""
+        objects = self.objects
+        if not objects:
+            return set()
+        found = {key for key in requested.owners() if key not in objects and (key - first) % IDS < span}
+        for low, high in requested.whole_ranges():
+            # The part of the span before ids begin again at 0, and that behind it.
+            for start, end in ((first, min(first + span, IDS)), (0, first + span - IDS)):
+                for key in range(max(low, start), min(high + 1, end)):
+                    if len(found) >= MOST_REFUSED:
+                        return found
+                    if key not in objects:
+                        found.add(key)
+        return found
 
     def activate(self) -> list[TxObject]:
         """Make repairs of what was requested; return the objects that have any."""

@@ -1,14 +1,17 @@
 """What FJM2 asks of NORM: repairs at once, no FLUSH, objects that become too old, a cost per NACK that does not grow."""
 
 import time
+from functools import partial
 from typing import Any
 
 import pytest
 
 from protocols.events import FlushCompleted
+from protocols.norm.immediate_repairs import MOST_NAMED
 from protocols.norm.messages import Application, Data, Flush, Squelch
 from protocols.norm.request_names import LEVEL_BLOCK, LEVEL_OBJECT
 from tests.protocols.norm.scenes import GRTT, SenderHarness, items, ranges
+from tests.protocols.norm.test_hostile import LINES_PER_KILOBYTE, lines
 
 PLAIN: dict[str, Any] = {"fec": 0, "parity": 0}
 
@@ -77,6 +80,19 @@ def test_repairs_that_wait_are_bounded() -> None:
     for _ in range(40_000):
         sender.nack(ranges((0, 0, 0), (0, 0, 1), fec=0))
     assert len(next(iter(sender.machine._window.objects.values()))._due) == 1 << 16  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("repair", ["immediate", "immediate-once"])
+@pytest.mark.parametrize("coding", [{"block": 64}, {"fec": 2, "fec_m": 16, "block": 60_000}], ids=["64", "60000"])
+def test_a_nack_for_everything_costs_little_and_is_served_in_parts(repair: str, coding: dict[str, Any]) -> None:
+    sender = SenderHarness(repair=repair, rate=1e12, segment=10, cache_size=1 << 30, **{**PLAIN, **coding})
+    sender.submit(*[10 * 5000] * 10, counted=True)
+    sender.run_until(3.0, lambda: bool(sender.events_of(FlushCompleted)))
+    for served in range(1, 4):
+        nack = partial(sender.nack, ranges((0, 0, 0), (9, 0, 0), level=LEVEL_OBJECT, fec=sender.config.fec))
+        assert lines(nack) < LINES_PER_KILOBYTE
+        waiting: list[Any] = list(sender.machine._window.objects.values())
+        assert sum(len(item._due) for item in waiting) == (served if repair == "immediate" else 1) * MOST_NAMED
 
 
 def test_without_robustness_no_flush_is_sent_and_the_end_is_told_once() -> None:

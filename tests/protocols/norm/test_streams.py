@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.content import Bytes
 from experiments.contract.losses import Crossing, numbered, randomly
 from protocols.errors import UsageError
 from protocols.events import FlushCompleted, ObjectOpened, ObjectReceived
@@ -319,7 +320,18 @@ def test_ids_of_streams_begin_again() -> None:
         scene.writer = scene.open(StreamSettings(4000))
         scene.send(b"%d" % number * 300)
         assert sink.data == b"%d" % number * 300
-    assert [writer.object_id for writer in scene.writers] == [0, 0xFFFE, 0xFFFF, 0, 1]
+    # The first stream can still be repaired.
+    assert [writer.object_id for writer in scene.writers] == [0, 0xFFFE, 0xFFFF, 1, 2]
+
+
+def test_an_object_gets_no_id_of_a_stream_that_is_open() -> None:
+    scene = StreamScene()
+    scene.sender._next_id = 0xFFFF
+    submitted = [scene.host.call(scene.sender.submit, Content(Bytes(b"content"))) for _ in range(3)]
+    assert submitted == [0xFFFF, 1, 2]
+    assert scene.open(StreamSettings(4000)).object_id == 3
+    scene.send(b"of the stream")
+    assert scene.sinks[0].data == b"of the stream"
 
 
 @pytest.mark.parametrize("settings", [StreamSettings(info=b"x" * 101), StreamSettings(buffer=1 << 48)])

@@ -1,14 +1,18 @@
 """The sender's transmit window: admission, retention for repairs, and purging."""
 
+import random
 from math import inf
 from typing import Any
 
 from experiments.running.content import Extent
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
+from protocols.norm.repair_requests import requested_repairs
+from protocols.norm.request_names import LEVEL_INFO, LEVEL_OBJECT
 from protocols.norm.tx_object import TxObject
-from protocols.norm.window import Window
-from tests.protocols.norm.scenes import quick
+from protocols.norm.window import IDS, MOST_REFUSED, Window
+from tests.protocols.norm.scenes import items, quick, ranges
+from tests.protocols.norm.test_hostile import lines
 
 REST = 2.0
 
@@ -96,3 +100,31 @@ def test_nothing_is_purged_if_nothing_waits() -> None:
     send(found, 0, 1)
     assert admit(found, 1e9) == ([], [])
     assert list(found.objects) == [0, 1]
+
+
+def with_ids(*object_ids: int) -> Window:
+    """A window with these objects, the oldest first."""
+    made = Window(quick())
+    made.objects.update({key: outgoing(key, 100, quick()) for key in object_ids})
+    return made
+
+
+def test_requested_objects_that_are_gone_from_within_the_window_are_refused_wherever_ids_begin_again() -> None:
+    rng = random.Random(1)
+    for first in (0, 5, IDS - 20, IDS - 3):
+        kept = sorted({0, 39, *rng.sample(range(40), 12)})
+        found = with_ids(*[(first + place) % IDS for place in kept])
+        for level in (LEVEL_OBJECT, LEVEL_INFO):
+            named = [((first + rng.randrange(-5, 45)) % IDS, 0, 0) for _ in range(2)]
+            asked = requested_repairs((ranges(*named, level=level), items((first + 7 & 0xFFFF, 0, 0))), 5)
+            holes = {(first + place) % IDS for place in range(40)} - set(found.objects)
+            wanted = {key for key in holes if asked.has_info(key) or key == first + 7 & 0xFFFF}
+            assert (found.refused(asked, 0, 0.0) or set()) == wanted
+
+
+def test_a_nack_for_objects_that_are_gone_costs_little_while_many_follow_an_open_stream() -> None:
+    found = with_ids(0, *range(60_000, 60_256))
+    asked = requested_repairs((ranges((0, 0, 0), (0x7FFF, 0, 0), level=LEVEL_OBJECT, fec=0),), 0)
+    assert lines(lambda: found.refused(asked, 60_256, 0.0)) < 4 * MOST_REFUSED + 100
+    gone = found.refused(asked, 60_256, 0.0)
+    assert gone == set(range(1, MOST_REFUSED + 1))
