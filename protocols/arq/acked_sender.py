@@ -2,6 +2,7 @@
 
 from heapq import heappop, heappush
 from math import inf
+from typing import Final
 
 from protocols.arq.config import AConfig
 from protocols.arq.messages import Ack, Nack
@@ -9,6 +10,9 @@ from protocols.arq.sender import ArqSender, Key
 from protocols.machine import Group, Message, Ports
 
 __all__ = ["AckedSender"]
+
+MOST_RECEIVERS: Final = 1 << 18
+"""Receivers that are known at a time; ACKs of others are counted and ignored."""
 
 
 class _Outstanding:
@@ -49,6 +53,8 @@ class AckedSender(ArqSender):
         if isinstance(message, Nack):
             return
         self._acks += 1
+        if message.node not in self._heard_at and len(self._heard_at) >= MOST_RECEIVERS:
+            return
         self._heard_at[message.node] = now
         outstanding = self._outstanding.get((message.object_id, message.unit))
         if outstanding is not None:

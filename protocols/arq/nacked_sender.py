@@ -14,6 +14,8 @@ __all__ = ["GatheringSender", "NackedSender"]
 
 MOST_HELD: Final = 4096
 """Entries of the table of recent repairs above which the expired ones are removed."""
+MOST_REQUESTED: Final = 1 << 16
+"""Units that wait to be repeated; NACKs for others are ignored, and come again."""
 
 
 class NackedSender(ArqSender):
@@ -55,6 +57,8 @@ class NackedSender(ArqSender):
         key = (message.object_id, message.unit)
         item = self._store.objects.get(message.object_id)
         if item is None or message.unit >= item.units:
+            return
+        if len(self._repairs) >= MOST_REQUESTED and key not in self._repairs:
             return
         # END is announced anew after the repair, also when the session had finished.
         self._finished = False
@@ -108,6 +112,8 @@ class GatheringSender(NackedSender):
         """Until when (seconds) NACKs for a repeated unit are ignored."""
 
     def _on_request(self, key: Key, nack: Nack, now: float) -> None:
+        if len(self._requested) >= MOST_REQUESTED:
+            return
         if now >= self._held_until.get(key, -inf) and key not in self._requested and key not in self._repairs:
             self._requested[key] = now + self._gather
 

@@ -36,6 +36,7 @@ class NackPolicy(RepairPolicy):
     """Protocol N1: request a missing unit from the sender at once, and again after each `timeout`."""
 
     __slots__ = ("_nacks", "_session", "_timeouts")
+    requests: ClassVar[bool] = True
 
     def __init__(self, session: Session) -> None:
         super().__init__()

@@ -1,6 +1,7 @@
 """The receiver of the ARQ protocols: one machine for all, with a `RepairPolicy` for what differs between them."""
 
 from collections.abc import Collection
+from typing import Final
 
 from protocols.arq.config import AConfig, N1Config, N2Config
 from protocols.arq.messages import Data, End, Nack
@@ -12,7 +13,10 @@ from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
 from protocols.snapshot import Snapshot, buffers
 
-__all__ = ["ArqReceiver", "acking_receiver", "nacking_receiver", "suppressing_receiver"]
+__all__ = ["MOST_SENDERS", "ArqReceiver", "acking_receiver", "nacking_receiver", "suppressing_receiver"]
+
+MOST_SENDERS: Final = 1024
+"""Senders whose state is kept. Of more, one of which no object is incomplete is forgotten, or the new one is ignored."""
 
 
 class ArqReceiver(Machine):
@@ -34,11 +38,17 @@ class ArqReceiver(Machine):
         """Handle a message of a sender, or a NACK of another receiver; other messages do not concern a receiver."""
         if isinstance(message, Data):
             self._session.data_received += 1
-            sender = self._sender_of(message, source)
+            found = self._sender_of(message, source)
+            if found is None:
+                return
+            sender = found
             is_new = sender.on_data(message, now)
             self._policy.on_received(message, source, is_new, now)
         elif isinstance(message, End):
-            sender = self._sender_of(message, source)
+            found = self._sender_of(message, source)
+            if found is None:
+                return
+            sender = found
             sender.on_end(message, now)
         elif isinstance(message, Nack):
             known = self._known(message.sender)
@@ -72,10 +82,16 @@ class ArqReceiver(Machine):
         parts = (*[sender.snapshot(now) for sender in senders], *buffers(self.held()))
         return Snapshot("session", session.group.name, {**self.counts(), "bytes_received": octets}, {"role": "receiver"}, parts)
 
-    def _sender_of(self, message: Data | End, source: Address) -> SenderState:
-        """Return the state of the message's sender, which is made anew when the sender is unknown or has restarted."""
+    def _sender_of(self, message: Data | End, source: Address) -> SenderState | None:
+        """Return the state of the message's sender, which is made anew when the sender is unknown or has restarted.
+
+        None if there is no room for another sender.
+        """
         sender = self._known(message.sender)
         if sender is None:
+            if len(self._states()) >= MOST_SENDERS and not self._make_room():
+                self._session.ignored += 1
+                return None
             self.ports.notify(SenderHeard(message.sender))
         elif sender.origin.instance == message.instance:
             sender.note_address(source)
@@ -91,6 +107,14 @@ class ArqReceiver(Machine):
     def _states(self) -> Collection[SenderState]:
         """Return the states of all senders."""
         return self._senders.values()
+
+    def _make_room(self) -> bool:
+        """Forget the first sender of which no object is incomplete; return whether there is one."""
+        node = next((node for node, sender in self._senders.items() if sender.is_done), None)
+        if node is None:
+            return False
+        del self._senders[node]
+        return True
 
     def _enter(self, first: Data | End, address: Address) -> SenderState:
         """Make the state of a sender from its first message."""

@@ -5,13 +5,15 @@ received is missing. A unit is found missing by a gap, by an END or by another r
 when its timer runs out and what happens at that time.
 """
 
+from collections import deque
 from collections.abc import MutableMapping
 from functools import lru_cache
 from heapq import heappop, heappush
+from itertools import repeat
 from math import inf
 from typing import Final
 
-from protocols.arq.messages import Data, End, Nack
+from protocols.arq.messages import Data, End, Nack, units_of
 from protocols.arq.repair_policy import MissingUnit, RepairPolicy, SenderAddress
 from protocols.arq.rx_object import RxObject
 from protocols.arq.session import Session
@@ -29,14 +31,27 @@ _offer: Final = lru_cache(maxsize=64)(Offer)
 _opened: Final = lru_cache(maxsize=64)(ObjectOpened)
 _received: Final = lru_cache(maxsize=64)(ObjectReceived)
 
-MOST_OBJECTS: Final = 32_768
-"""Objects a sender can serve at a time (the limit of `keep`); messages that span more are ignored."""
+MOST_OBJECTS: Final = 1024
+"""Objects that a message may span, or `keep` if that is more; messages that span more are ignored."""
+MOST_MISSING: Final = 4096
+"""Missing units of a sender that are requested at a time; others are when these have come or were given up."""
+MOST_MISSING_IN_ALL: Final = 65_536
+"""Those of all senders from which on few of each are requested at a time."""
+FEW_MISSING: Final = 64
+"""Missing units of a sender that are requested at a time while many of others are."""
+MOST_LATER: Final = 1024
+"""Ranges of units that are requested later, from which on messages that name further missing units are ignored."""
+MOST_UNITS_OPEN: Final = 1 << 27
+"""Units of all incomplete objects; a bitmap has a bit for each. Objects that would make more are not opened."""
+_NO_LATER: Final[deque[tuple[int, int, int]]] = deque()
+"""Shared by the states that request all that is missing; never modified."""
 
 
 class SenderState:
     """The state of one sender, from the `first` message that was received of it at `address`."""
 
     __slots__ = (
+        "_later",
         "_missing",
         "_object",
         "_objects",
@@ -45,6 +60,7 @@ class SenderState:
         "_silent_at",
         "_timers",
         "_unit",
+        "_woken_at",
         "last_heard",
         "origin",
     )
@@ -61,7 +77,9 @@ class SenderState:
         """Missing units that the policy requests."""
         self._timers: list[tuple[float, int, int]] = []
         """Heap of timers of missing units: (seconds, object id, unit). One is valid while it agrees with the unit's `due`."""
-        self.last_heard = -inf
+        self._later = _NO_LATER
+        """Missing units that are requested later: object id, the first unit and the one behind the last."""
+        self.last_heard = self._woken_at = -inf
         self._silent_at = inf
         """When to check whether the sender is still heard; inf while no object is incomplete."""
 
@@ -115,7 +133,8 @@ class SenderState:
             self._session.ignored += 1
             return False
         if object_id == self._object and unit >= self._unit:
-            self._advance_to_unit(item, unit, now)
+            if not self._advance_to_unit(item, unit, now):
+                return False
             self._unit = unit + 1
         if item.has(unit):
             self._session.duplicates += 1
@@ -131,7 +150,7 @@ class SenderState:
         item = self._objects[object_id]
         if item is None:
             self._unit = max(self._unit, message.units)
-            self._add_missing(object_id, 0, now)
+            self._add_units(object_id, 0, 1, now)
         else:
             self._advance_to_unit(item, item.units, now)
 
@@ -155,18 +174,24 @@ class SenderState:
         if object_id - self._object > self._session.config.keep:
             self._session.ignored += 1
             return
-        if object_id > self._object:
-            self._enter_object(object_id, now)
+        if object_id > self._object and not self._enter_object(object_id, now):
+            return
         if object_id not in self._objects:
             return
         item = self._objects[object_id]
         if item is not None:
             self._advance_to_unit(item, min(unit, item.units), now)
         elif unit > 0:
-            self._add_missing(object_id, 0, now)
+            self._add_units(object_id, 0, 1, now)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no object is incomplete, so that nothing is lost if the sender is forgotten."""
+        return not self._objects
 
     def discard(self) -> None:
         """End the state of a sender that has restarted: incomplete objects are not repaired by its new instance."""
+        self._later = _NO_LATER
         for object_id in list(self._objects):
             self._abort(object_id, "the sender restarted")
         self._session.ports.notify(SenderReset(self.origin.node))
@@ -175,6 +200,7 @@ class SenderState:
 
     def wake(self, now: float) -> None:
         """Serve the timers of missing units that ran out, and check whether the sender is still heard."""
+        self._woken_at = now
         while (missing := self._next_timer()) is not None and missing.due <= now:
             self._take_timer(missing)
             if missing.tries > self._session.config.robust:
@@ -214,6 +240,7 @@ class SenderState:
         self._silent_at = self.last_heard + self._activity_period()
         if self._silent_at <= now:
             self._session.ports.notify(SenderSilent(self.origin.node))
+            self._later = _NO_LATER
             for object_id in list(self._objects):
                 self._abort(object_id, "the sender is silent")
 
@@ -226,36 +253,85 @@ class SenderState:
     def _advance_to_object(self, message: Data | End, now: float) -> bool:
         """Move the position to the message's object, if it is behind; False if the message makes no sense and is ignored."""
         object_id = message.object_id
-        if not 0 <= object_id - message.first < MOST_OBJECTS:
+        if not 0 <= object_id - message.first <= max(MOST_OBJECTS, self._session.config.keep):
             self._session.ignored += 1
             return False
         self._forget_before(message.first)
-        if object_id > self._object:
-            self._enter_object(object_id, now)
-        return True
+        return object_id <= self._object or self._enter_object(object_id, now)
 
-    def _enter_object(self, object_id: int, now: float) -> None:
-        """Move the position to the begin of an object: all objects before it were sent whole."""
+    def _enter_object(self, object_id: int, now: float) -> bool:
+        """Move the position to the begin of an object: all objects before it were sent whole. False as of `_may_miss`."""
+        if not self._may_miss():
+            return False
         if self._object in self._objects:
             item = self._objects[self._object]
             if item is not None:
                 self._advance_to_unit(item, item.units, now)
             else:
-                self._add_missing(self._object, 0, now)
+                self._add_units(self._object, 0, 1, now)
         for number in range(self._object + 1, object_id + 1):
             self._objects[number] = None
             if number < object_id:
-                self._add_missing(number, 0, now)
+                self._add_units(number, 0, 1, now)
         self._object, self._unit = object_id, 0
         if self._silent_at == inf:
             self._silent_at = now + self._activity_period()
+        return True
 
-    def _advance_to_unit(self, item: RxObject, unit: int, now: float) -> None:
-        """Move the position to a unit of the current object: all units before it were sent."""
-        for number in range(self._unit, unit):
-            if not item.has(number):
-                self._add_missing(self._object, number, now)
-        self._unit = max(self._unit, unit)
+    def _advance_to_unit(self, item: RxObject, unit: int, now: float) -> bool:
+        """Move the position to a unit of the current object: all units before it were sent. False as of `_may_miss`."""
+        del item
+        if unit > self._unit:
+            if not self._may_miss():
+                return False
+            # None of them was received: the position would be behind it.
+            self._add_units(self._object, self._unit, unit, now)
+            self._unit = unit
+        return True
+
+    # -- what is missing -------------------------------------------------------------------------------------------
+
+    def _may_miss(self) -> bool:
+        """Return whether further units may be missing; a message that tells of them is ignored if they are too many."""
+        if len(self._later) < MOST_LATER:
+            return True
+        self._session.ignored += 1
+        return False
+
+    def _room(self) -> int:
+        """Return how many more missing units may be requested now."""
+        most = MOST_MISSING if self._session.missing < MOST_MISSING_IN_ALL else FEW_MISSING
+        return max(most - len(self._missing), 0)
+
+    def _add_units(self, object_id: int, first: int, end: int, now: float) -> None:
+        """Note that the units from `first` to before `end` were sent and not received; have as many requested as may be."""
+        if not self._policy.requests:
+            self._session.data_lost += end - first
+            return
+        until = first if self._later else min(end, first + self._room())
+        if first < until:
+            # The number that was given, and not an equal one: in a simulation all receivers that miss the unit share it.
+            self._add_missing(object_id, first, now)
+            for unit in range(first + 1, until):
+                self._add_missing(object_id, unit, now)
+        if until < end:
+            if not self._later:
+                self._later = deque()
+            self._later.append((object_id, until, end))
+
+    def _request_later(self) -> None:
+        """Have units requested that were put off, as far as there is room."""
+        now, later = max(self.last_heard, self._woken_at), self._later
+        while later and (room := self._room()):
+            object_id, first, end = later.popleft()
+            if object_id not in self._objects:
+                continue
+            item, until = self._objects[object_id], min(end, first + room)
+            if until < end:
+                later.appendleft((object_id, until, end))
+            for unit in range(first, until):
+                if item is None or not item.has(unit):
+                    self._add_missing(object_id, unit, now)
 
     def _add_missing(self, object_id: int, unit: int, now: float) -> None:
         key = (object_id, unit)
@@ -265,20 +341,26 @@ class SenderState:
             due = self._policy.on_missing(missing, now)
             if due is not None:
                 self._missing[key] = missing
+                self._session.missing += 1
                 self._start_timer(missing, due)
 
     def _forget_missing(self, key: Key) -> None:
         """Stop the timer of a unit that arrived, if it was missing."""
         if key in self._missing:
             del self._missing[key]
+            self._session.missing -= 1
+            if self._later:
+                self._request_later()
 
     def _forget_before(self, first: int) -> None:
         """Abort the objects before `first`, the oldest one the sender still repairs."""
+        if self._later:
+            self._later = deque(units for units in self._later if units[0] >= first)
         if self._objects and next(iter(self._objects)) < first:
             for object_id in [number for number in self._objects if number < first]:
                 self._abort(object_id, "not served any more")
         if self._object < first - 1:
-            for object_id in range(max(self._object + 1, first - MOST_OBJECTS), first):
+            for object_id in range(max(self._object + 1, first - max(MOST_OBJECTS, self._session.config.keep)), first):
                 self._session.ports.notify(ObjectAborted(self.origin.node, object_id, "not served any more"))
                 self._session.objects_aborted += 1
             self._object, self._unit = first - 1, 0
@@ -286,8 +368,15 @@ class SenderState:
     # -- objects ---------------------------------------------------------------------------------------------------
 
     def _open(self, message: Data, now: float) -> RxObject | None:
-        """Offer a new object to the application, and find missing what was sent of it; None if the application refuses it."""
+        """Offer a new object to the application, and find missing what was sent of it; None if the application refuses it.
+
+        None as well while other objects have too many units.
+        """
         object_id, ports = message.object_id, self._session.ports
+        units = units_of(message.size, message.segment)
+        if self._session.units_open + units > MOST_UNITS_OPEN:
+            self._session.ignored += 1
+            return None
         self._forget_missing((object_id, 0))
         ports.notify(_opened(self.origin.node, object_id, message.size))
         sink = ports.accept(_offer(self.origin.node, object_id, message.size, message.is_file))
@@ -295,10 +384,10 @@ class SenderState:
             self._close(object_id)
             return None
         item = self._objects[object_id] = self._make_object(message, sink)
-        sent = min(self._unit, item.units) if object_id == self._object else item.units
-        for unit in range(sent):
-            if unit != message.unit:
-                self._add_missing(object_id, unit, now)
+        self._session.units_open += units
+        sent, unit = min(self._unit, units) if object_id == self._object else units, message.unit
+        self._add_units(object_id, 0, min(unit, sent), now)
+        self._add_units(object_id, min(unit + 1, sent), sent, now)
         return item
 
     def _make_object(self, message: Data, sink: Sink) -> RxObject:
@@ -337,9 +426,22 @@ class SenderState:
 
     def _close(self, object_id: int) -> None:
         """Forget an object that was received, refused or aborted, and its missing units."""
+        item = self._objects[object_id]
         del self._objects[object_id]
+        if item is not None:
+            self._session.units_open -= item.units
         if self._missing:
-            for key in [key for key in self._missing if key[0] == object_id]:
+            for key in self._missing_of(object_id, item):
                 del self._missing[key]
+                self._session.missing -= 1
+        if self._later:
+            self._request_later()
         if not self._objects:
             self._silent_at = inf
+
+    def _missing_of(self, object_id: int, item: RxObject | None) -> list[Key]:
+        """Return the units of an object that are missing: of one that was not opened only its head can be."""
+        sent = 1 if item is None else self._unit if object_id == self._object else item.units
+        if sent < len(self._missing):
+            return [key for key in zip(repeat(object_id), range(sent)) if key in self._missing]
+        return [key for key in self._missing if key[0] == object_id]

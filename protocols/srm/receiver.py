@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from protocols.arq.messages import Data, Nack, identity_of
 from protocols.arq.receiver import ArqReceiver
 from protocols.arq.repair_policy import MissingUnit, RepairPolicy, SenderAddress
+from protocols.arq.sender_state import MOST_MISSING
 from protocols.arq.session import Session
 from protocols.machine import Address, Group, Message, Packet, Ports
 from protocols.snapshot import Snapshot
@@ -68,6 +69,7 @@ class SrmPolicy(RepairPolicy):
         "member",
     )
     missing_type = SrmUnit
+    requests: ClassVar[bool] = True
     overhears: ClassVar[bool] = True
 
     def __init__(self, session: Session, config: SrmConfig) -> None:
@@ -215,8 +217,12 @@ class SrmReceiver(ArqReceiver):
         member = self._srm.member
         if isinstance(message, SessionMessage):
             member.on_session(message, now)
+            lost = self._session.data_lost
             for position in message.positions:
                 self._on_position(position, now)
+                if self._session.data_lost - lost > MOST_MISSING:
+                    # So much is found missing by one message; others tell of the rest.
+                    break
             return
         if isinstance(message, (Data, Nack)):
             if member.due == inf:

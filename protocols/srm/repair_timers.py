@@ -14,6 +14,10 @@ HOLD: Final = 3.0
 """Requests for a unit are ignored for this many distances after its repair."""
 FEW_HELD: Final = 16
 """Units held down up to which those whose time is over are not removed."""
+MOST_HELD: Final = 1 << 16
+"""Units held down at a time; beyond, the first ones are forgotten."""
+MOST_TIMERS: Final = 1 << 16
+"""Timers that run at a time; requests for further units are ignored, and come again."""
 
 NOT_HELD: Final[tuple[float, float | None]] = (-inf, None)
 
@@ -59,7 +63,7 @@ class RepairTimers:
 
     def on_request(self, key: Key, distance: float, now: float) -> None:
         """Start the timer of a unit requested by a member at this distance in seconds, unless it runs or is held down."""
-        if key in self._timers or now < self._held.get(key, NOT_HELD)[0]:
+        if key in self._timers or now < self._held.get(key, NOT_HELD)[0] or len(self._timers) >= MOST_TIMERS:
             return
         self._interval.on_loss()
         due = now + self._interval.draw(distance, self._rng)
@@ -101,9 +105,11 @@ class RepairTimers:
     def hold(self, key: Key, distance: float, now: float, own: float | None = None) -> None:
         """Ignore requests for a unit for `HOLD` distances; `own` is this member's to the requester if it sent the repair."""
         self._held[key] = now + HOLD * distance, own
-        if len(self._held) > self._most_held:
+        if len(self._held) > MOST_HELD:
+            del self._held[next(iter(self._held))]
+        elif len(self._held) > self._most_held:
             self._held = {key: held for key, held in self._held.items() if held[0] > now}
-            self._most_held = max(2 * len(self._held), FEW_HELD)
+            self._most_held = min(max(2 * len(self._held), FEW_HELD), MOST_HELD)
 
     def _start(self, key: Key, timer: RepairTimer) -> None:
         self._timers[key] = timer

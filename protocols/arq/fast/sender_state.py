@@ -123,10 +123,10 @@ class FastSenderState(SenderState, UnitState):
         if item is None or object_id != synced.object_id or unit < synced.unit or first < message.first:
             return None
         if synced.unit < unit:
+            if self._later:
+                return None
             self.is_complete = False
-            self._add_missing(object_id, synced.unit, now)
-            for number in range(synced.unit + 1, unit):
-                self._add_missing(object_id, number, now)
+            self._add_units(object_id, synced.unit, unit, now)
         item.reach(unit)
         item.reached = self._unit = unit + 1
         self.last_heard = now
@@ -261,9 +261,10 @@ class FastSenderState(SenderState, UnitState):
         if not self._missing:
             self._missing, self._timers = _NOTHING, _NO_TIMERS
 
-    def _enter_object(self, object_id: int, now: float) -> None:
-        super()._enter_object(object_id, now)
+    def _enter_object(self, object_id: int, now: float) -> bool:
+        is_there = super()._enter_object(object_id, now)
         self._silent_at = _same(self._silent_at)
+        return is_there
 
     def _abort(self, object_id: int, reason: str) -> None:
         """Abort an object: what follows of it has another effect here than on others at the position."""
@@ -280,7 +281,8 @@ class FastSenderState(SenderState, UnitState):
             item.reach(min(self._unit, item.units) if message.object_id == self._object else item.units)
         return item
 
-    def _advance_to_unit(self, item: RxObject, unit: int, now: float) -> None:
-        super()._advance_to_unit(item, unit, now)
+    def _advance_to_unit(self, item: RxObject, unit: int, now: float) -> bool:
+        is_there = super()._advance_to_unit(item, unit, now)
         assert isinstance(item, FastRxObject)
-        item.reach(unit)
+        item.reach(min(unit, self._unit))
+        return is_there
