@@ -13,8 +13,9 @@ from typing import Final
 from protocols.broker.framing import BODY_LIMIT
 from protocols.broker.headers import escaped, read_headers
 from protocols.broker.messages import Content
-from protocols.errors import UsageError
+from protocols.errors import UsageError, WireError
 from protocols.jms import BODY_TYPES, TOPIC, JmsMessage, Properties, fields_of, message_of
+from protocols.jms.bodies import check_body
 from protocols.jms.conversions import ConversionError, converted
 from protocols.messaging import LEAST_PRIORITY, MOST_PRIORITY, USUAL_PRIORITY, Publication, Value
 
@@ -27,6 +28,7 @@ __all__ = [
     "content_of",
     "expiry_of",
     "is_typed",
+    "is_readable",
     "publication_of",
     "selector_fields",
 ]
@@ -129,6 +131,17 @@ def publication_of(content: Content, number: int = 0) -> JmsMessage:
         is_redelivered=headers.get("redelivered") == "true",
         body_type=_body_type(headers),
     )
+
+
+def is_readable(content: Content, message: JmsMessage) -> bool:
+    """Return whether an application can read the body of the message that was made of `content`: it is one of its type."""
+    if content.publication is not None or content.body is None:
+        return True
+    try:
+        check_body(message.body_type, content.body)
+    except WireError:
+        return False
+    return True
 
 
 def is_typed(content: Content) -> bool:

@@ -89,6 +89,10 @@ class FileSubscriber(BrokerSubscriber):
         self._to_acknowledge.append(message.ack)
         super()._deliver(number, message, publication, now)
 
+    def _drop(self, message: Delivery) -> None:
+        """Acknowledge a message that is not delivered."""
+        self._send_ack(message.ack)
+
     def _is_new(self, message: JmsMessage) -> bool:
         """Return whether a message was not delivered before, and note that it is now."""
         publisher, number = message.publisher, message.number

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from protocols.broker.client import BrokerClient, Session
-from protocols.broker.content import publication_of
+from protocols.broker.content import is_readable, publication_of
 from protocols.broker.headers import number_of
 from protocols.broker.messages import Delivery, Receipt, Subscribe, Unsubscribe
 from protocols.broker.selection import selection
@@ -37,12 +37,12 @@ def _text(number: int) -> str:
 class BrokerSubscriber(BrokerClient, ClientSubscriber):
     """Subscribes at the broker, which sends a copy of a message for each subscription that it matches."""
 
-    __slots__ = ("_foreign", "session")
+    __slots__ = ("_foreign", "_malformed", "session")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports, context, shared_table(_BrokersTable))
         self.session = Session(context.config.heartbeat)
-        self._foreign = 0
+        self._foreign = self._malformed = 0
 
     def request(self, subscription: Subscription) -> Message:
         """See `ClientSubscriber`; the receipt says that the subscription is in effect."""
@@ -54,13 +54,17 @@ class BrokerSubscriber(BrokerClient, ClientSubscriber):
         return Unsubscribe(str(number))
 
     def take(self, message: Message, now: float) -> None:
-        """Deliver a message, or note that a subscription is in effect."""
+        """Deliver a message, or note that a subscription is in effect. One whose body is not of its type is dropped."""
         if isinstance(message, Delivery):
             number = number_of(message.subscription)
             if number in self.active:
                 publication = publication_of(message.content, self._foreign)
                 self._foreign += publication.publisher == 0
-                self._deliver(number, message, publication, now)
+                if is_readable(message.content, publication):
+                    self._deliver(number, message, publication, now)
+                else:
+                    self._malformed += 1
+                    self._drop(message)
         elif isinstance(message, Receipt) and number_of(message.receipt) >= 0:
             self.begun(number_of(message.receipt))
 
@@ -68,3 +72,10 @@ class BrokerSubscriber(BrokerClient, ClientSubscriber):
         """Deliver a message for subscription `number`."""
         del message
         self.deliver([self.subscriptions.event(number, publication, self.ports.epoch + now)])
+
+    def _drop(self, message: Delivery) -> None:
+        """Have a message that is not delivered not sent again; here none is acknowledged."""
+
+    def counts(self) -> dict[str, int]:
+        """Return the messages delivered, the connections made, and messages that could not be read if there were any."""
+        return {**super().counts(), **({"messages_malformed": self._malformed} if self._malformed else {})}
