@@ -16,7 +16,7 @@ from protocols.distributor.messages import (
     Source,
     SubjectUpdates,
 )
-from protocols.distributor.requests import NO_REQUESTS, Range, Requests
+from protocols.distributor.requests import MOST_RANGES, NO_REQUESTS, Range, Requests
 from protocols.distributor.serial import unwrap
 from protocols.distributor.wire import size_of
 from protocols.snapshot import Snapshot
@@ -25,6 +25,10 @@ __all__ = ["Follower", "LargeUpdate", "PublisherState"]
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.01, 3600.0
 """Seconds; intervals that a publisher announces are taken as at least and at most so long."""
+MOST_WAITING = 65_536
+"""Segments of all publishers that wait for earlier ones, beside the limit of their bytes."""
+MOST_PARTS, SMALL_PART = 1024, 128
+"""Parts of a large update from which on those of less than so many bytes, on average, are joined."""
 
 
 _NONE: Final[dict[int, Any]] = {}
@@ -36,6 +40,8 @@ class Follower(Protocol):
 
     kept: int
     """Bytes of received segments of all publishers that can't be delivered yet."""
+    waiting: int
+    """How many of them wait for earlier ones."""
 
     @property
     def most_kept(self) -> int:
@@ -141,9 +147,9 @@ class PublisherState:
         self.highest = number - 1
 
     def hear_last(self, message: Heartbeat, now: float) -> None:
-        """Take the last number that was sent."""
+        """Take the last number that was sent; while too much is missing before, a later heartbeat tells it."""
         last = unwrap(message.last, self.highest)
-        if last > self.highest:
+        if last > self.highest and not self.requests.is_full:
             self._miss(self.highest + 1, last, now)
             self.highest = last
 
@@ -170,6 +176,7 @@ class PublisherState:
                 self._waiting = {}
             self._waiting[number] = segment
             self._follower.kept += size_of(segment)
+            self._follower.waiting += 1
             return True
         self.expected = number + 1
         self._take(segment)
@@ -205,8 +212,10 @@ class PublisherState:
         return asked
 
     def refuse(self, seqnos: Sequence[int]) -> None:
-        """Give up what the publisher can't retransmit."""
+        """Give up what the publisher can't retransmit; beyond `MOST_RANGES` ranges, when it says so again."""
         for low, high in _ranges(unwrap(seqno, self.highest) for seqno in seqnos):
+            if len(self._skipped) >= MOST_RANGES:
+                break
             self.give_up(self.requests.refused(low, high), "not cached any more")
 
     def close(self, reason: str) -> None:
@@ -220,7 +229,10 @@ class PublisherState:
         """Return whether there is room for a segment that is not the next one; one that was given up needs none any more."""
         if any(first <= number <= last for first, (last, _) in self._skipped.items()):
             return False
-        return self._follower.kept + size_of(segment) <= self._follower.most_kept
+        requests, follower = self.requests, self._follower
+        if requests.is_full and (number > self.highest + 1 or requests.splits(number)):
+            return False
+        return follower.kept + size_of(segment) <= follower.most_kept and follower.waiting < MOST_WAITING
 
     def _go_on(self) -> None:
         """Deliver what waits, and leave out what was given up, as far as nothing is missing."""
@@ -228,6 +240,7 @@ class PublisherState:
             segment = self._waiting.pop(self.expected, None)
             if segment is not None:
                 self._follower.kept -= size_of(segment)
+                self._follower.waiting -= 1
                 self.expected += 1
                 self._take(segment)
             elif self.expected in self._skipped:
@@ -262,6 +275,8 @@ class PublisherState:
             self._follower.lose(self.source, unwrap(part.seqno, self.highest), 0, "an update is too long")
             return
         large.parts.append(part.content)
+        if len(large.parts) >= MOST_PARTS and large.size - len(large.parts[0]) < SMALL_PART * len(large.parts):
+            large.parts = [b"".join(large.parts)]
         large.size += size
         self._follower.kept += size
         if part.flags == LAST:

@@ -8,7 +8,10 @@ from typing import Final
 from protocols.distributor.config import DistributorConfig
 from protocols.rng import Rng
 
-__all__ = ["NO_REQUESTS", "Range", "Requests"]
+__all__ = ["MOST_RANGES", "NO_REQUESTS", "Range", "Requests"]
+
+MOST_RANGES: Final = 1024
+"""Ranges of missing numbers of a publisher from which on no more are made."""
 
 DOUBLED = 2
 """How often the time-out is doubled."""
@@ -61,6 +64,16 @@ class Requests:
         """Return the number of ranges."""
         return len(self._missing)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no further ranges are to be made."""
+        return len(self._missing) >= MOST_RANGES
+
+    def splits(self, number: int) -> bool:
+        """Return whether there would be a range more without this number."""
+        index = bisect_right(self._missing, number, key=_low_of) - 1
+        return index >= 0 and self._missing[index].low < number < self._missing[index].high
+
     def _wait(self) -> float:
         """Return a random wait before a request, in seconds."""
         return self._config.request_delay * self._rng.uniform()
@@ -88,12 +101,15 @@ class Requests:
 
     def heard(self, low: int, high: int, now: float) -> None:
         """Take the request of another subscriber, in place of own ones that wait their random time."""
-        for item in self._cut(low, high):
+        found = self._cut(low, high)
+        for item in found:
             if item.next_at <= now + self._config.request_delay:
                 self.suppressed += item.size
                 self._try(item, now)
             self._requested += item.size if item.tries else 0
-            self._missing.insert(bisect_right(self._missing, item.low, key=_low_of), item)
+        if found:
+            place = bisect_right(self._missing, found[0].low, key=_low_of)
+            self._missing[place:place] = found
 
     def requests(self, now: float) -> tuple[list[Range], list[Range]]:
         """Return what is to be requested now, and what is given up because it was requested too often."""
@@ -138,22 +154,26 @@ class Requests:
         """Remove numbers, and return those that were there; `_requested` is without them."""
         missing = self._missing
         found: list[_Missing] = []
+        left: list[_Missing] = []
         index = max(bisect_right(missing, low, key=_low_of) - 1, 0)
-        while index < len(missing) and missing[index].low <= high:
-            item = missing[index]
+        end = bisect_right(missing, high, key=_low_of)
+        for item in missing[index:end]:
             if item.high < low:
-                index += 1
+                left.append(item)
+                continue
+            if low <= item.low and item.high <= high:
+                found.append(item)
+                self._requested -= item.size if item.tries else 0
                 continue
             part = _Missing(max(item.low, low), min(item.high, high), item.next_at, item.tries)
-            rest = [
+            found.append(part)
+            self._requested -= part.size if part.tries else 0
+            left += [
                 _Missing(first, last, item.next_at, item.tries)
                 for first, last in ((item.low, low - 1), (high + 1, item.high))
                 if first <= last
             ]
-            missing[index : index + 1] = rest
-            found.append(part)
-            self._requested -= part.size if part.tries else 0
-            index += len(rest)
+        missing[index:end] = left
         return found
 
     def _look_again(self) -> None:

@@ -31,6 +31,8 @@ from protocols.roles import RoleContext
 
 __all__ = ["MessagePublisher", "MessageSubscriber"]
 
+MOST_LATEST: Final = 4096
+"""Publishers whose last message is remembered, those heard first forgotten first."""
 _NOTHING: Final[dict[Source, int]] = {}
 """An empty table of lost messages, shared by all subscribers that lost none; never modified."""
 
@@ -74,7 +76,8 @@ class MessageSubscriber(EventLayer, Subscriber):
     """Delivers the messages that updates carry; other updates of the group are counted and dropped.
 
     When segments were lost, the messages that they held are known with the next one of their publisher: it tells all numbers
-    between those of the messages before and after, which may include some for other subjects.
+    between those of the messages before and after, which may include some for other subjects. Where numbers do not go on, as
+    after a restart of the publisher, it tells how many segments were lost.
     """
 
     __slots__ = ("_foreign", "_latest", "_lost")
@@ -120,9 +123,13 @@ class MessageSubscriber(EventLayer, Subscriber):
             self._foreign += 1
             return []
         found: list[Event] = []
-        if self._lost and self._lost.pop(event.source, 0):
+        lost = self._lost.pop(event.source, 0) if self._lost else 0
+        if lost:
             first, last = self._latest.get(message.publisher, -1) + 1, message.number - 1
-            found.append(MessagesLost(message.publisher, last - first + 1, first, last))
+            is_next = last >= first - 1
+            found.append(MessagesLost(message.publisher, *((last - first + 1, first, last) if is_next else (lost,))))
+        if len(self._latest) >= MOST_LATEST and message.publisher not in self._latest:
+            del self._latest[self._latest.first]
         self._latest[message.publisher] = message.number
         found += [MessageReceived(number, message) for number in event.subscriptions]
         return found

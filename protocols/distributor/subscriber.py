@@ -89,6 +89,7 @@ class DistributorSubscriber(Machine):
         "_window_at",
         "asked",
         "kept",
+        "waiting",
         *COUNTERS,
     )
     state_type: ClassVar[type[PublisherState]] = PublisherState
@@ -115,6 +116,8 @@ class DistributorSubscriber(Machine):
         self._is_nagging = self._has_overflowed = False
         self.kept = 0
         """Bytes of segments that wait for earlier ones, and of parts of large updates."""
+        self.waiting = 0
+        """Segments that wait for earlier ones."""
         self.asked: tuple[int, ...] = ()
         """Addresses of publishers that were requested to retransmit, the first `MOST_HOSTS`."""
         self.messages_received = self.messages_unmatched = self.bytes_received = 0
@@ -164,7 +167,7 @@ class DistributorSubscriber(Machine):
         for reception in self._receptions.values():
             self._forget(reception)
         self._silent = _NONE
-        self.kept = 0
+        self.kept = self.waiting = 0
         self._check_at = self._window_at = inf
         self._set_deadline()
 
