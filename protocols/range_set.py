@@ -47,6 +47,14 @@ class RangeSet:
         firsts[index : index + 1] = [span[0] for span in rest]
         lasts[index : index + 1] = [span[1] for span in rest]
 
+    def remove_before(self, number: int) -> None:
+        """Remove all numbers before this one."""
+        index = bisect_left(self._lasts, number)
+        if index:
+            del self.firsts[:index], self._lasts[:index]
+        if self.firsts and self.firsts[0] < number:
+            self.firsts[0] = number
+
     def clear(self) -> None:
         """Remove all numbers."""
         self.firsts = self._lasts = _EMPTY

@@ -16,8 +16,10 @@ __all__ = ["DatagramSubscriber"]
 
 MOST_PUBLISHERS = 4096
 """Publishers of which the state is kept, those heard first forgotten first."""
-MOST_BYTES = 64 << 20
-"""Bytes of incomplete messages that are kept."""
+MOST_BYTES = 96 << 20
+"""Bytes of incomplete messages that are kept, with `PART_OVERHEAD` for each part."""
+PART_OVERHEAD = 512
+"""Bytes that a part which is kept takes beside its content."""
 
 
 @dataclass(slots=True)
@@ -66,7 +68,7 @@ class DatagramSubscriber(Subscriber):
         self._group = context.group
         self._subscriptions = shared_table(SubscriptionTable)
         self._receptions: dict[int, _Reception] = {}
-        # The parts that arrived, by publisher and number of the message; and their bytes in all.
+        # The parts that arrived, by publisher and number of the message; and the bytes that they take in all.
         self._incomplete: dict[tuple[int, int], dict[int, Part]] = {}
         self._kept = 0
         self._delivered = self._given_up = 0
@@ -117,7 +119,7 @@ class DatagramSubscriber(Subscriber):
         known = self._incomplete.setdefault(key, {})
         if part.part not in known:
             known[part.part] = part
-            self._kept += part.length
+            self._kept += part.length + PART_OVERHEAD
         if len(known) < part.parts:
             while self._kept > MOST_BYTES:
                 self._give_up(next(iter(self._incomplete)))
@@ -126,7 +128,7 @@ class DatagramSubscriber(Subscriber):
         return part.whole or self._read(b"".join(known[n].content or b"" for n in sorted(known)))
 
     def _forget(self, key: tuple[int, int]) -> None:
-        self._kept -= sum(part.length for part in self._incomplete.pop(key).values())
+        self._kept -= sum(part.length + PART_OVERHEAD for part in self._incomplete.pop(key).values())
 
     def _give_up(self, key: tuple[int, int]) -> None:
         self._forget(key)

@@ -151,18 +151,20 @@ class PacketReceiver:
     def _give_up(self, behind: int, found: list[Publication]) -> None:
         """Give up what is missing before `behind`, and append to `found` the messages that are complete before it."""
         place = self._next
-        for sequence in sorted([number for number in self._kept if number < behind]):
+        # Whichever are fewer: the numbers that are passed by, or the packets that are kept.
+        if behind - place <= len(self._kept):
+            numbers = [number for number in range(place, behind) if number in self._kept]
+        else:
+            numbers = sorted([number for number in self._kept if number < behind])
+        for sequence in numbers:
             self._lose(sequence - place)
             self._join(self._unkeep(sequence), found)
             place = sequence + 1
         self._lose(behind - place)
         self._next = max(self._next, behind)
         self.highest = max(self.highest, self._next - 1)
-        left = RangeSet()
-        for first, last in self.missing:
-            if last >= behind:
-                left.add(max(first, behind), last)
-        self.missing = left
+        if self.missing.firsts:
+            self.missing.remove_before(behind)
 
     def _lose(self, count: int) -> None:
         if count > 0:

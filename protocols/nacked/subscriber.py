@@ -178,6 +178,8 @@ class NackedSubscriber(Subscriber):
     def wake(self, now: float) -> None:
         """Send the NACKs that are due."""
         for (_, group), receiver in self._receivers.items():
+            if receiver.nack_at > now:
+                continue
             found: list[Publication] = []
             nack = receiver.due(now, found)
             if nack is not None:

@@ -33,3 +33,14 @@ def test_a_copy_is_a_set_of_its_own() -> None:
     other.add(4, 5)
     ranges.clear()
     assert (list(ranges), list(other)) == ([], [(1, 5)])
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 4))), st.integers(-1, 40))
+def test_what_is_before_a_number_is_removed_at_once(added: list[tuple[int, int]], number: int) -> None:
+    ranges, like = RangeSet(), set[int]()
+    for first, count in added:
+        ranges.add(first, first + count)
+        like.update(range(first, first + count + 1))
+    ranges.remove_before(number)
+    assert [each for low, high in ranges for each in range(low, high + 1)] == sorted(each for each in like if each >= number)
+    assert not RangeSet().firsts

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+import protocols.datagram.subscriber
 from experiments.contract.bench import Bench
 from experiments.contract.recorder import Recorder
 from protocols.datagram.config import DatagramConfig
 from protocols.datagram.messages import part_of
 from protocols.datagram.publisher import DatagramPublisher
-from protocols.datagram.subscriber import DatagramSubscriber
+from protocols.datagram.subscriber import PART_OVERHEAD, DatagramSubscriber
 from protocols.datagram.wire import DatagramCodec
 from protocols.errors import WireError
 from protocols.events import Event
@@ -138,6 +139,16 @@ def test_parts_that_never_come_are_given_up_and_told() -> None:
         machine.receive(part_of(1, number, 0.0, number, 0, 2, 10, bytes(10)), "p", GROUP, 0.1)
     assert MessagesLost(1, 1, 0, 0) in ports.events
     assert machine.held()["incomplete"] == (2, 2)
+
+
+def test_parts_of_a_byte_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 100 * PART_OVERHEAD
+    monkeypatch.setattr(protocols.datagram.subscriber, "MOST_BYTES", most)
+    machine, _ = subscriber()
+    for number in range(10):
+        for part in range(1000):
+            machine.receive(part_of(7, part, 0.0, number, part, 1 << 30, 1, b"x"), "forger", GROUP, 0.0)
+            assert sum(map(len, machine._incomplete.values())) <= 100
 
 
 def test_bytes_that_are_no_message_are_dropped() -> None:

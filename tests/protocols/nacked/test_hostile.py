@@ -1,5 +1,7 @@
 """Forged packets of the bus and FJM: what they make a machine keep is bounded."""
 
+from functools import partial
+
 import pytest
 
 import protocols.nacked.subscriber
@@ -18,6 +20,7 @@ from protocols.nacked.packet_receiver import PACKET_OVERHEAD
 from protocols.nacked.packet_sender import PacketSender
 from protocols.nacked.subscriber import MOST_PUBLISHERS
 from protocols.roles import RoleContext
+from tests.protocols.norm.test_hostile import lines
 
 GROUP = Group("239.0.0.1:6003")
 LAST = (1 << 64) - 1
@@ -72,6 +75,28 @@ def test_packets_that_wait_for_missing_ones_take_bounded_memory(size: int, monke
     # The honest publisher keeps little, so it is not the one that is forgotten.
     give(machine, [ours[1], *ours[3:]])
     assert len([event for event in ports.events if isinstance(event, MessageReceived)]) == 3
+
+
+def test_a_packet_far_ahead_costs_what_it_passes_by_and_not_what_is_kept() -> None:
+    _, machine = subscriber()
+    ahead = machine.config.ahead
+    give(machine, [forged(7, sequence, 10) for sequence in (1, *range(3, ahead, 2))])
+    for sequence in range(ahead + 3, ahead + 103, 2):
+        packet = forged(7, sequence, 10)
+        assert lines(partial(give, machine, [packet])) < 200
+    kept = machine.held()["packets"][0]
+    assert lines(lambda: give(machine, [forged(7, 2 * ahead, 10)])) < 40 * kept
+    # All that is left was received, or is requested.
+    (receiver,) = machine._receivers.values()
+    held = {number for low, high in receiver.missing for number in range(low, high + 1)} | set(receiver._kept)
+    assert held == set(range(receiver._next, receiver.highest + 1))
+
+
+def test_nacks_of_one_publisher_cost_little_while_packets_of_many_are_missing() -> None:
+    _, machine = subscriber()
+    give(machine, [forged(number, 5, 10) for number in range(1000)])
+    deadlines = sorted(receiver.nack_at for receiver in machine._receivers.values())
+    assert lines(lambda: machine.wake(deadlines[0])) < 8 * 1000
 
 
 def test_a_million_publishers_are_forgotten_again() -> None:
