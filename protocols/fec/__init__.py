@@ -8,12 +8,21 @@ from collections.abc import Mapping, Sequence
 
 from protocols.fec.reed_solomon import MAX_SYMBOLS, decode_8, encode_8
 
-__all__ = ["ELEMENT_BITS", "MOST_SYMBOLS", "decode", "encode"]
+__all__ = ["ELEMENT_BITS", "MOST_SYMBOLS", "decode", "encode", "most_erasures"]
 
 ELEMENT_BITS = (8, 16)
 """The sizes of symbol elements, m."""
 MOST_SYMBOLS = {8: MAX_SYMBOLS, 16: 65535}
 """By m, the most source and parity symbols a block may have together."""
+MOST_WORK = 1 << 32
+"""About how many nanoseconds it may take to decode a block, in one step."""
+PER_PAIR = 16
+"""Nanoseconds that each pair of a given and a missing symbol takes with m = 16, beside one for each byte of a symbol."""
+
+
+def most_erasures(count: int, size: int, m: int) -> int:
+    """Return how many of the `count` source symbols of a block, of `size` bytes, may be decoded within `MOST_WORK`."""
+    return MOST_SYMBOLS[m] if m == 8 else MOST_WORK // (count * (PER_PAIR + size))
 
 
 def encode(k: int, parity: int, sources: Sequence[bytes], wanted: Sequence[int], m: int = 8) -> list[bytes]:

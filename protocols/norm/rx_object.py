@@ -2,9 +2,10 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, Final
 
-from protocols.fec import decode
+from protocols.fec import decode, most_erasures
 from protocols.machine import Sink
 from protocols.norm.maps import NONE, BlockBitmaps, bit_runs
 from protocols.norm.messages import Data, Fti
@@ -216,6 +217,10 @@ class RxObject:
         if mask.bit_count() > have.bit_count():
             assert self.missing_symbols is not None
             self.missing_symbols[block] = mask
+        elif self._takes_too_long(block, mask):
+            assert self.missing_symbols is not None
+            self.missing_symbols[block] = mask
+            self.refuse_parity()
         else:
             self._filled(block, mask, have)
         return True
@@ -243,9 +248,38 @@ class RxObject:
                 self.parity = BlockBitmaps(block, have)
             else:
                 parity[block] = have
+        elif self._takes_too_long(block, mask):
+            assert self._kept is not None
+            self._kept.drop(block, 1 << number)
+            self.refuse_parity()
+            return False
         else:
             self._filled(block, mask, have)
         return True
+
+    def _takes_too_long(self, block: int, mask: int) -> bool:
+        """Return whether the missing symbols `mask` of a block are too many to be decoded in one step."""
+        if self._kept is None or self.fti.m == 8:
+            return False
+        return mask.bit_count() > most_erasures(self.fti.partition.length(block), self.fti.segment, self.fti.m)
+
+    def refuse_parity(self) -> None:
+        """Request what is missing by name from now on: parity of this coding is of no use (`Fti.usable`)."""
+        # Other objects may have the same FTI.
+        self.fti = replace(self.fti)
+        object.__setattr__(self.fti, "usable", 0)
+        for block, _ in [] if self.parity is None else self.parity.items():
+            self._forget_parity(block)
+
+    def _forget_parity(self, block: int) -> None:
+        have = self.parity_of(block)
+        if have:
+            assert self.parity is not None
+            self.parity.remove(block)
+            if not self.parity.items():
+                self.parity = None
+        if self._kept is not None:
+            self._kept.drop(block, have)
 
     @property
     def held(self) -> int:

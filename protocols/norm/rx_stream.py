@@ -148,12 +148,6 @@ class RxStream(RxObject):
         for index, payload in decode(fti.block, fti.parity, fti.block, sources, parities, fti.m).items():
             self.write(block, index, payload)
 
-    def refuse_parity(self) -> None:
-        """Request what is missing by name from now on: this sender's parity has half elements (`Fti.usable`)."""
-        object.__setattr__(self.fti, "usable", 0)
-        for block, _ in [] if self.parity is None else self.parity.items():
-            self._forget_parity(block)
-
     # -- what is delivered -----------------------------------------------------------------------------------------
 
     def make_room(self) -> None:
@@ -184,16 +178,6 @@ class RxStream(RxObject):
             self.missing_blocks = rest or None
         self.next_new = max(self.next_new, (block, 0))
         self.deliver()
-
-    def _forget_parity(self, block: int) -> None:
-        have = self.parity_of(block)
-        if have:
-            assert self.parity is not None
-            self.parity.remove(block)
-            if not self.parity.items():
-                self.parity = None
-        if self._kept is not None:
-            self._kept.drop(block, have)
 
     def deliver(self) -> None:
         """Give the application what follows, until a symbol is missing or the sink is full. Raises OSError when it fails."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.errors import UsageError
-from protocols.fec import MOST_SYMBOLS, decode, encode
+from protocols.fec import MOST_SYMBOLS, MOST_WORK, decode, encode, most_erasures
 from tests.support.captures import vector
 
 CASES, GENERATORS = vector("parity.json")["cases"], vector("parity.json")["generators"]
@@ -96,3 +96,12 @@ def test_parity_indices_out_of_range_are_refused(m: int) -> None:
         encode(4, 2, [b"x"] * 4, [2], m)
     with pytest.raises(UsageError, match="the block has 2"):
         decode(4, 2, 4, {0: b"a", 1: b"b", 2: b"c"}, {2: b"d"}, m)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "most"), [(300, 1400, 300), (3000, 1400, 1000), (60_000, 1400, 50), (60_000, 2, 3900)]
+)
+def test_the_work_of_decoding_a_block_is_bounded(count: int, size: int, most: int) -> None:
+    assert most <= most_erasures(count, size, 16)
+    assert count * most_erasures(count, size, 16) * (16 + size) <= MOST_WORK
+    assert most_erasures(count, size, 8) == 255
