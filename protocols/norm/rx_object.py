@@ -276,7 +276,7 @@ class RxObject:
         if have:
             assert self.parity is not None
             self.parity.remove(block)
-            if not self.parity.items():
+            if self.parity.key == NONE:
                 self.parity = None
         if self._kept is not None:
             self._kept.drop(block, have)

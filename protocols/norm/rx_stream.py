@@ -1,9 +1,11 @@
 """A stream being received (RFC 5740 5.3): segments in a bounded buffer, delivered in order, and what is missing of them."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from protocols.fec import decode
+from protocols.norm.maps import NONE
 from protocols.norm.messages import Fti
 from protocols.norm.partition import BLOCK_COUNTS
 from protocols.norm.position import TransmitPosition
@@ -14,6 +16,8 @@ from protocols.stream import StreamSink
 __all__ = ["RxStream"]
 
 _NO_OFFSET: Final = -1
+_FEW: Final = 64
+"""Blocks that are kept of which the first is found by looking at all of them."""
 _OVERHEAD: Final = 250
 """Bytes that a segment takes in memory besides its content."""
 
@@ -157,8 +161,9 @@ class RxStream(RxObject):
             self.give_up_before(floor)
             if self._at[0] < floor:
                 # The application is too slow.
-                for block in [block for block in self._symbols if block < floor]:
+                while (block := self._first_held(self._at[0], floor)) is not None:
                     del self._symbols[block]
+                    self._at = (block, 0)
                 self._break((floor, 0))
 
     def give_up_before(self, block: int) -> None:
@@ -168,14 +173,18 @@ class RxStream(RxObject):
         self._floor = block
         symbols, ranges = self.missing_symbols, self.missing_blocks
         if symbols is not None:
-            for each in [each for each, _ in symbols.items() if each < block]:
-                symbols.remove(each)
-                self._forget_parity(each)
-            if not symbols.items():
+            while NONE < symbols.key < block:
+                lowest = symbols.key
+                symbols.remove(lowest)
+                self._forget_parity(lowest)
+            if symbols.key == NONE:
                 self.missing_symbols = None
         if ranges:
-            rest = [[max(first, block), last] for first, last in ranges if last >= block]
-            self.missing_blocks = rest or None
+            del ranges[: bisect_left(ranges, block, key=lambda span: span[1])]
+            if ranges:
+                ranges[0][0] = max(ranges[0][0], block)
+            else:
+                self.missing_blocks = None
         self.next_new = max(self.next_new, (block, 0))
         self.deliver()
 
@@ -241,15 +250,26 @@ class RxStream(RxObject):
         if block >= self._floor:
             return False
         if row is not None:
-            later = [each for each in row if each > symbol]
-            if later:
-                self._break((block, min(later)))
+            later = next((each for each in range(symbol + 1, self.fti.block) if each in row), None)
+            if later is not None:
+                self._break((block, later))
                 return True
             del self._symbols[block]
-        self._break((min([each for each in self._symbols if each > block], default=self._floor), 0))
-        if self._at[0] > self._floor:
-            self._at = (self._floor, 0)
+        following = self._first_held(block + 1, self._floor)
+        self._break((self._floor if following is None else following, 0))
         return True
+
+    def _first_held(self, block: int, end: int) -> int | None:
+        """Return the first block from `block` to before `end` of which anything is kept.
+
+        Who asks again from there on has looked at each block once, unless few are kept.
+        """
+        symbols, most = self._symbols, 2 * self._capacity
+        if len(symbols) > _FEW:
+            found = next((each for each in range(block, min(end, block + most)) if each in symbols), None)
+            if found is not None or end <= block + most:
+                return found
+        return min([each for each in symbols if block <= each < end], default=None)
 
     def _break(self, at: tuple[int, int]) -> None:
         """Go on at another segment, with the next message that begins."""

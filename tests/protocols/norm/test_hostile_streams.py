@@ -1,11 +1,16 @@
 """Messages that do not fit a stream: nothing raises, and what is kept stays bounded."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from benchmarks.hostile import Silent
+from protocols.norm.config import NormConfig
+from protocols.norm.host_receiver import NormHostReceiver
 from protocols.norm.messages import (
     FLAG_REPAIR,
     FLAG_STREAM,
@@ -15,6 +20,7 @@ from protocols.norm.messages import (
     Info,
     Item,
     Nack,
+    Origin,
     Request,
     Squelch,
 )
@@ -26,6 +32,7 @@ from protocols.norm.stream_coding import HEADER
 from protocols.stream import StreamSettings
 from tests.protocols.norm.scenes import GROUP
 from tests.protocols.norm.stream_scenes import StreamScene, messages
+from tests.protocols.norm.test_hostile import LINES_PER_KILOBYTE, lines
 from tests.support.streams import Collected
 
 EDGES = [0, 1, 3, 7, 8, 11, 12, 255, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x800000, 0xFFFFFF]
@@ -94,3 +101,38 @@ def test_a_sender_survives_requests_that_do_not_fit_its_streams(seed: int) -> No
             assert kept <= allowed, name
     scene.send()
     assert scene.sinks[0].data == b"".join(messages(200))
+
+
+def gaps(fti: Fti, sink: Collected, segments: Iterable[tuple[int, int]], buffer: int) -> list[int]:
+    """Give a receiver segments (block, symbol) of a forged stream; return the lines of Python that each took."""
+    machine = NormHostReceiver(Silent(), NormConfig(buffer=buffer), 2, GROUP)
+    machine.accept_streams(lambda offer: sink)
+    machine.start(0.0)
+    found = []
+    for sequence, (block, symbol) in enumerate(segments):
+        payload = HEADER.pack(4, 1, (block * fti.block + symbol) * 4 & 0xFFFFFFFF) + b"abcd"
+        place = (block, symbol, fti.block)
+        message = Data(
+            Origin(1, 1, 10, 4, 3), sequence & 0xFFFF, FLAG_STREAM, fti.fec_id, 0, *place, fti, payload, len(payload)
+        )
+        found.append(lines(partial(machine.receive, message, "forger", GROUP, 0.0)))
+    return found
+
+
+@pytest.mark.parametrize("capacity", [None, 1], ids=["open", "paused"])
+def test_a_segment_costs_little_however_many_are_missing_before_it(capacity: int | None) -> None:
+    # The buffer is full of gaps from the middle on, and each segment pushes the first blocks out.
+    segments = [(0, 0), *((block, 0) for block in range(2, 8000, 2))]
+    costs = gaps(Fti(5, 1 << 30, 4, 1, 0), Collected(capacity=capacity), segments, 1_000_000)
+    assert max(costs) < LINES_PER_KILOBYTE // 10
+
+
+@pytest.mark.parametrize(
+    ("fti", "kept"), [(Fti(5, 1 << 30, 4, 1, 0), 1), (Fti(2, 1 << 30, 4, 6000, 0, 16), 6000)], ids=["1", "6000"]
+)
+def test_a_segment_that_ends_many_gaps_costs_what_is_kept(fti: Fti, kept: int) -> None:
+    places = [0, *range(2, 6000, 2)]
+    segments = [divmod(place, kept) for place in places] + [(10_000, 0)]
+    costs = gaps(fti, Collected(), segments, 16_000_000)
+    assert max(costs[:-1]) < LINES_PER_KILOBYTE // 10
+    assert costs[-1] < 100 * len(places)
