@@ -152,7 +152,7 @@ def test_a_session_with_runs_equals_one_without(
     session = Session(seed, loss, most, fec=fec, backoff=backoff, block=16, **code)
     for sender in session.senders:
         sender.submit(*sizes)
-    for step in range(400):
+    for step in range(2000):
         session.step(step * STEP)
         if len(session.receivers[0].received()) == len(sizes):
             return
