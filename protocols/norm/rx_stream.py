@@ -250,10 +250,11 @@ class RxStream(RxObject):
         if block >= self._floor:
             return False
         if row is not None:
-            later = next((each for each in range(symbol + 1, self.fti.block) if each in row), None)
-            if later is not None:
-                self._break((block, later))
-                return True
+            # The compiled build would make a list of all symbols for `next`.
+            for later in range(symbol + 1, self.fti.block):
+                if later in row:
+                    self._break((block, later))
+                    return True
             del self._symbols[block]
         following = self._first_held(block + 1, self._floor)
         self._break((self._floor if following is None else following, 0))
@@ -266,9 +267,11 @@ class RxStream(RxObject):
         """
         symbols, most = self._symbols, 2 * self._capacity
         if len(symbols) > _FEW:
-            found = next((each for each in range(block, min(end, block + most)) if each in symbols), None)
-            if found is not None or end <= block + most:
-                return found
+            for each in range(block, min(end, block + most)):
+                if each in symbols:
+                    return each
+            if end <= block + most:
+                return None
         return min([each for each in symbols if block <= each < end], default=None)
 
     def _break(self, at: tuple[int, int]) -> None:
