@@ -103,11 +103,8 @@ class Fti:
     is_sparse: bool = field(init=False, compare=False, repr=False)
     """Whether the largest block has less than a usable parity symbol for `SPARSE` source symbols."""
     usable: int = field(init=False, compare=False, repr=False)
-    """Parity symbols per block that can be decoded.
-
-    None of elements of 16 bits if parity symbols may have an odd number of bytes: NRL NORM does not send the second byte of
-    their last element.
-    """
+    """Parity symbols per block that can be decoded: none of elements of 16 bits if they may have an odd number of bytes, as NRL
+    NORM does not send the second byte of their last element."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "partition", Partition(self.object_size, self.segment, self.block))
@@ -179,6 +176,8 @@ class Request:
     level: int
     """LEVEL_ bits: SEGMENT, BLOCK or OBJECT, and INFO beside them."""
     items: tuple[Item, ...]
+    m: int = field(default=0, compare=False, repr=False)
+    """`Fti.m` of the objects, by which items of fec_id 2 are written; 0: not known here, as in a NACK that was received."""
 
 
 @dataclass(slots=True)

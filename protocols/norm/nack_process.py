@@ -77,6 +77,8 @@ class MissingRange:
     first: Item
     last: Item
     count: int = 1
+    m: int = 0
+    """`Fti.m` of the object where blocks or symbols of it are named."""
 
 
 class Decision(Enum):
@@ -268,7 +270,7 @@ def _add_object(ranges: list[MissingRange], level: int, key: int, fec_id: int) -
 def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int], most: float) -> None:
     """Add what an object is missing before the (block, symbol) `until`, but nothing behind more than `most` ranges."""
     # A sender's objects may have several FEC schemes, at least where messages are forged.
-    (end, symbol), key, fec_id, length = until, item.object_id, item.fti.fec_id, item.fti.partition.length
+    (end, symbol), key, fec_id, length, m = until, item.object_id, item.fti.fec_id, item.fti.partition.length, item.fti.m
     if item.wants_info and item.info is None:
         _add_object(ranges, LEVEL_INFO, key, fec_id)
     for first, last in item.missing_blocks or ():
@@ -276,7 +278,7 @@ def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int
             last, size = min(last, end - 1), length(first)
             ranges.append(
                 MissingRange(
-                    LEVEL_BLOCK, _item(fec_id, key, first, 0, size), _item(fec_id, key, last, 0, size), last - first + 1
+                    LEVEL_BLOCK, _item(fec_id, key, first, 0, size), _item(fec_id, key, last, 0, size), last - first + 1, m
                 )
             )
     missing_symbols = item.missing_symbols
@@ -295,7 +297,9 @@ def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int
                 return
             one = _item(fec_id, key, block, low, size)
             ranges.append(
-                MissingRange(LEVEL_SEGMENT, one, one if low == high else _item(fec_id, key, block, high, size), high - low + 1)
+                MissingRange(
+                    LEVEL_SEGMENT, one, one if low == high else _item(fec_id, key, block, high, size), high - low + 1, m
+                )
             )
 
 
@@ -405,14 +409,14 @@ def contents_for(ranges: Iterable[MissingRange], segment: int) -> list[tuple[Req
 
     Three and more consecutive units become a range, fewer become items; neighbours of one form share a request.
     """
-    contents: list[list[tuple[int, int, list[Item]]]] = [[]]
+    contents: list[list[tuple[int, int, int, list[Item]]]] = [[]]
     size = 0
     for each in ranges:
-        level, count, item_size = each.level, each.count, ITEM_HEADER + ID_SIZES[each.first.fec_id]
+        level, count, m, item_size = each.level, each.count, each.m, ITEM_HEADER + ID_SIZES[each.first.fec_id]
         form = FORM_RANGES if count > 2 else FORM_ITEMS
         items = [each.first] if count == 1 else [each.first, each.last]
         rows = contents[-1]
-        shared = bool(rows) and rows[-1][:2] == (form, level)
+        shared = bool(rows) and rows[-1][:3] == (form, level, m)
         cost = len(items) * item_size + (0 if shared else REQUEST_HEADER)
         if rows and size + cost > segment:
             if len(contents) == MOST_NACKS:
@@ -421,8 +425,8 @@ def contents_for(ranges: Iterable[MissingRange], segment: int) -> list[tuple[Req
             rows, size, shared = contents[-1], 0, False
             cost = len(items) * item_size + REQUEST_HEADER
         if shared:
-            rows[-1][2].extend(items)
+            rows[-1][3].extend(items)
         else:
-            rows.append((form, level, items))
+            rows.append((form, level, m, items))
         size += cost
-    return [tuple([Request(form, level, tuple(items)) for form, level, items in rows]) for rows in contents if rows]
+    return [tuple([Request(form, level, tuple(items), m) for form, level, m, items in rows]) for rows in contents if rows]

@@ -315,7 +315,7 @@ class StreamSenderState(SenderState):
             first, last = each.first, each.last
             if item is not None:
                 first, last = (end._replace(block=item.wire_number(end.block)) for end in (first, last))
-            found.append(MissingRange(each.level, first, last, each.count))
+            found.append(MissingRange(each.level, first, last, each.count, each.m))
         return found
 
     def _wrapped(self) -> dict[int, RxStream]:

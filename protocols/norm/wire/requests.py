@@ -26,14 +26,14 @@ def pack_requests(requests: tuple[Request, ...], schemes: Schemes, sender_id: in
     """Return the requests as bytes; `sender_id` is the sender they are for."""
     parts = []
     for request in requests:
-        items = b"".join([pack_item(item, schemes, sender_id) for item in request.items])
+        items = b"".join([pack_item(item, schemes, sender_id, request.m) for item in request.items])
         parts.append(_HEAD.pack(request.form, request.level, len(items)) + items)
     return b"".join(parts)
 
 
-def pack_item(item: Item, schemes: Schemes, sender_id: int) -> bytes:
-    """Return an item as bytes; `sender_id` is the sender of its object."""
-    return _ITEM.pack(item.fec_id, item.object_id) + schemes.pack_id(item, sender_id)
+def pack_item(item: Item, schemes: Schemes, sender_id: int, m: int = 0) -> bytes:
+    """Return an item as bytes; `sender_id` is the sender of its object, whose `Fti.m` is m (0: not known)."""
+    return _ITEM.pack(item.fec_id, item.object_id) + schemes.pack_id(item, sender_id, m)
 
 
 def unpack_item(data: bytes, schemes: Schemes, sender_id: int) -> Item | None:

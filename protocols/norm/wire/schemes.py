@@ -181,12 +181,13 @@ class Schemes:
             raise UsageError(f"fec_id {fec_id}; known are 0, 2, 5 and 129")
         return scheme
 
-    def pack_id(self, item: Item, source_id: int) -> bytes:
+    def pack_id(self, item: Item, source_id: int, m: int) -> bytes:
         """Return the payload id of an item of the sender `source_id`.
 
-        Objects may differ in m, at least where FTIs are forged. The last one is used, or the other if the item does not fit it.
+        Objects may differ in m, at least where FTIs are forged. Where that of the object is not known (0), the last one is
+        used, or the other if the item does not fit it.
         """
-        scheme = self.write(item.fec_id, source_id)
+        scheme = _BY_M[m] if m and item.fec_id == _FEC_ID_GENERAL else self.write(item.fec_id, source_id)
         if item.fec_id == _FEC_ID_GENERAL and (item.symbol > scheme.mask or item.block >> (32 - scheme.bits)):
             scheme = _BY_M[24 - scheme.m]
         return scheme.pack_id(item.block, item.symbol, item.block_length)

@@ -94,6 +94,24 @@ def test_nacks_for_objects_with_other_sizes_of_elements_are_encoded(first: Fti, 
         assert codec.decode(codec.encode(nack)).kind == "nack"
 
 
+@pytest.mark.parametrize("m", [8, 16])
+def test_requests_name_what_an_object_lacks_although_forged_messages_have_another_size_of_elements(m: int) -> None:
+    fti = Fti(2, 400 * 8, 8, 100, 0, m)
+    host, machine, codec = listening()
+    sent: list[Message] = []
+    host.on_send = lambda packet, port: sent.append(packet.message)
+    for place in ((0, 0), (0, 2), (2, 5)):
+        deliver(host, codec, data(fti, 0, *place))
+    # Of another host, in the name of the sender; the codec has read it before the receiver ignores it.
+    host.deliver(codec.decode(data(replace(fti, m=24 - m), 0, 0, 0)), ("10.0.0.9", 5), GROUP, 0.001)
+    host.wake(machine.deadline)
+    sender = NormCodec()
+    sender.encode(Data(ORIGIN, 0, 0, 2, 0, 0, 0, 100, fti, bytes(8), 8))
+    nacks = [sender.decode(codec.encode(message)) for message in sent if isinstance(message, Nack)]
+    named = {item[2:4] for nack in nacks if isinstance(nack, Nack) for each in nack.requests for item in each.items}
+    assert named == {(0, 1), (0, 3), (0, 99), (1, 0), (2, 0), (2, 4)}
+
+
 def test_forged_messages_change_nothing_in_what_a_sender_reads_and_writes() -> None:
     fti = Fti(2, 800_000, 8, 1, 0, 8)
     codec = NormCodec()
