@@ -38,23 +38,20 @@ class ArqReceiver(Machine):
         """Handle a message of a sender, or a NACK of another receiver; other messages do not concern a receiver."""
         if isinstance(message, Data):
             self._session.data_received += 1
-            found = self._sender_of(message, source)
-            if found is None:
+            sender = self._sender_of(message, source)
+            if sender is None:
                 return
-            sender = found
             is_new = sender.on_data(message, now)
             self._policy.on_received(message, source, is_new, now)
         elif isinstance(message, End):
-            found = self._sender_of(message, source)
-            if found is None:
+            sender = self._sender_of(message, source)
+            if sender is None:
                 return
-            sender = found
             sender.on_end(message, now)
         elif isinstance(message, Nack):
-            known = self._known(message.sender)
-            if known is None or known.origin.instance != message.instance:
+            sender = self._known(message.sender)
+            if sender is None or sender.origin.instance != message.instance:
                 return
-            sender = known
             if self._policy.overhears:
                 sender.on_nack(message, now)
         else:
@@ -98,7 +95,9 @@ class ArqReceiver(Machine):
             return sender
         else:
             sender.discard()
-        return self._enter(message, source)
+        sender = self._enter(message, source)
+        self._session.senders = len(self._states())
+        return sender
 
     def _known(self, node: int) -> SenderState | None:
         """Return the state of the sender `node`; None if no message of it was received."""

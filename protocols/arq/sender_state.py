@@ -11,6 +11,7 @@ from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import repeat
 from math import inf
+from operator import add
 from typing import Final
 
 from protocols.arq.messages import Data, End, Nack, units_of
@@ -30,19 +31,19 @@ Key = tuple[int, int]
 _offer: Final = lru_cache(maxsize=64)(Offer)
 _opened: Final = lru_cache(maxsize=64)(ObjectOpened)
 _received: Final = lru_cache(maxsize=64)(ObjectReceived)
+_sum: Final = lru_cache(maxsize=64)(add)
 
 MOST_OBJECTS: Final = 1024
 """Objects that a message may span, or `keep` if that is more; messages that span more are ignored."""
 MOST_MISSING: Final = 4096
 """Missing units of a sender that are requested at a time; others are when these have come or were given up."""
 MOST_MISSING_IN_ALL: Final = 65_536
-"""Those of all senders from which on few of each are requested at a time."""
+"""Those of all senders, in equal parts; of more senders than 16 it is less of each, but at least `FEW_MISSING`."""
 FEW_MISSING: Final = 64
-"""Missing units of a sender that are requested at a time while many of others are."""
 MOST_LATER: Final = 1024
 """Ranges of units that are requested later, from which on messages that name further missing units are ignored."""
 MOST_UNITS_OPEN: Final = 1 << 27
-"""Units of all incomplete objects; a bitmap has a bit for each. Objects that would make more are not opened."""
+"""Units of the incomplete objects of all senders, in equal parts; a bitmap has a bit for each. Others are not opened."""
 _NO_LATER: Final[deque[tuple[int, int, int]]] = deque()
 """Shared by the states that request all that is missing; never modified."""
 
@@ -60,7 +61,6 @@ class SenderState:
         "_silent_at",
         "_timers",
         "_unit",
-        "_woken_at",
         "last_heard",
         "origin",
     )
@@ -79,7 +79,7 @@ class SenderState:
         """Heap of timers of missing units: (seconds, object id, unit). One is valid while it agrees with the unit's `due`."""
         self._later = _NO_LATER
         """Missing units that are requested later: object id, the first unit and the one behind the last."""
-        self.last_heard = self._woken_at = -inf
+        self.last_heard = -inf
         self._silent_at = inf
         """When to check whether the sender is still heard; inf while no object is incomplete."""
 
@@ -153,6 +153,8 @@ class SenderState:
             self._add_units(object_id, 0, 1, now)
         else:
             self._advance_to_unit(item, item.units, now)
+        if self._later:
+            self._request_later(now)
 
     def on_nack(self, nack: Nack, now: float) -> None:
         """Handle another receiver's NACK: the unit was sent, and the policy may suppress a NACK of this receiver."""
@@ -200,7 +202,6 @@ class SenderState:
 
     def wake(self, now: float) -> None:
         """Serve the timers of missing units that ran out, and check whether the sender is still heard."""
-        self._woken_at = now
         while (missing := self._next_timer()) is not None and missing.due <= now:
             self._take_timer(missing)
             if missing.tries > self._session.config.robust:
@@ -209,6 +210,8 @@ class SenderState:
                 self._start_timer(missing, self._policy.on_due(missing, now))
         if self._silent_at <= now:
             self._check_silence(now)
+        if self._later:
+            self._request_later(now)
 
     def due(self) -> float:
         """Return when `wake` is wanted, in seconds; inf for never."""
@@ -300,7 +303,7 @@ class SenderState:
 
     def _room(self) -> int:
         """Return how many more missing units may be requested now."""
-        most = MOST_MISSING if self._session.missing < MOST_MISSING_IN_ALL else FEW_MISSING
+        most = min(MOST_MISSING, max(FEW_MISSING, MOST_MISSING_IN_ALL // self._session.senders))
         return max(most - len(self._missing), 0)
 
     def _add_units(self, object_id: int, first: int, end: int, now: float) -> None:
@@ -319,9 +322,9 @@ class SenderState:
                 self._later = deque()
             self._later.append((object_id, until, end))
 
-    def _request_later(self) -> None:
+    def _request_later(self, now: float) -> None:
         """Have units requested that were put off, as far as there is room."""
-        now, later = max(self.last_heard, self._woken_at), self._later
+        later = self._later
         while later and (room := self._room()):
             object_id, first, end = later.popleft()
             if object_id not in self._objects:
@@ -341,16 +344,12 @@ class SenderState:
             due = self._policy.on_missing(missing, now)
             if due is not None:
                 self._missing[key] = missing
-                self._session.missing += 1
                 self._start_timer(missing, due)
 
     def _forget_missing(self, key: Key) -> None:
         """Stop the timer of a unit that arrived, if it was missing."""
         if key in self._missing:
             del self._missing[key]
-            self._session.missing -= 1
-            if self._later:
-                self._request_later()
 
     def _forget_before(self, first: int) -> None:
         """Abort the objects before `first`, the oldest one the sender still repairs."""
@@ -374,7 +373,8 @@ class SenderState:
         """
         object_id, ports = message.object_id, self._session.ports
         units = units_of(message.size, message.segment)
-        if self._session.units_open + units > MOST_UNITS_OPEN:
+        others = sum([item.units for item in self._objects.values() if item is not None])
+        if others + units > MOST_UNITS_OPEN // self._session.senders:
             self._session.ignored += 1
             return None
         self._forget_missing((object_id, 0))
@@ -384,7 +384,6 @@ class SenderState:
             self._close(object_id)
             return None
         item = self._objects[object_id] = self._make_object(message, sink)
-        self._session.units_open += units
         sent, unit = min(self._unit, units) if object_id == self._object else units, message.unit
         self._add_units(object_id, 0, min(unit, sent), now)
         self._add_units(object_id, min(unit + 1, sent), sent, now)
@@ -408,8 +407,10 @@ class SenderState:
         if complete:
             self._close(object_id)
             session.objects_received += 1
-            session.octets_received += item.size
+            session.octets_received = _sum(session.octets_received, item.size)
             session.ports.notify(_received(self.origin.node, object_id, item.size, item.info))
+        if self._later:
+            self._request_later(self.last_heard)
         return True
 
     def _abort(self, object_id: int, reason: str) -> None:
@@ -428,14 +429,9 @@ class SenderState:
         """Forget an object that was received, refused or aborted, and its missing units."""
         item = self._objects[object_id]
         del self._objects[object_id]
-        if item is not None:
-            self._session.units_open -= item.units
         if self._missing:
             for key in self._missing_of(object_id, item):
                 del self._missing[key]
-                self._session.missing -= 1
-        if self._later:
-            self._request_later()
         if not self._objects:
             self._silent_at = inf
 

@@ -18,13 +18,12 @@ class Session:
         "duplicates",
         "group",
         "ignored",
-        "missing",
         "node",
         "objects_aborted",
         "objects_received",
         "octets_received",
         "ports",
-        "units_open",
+        "senders",
     )
 
     def __init__(self, ports: Ports, config: AConfig, node: int, group: Group) -> None:
@@ -34,10 +33,8 @@ class Session:
         self.group = group
         self.data_received = self.data_lost = self.duplicates = self.ignored = 0
         self.objects_received = self.objects_aborted = 0
-        self.missing = 0
-        """Missing units of all senders that are requested."""
-        self.units_open = 0
-        """Units of the incomplete objects of all senders."""
+        self.senders = 1
+        """Senders whose state is kept, by which the limits of what is kept of each are divided."""
         self.octets_received = 0
         """Bytes received of objects that have ended, complete or not."""
 

@@ -44,7 +44,8 @@ class UnitState(FastState):
     """The part of a machine's state that a `UnitGroup` advances: `position`, `last_heard`, and two counts.
 
     `duplicates` counts the `redundant` messages that found nothing lacking, `overheard` the feedback of others with a subject.
-    All are out of date while `coordinator` is not None.
+    While `coordinator` is not None, position and time are out of date, and both counts are those of the group less the own:
+    differences are seldom negative, and small numbers that are not are one object for all machines.
     """
 
     __slots__ = _NO_SLOTS
@@ -189,7 +190,7 @@ class UnitGroup(SenderGroup):
         for machine in lost:
             state: FastState = machine.fast_state
             if state.coordinator is self:
-                state.overheard -= 1
+                state.overheard += 1
         if subject in self._lacking:
             for machine in self._lacking[subject]:
                 if machine.fast_state.coordinator is self and machine not in lost:
@@ -250,8 +251,8 @@ class UnitGroup(SenderGroup):
         timed: Any = state  # See `FastState.last_heard`.
         timed.last_heard = self._last_heard
         state.position = self._position
-        state.duplicates += self._duplicates
-        state.overheard += self._overheard
+        state.duplicates = self._duplicates - state.duplicates
+        state.overheard = self._overheard - state.overheard
         state.coordinator = None
         if self._feedback is not None:
             self._answering[self._indices[machine]] = 0
@@ -269,8 +270,8 @@ class UnitGroup(SenderGroup):
             state.coordinator = self
             if self._feedback is not None:
                 self._answering[self._indices[machine]] = 1
-            state.duplicates -= self._duplicates
-            state.overheard -= self._overheard
+            state.duplicates = self._duplicates - state.duplicates
+            state.overheard = self._overheard - state.overheard
             if not state.is_complete:
                 for unit in unit_state.lacks():
                     if unit in lacking:

@@ -66,7 +66,7 @@ class FastArqReceiver(ArqReceiver, UnitMachine):
         """Process a NACK of another receiver for a missing unit."""
         assert isinstance(feedback, Nack)
         state: FastSenderState = self.fast_state
-        state.overheard -= 1
+        state.overheard += 1
         state.suppress(feedback, now)
         self._set_deadline()
 
