@@ -16,16 +16,16 @@ __all__ = ["FjmPublisher"]
 class FjmPublisher(RegisteredClient, NackedPublisher):
     """Keeps messages of a topic until it is registered; blocked while `queue` messages wait to be sent."""
 
-    __slots__ = ("_fjm", "_is_blocked", "_last_at", "_lowered_at", "_raised_at", "_registration", "_waiting", "rate")
+    __slots__ = ("_is_blocked", "_last_at", "_lowered_at", "_raised_at", "_registration", "_waiting", "fjm", "rate")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports, context)
-        self._fjm: FjmConfig = context.config
-        self._registration = Registration(ports, context, self)
+        self.fjm: FjmConfig = context.config
+        self._registration = Registration(context, self)
         self._waiting: dict[str, deque[Publication]] = {}
         self._is_blocked = False
         self._last_at = -inf
-        self.rate: float = self._fjm.rate
+        self.rate: float = self.fjm.rate
         """Bytes per second."""
         self._lowered_at = -inf
         self._raised_at = -inf
@@ -33,8 +33,8 @@ class FjmPublisher(RegisteredClient, NackedPublisher):
     def publish(self, message: Publication, now: float) -> bool:
         """Queue a message; one that comes too soon ends the publisher, if that fault is on."""
         gap, self._last_at = now - self._last_at, now
-        if self._fjm.gap_fault and gap < self._fjm.gap * (1 - 1e-9):
-            self.ports.fail(f"a message {gap * 1000:.3g} ms after the one before, and FJM needs {self._fjm.gap * 1000:g} ms")
+        if self.fjm.gap_fault and gap < self.fjm.gap * (1 - 1e-9):
+            self.ports.fail(f"a message {gap * 1000:.3g} ms after the one before, and FJM needs {self.fjm.gap * 1000:g} ms")
             return True
         if self._registration.group_of(message.destination) is not None:
             super().publish(message, now)
@@ -43,7 +43,7 @@ class FjmPublisher(RegisteredClient, NackedPublisher):
             self._waiting.setdefault(message.destination, deque()).append(message)
             self._registration.enter(message.destination, now)
             self.rearm()
-        self._is_blocked = self._queued() >= self._fjm.queue
+        self._is_blocked = self._queued() >= self.fjm.queue
         return self._is_blocked
 
     def _queued(self) -> int:
@@ -53,7 +53,7 @@ class FjmPublisher(RegisteredClient, NackedPublisher):
 
     def _send_due(self, now: float) -> None:
         super()._send_due(now)
-        if self._is_blocked and self._queued() < self._fjm.queue:
+        if self._is_blocked and self._queued() < self.fjm.queue:
             self._is_blocked = False
             self.ports.notify(PublisherUnblocked())
 
@@ -70,7 +70,7 @@ class FjmPublisher(RegisteredClient, NackedPublisher):
 
     def gap(self, size: int, now: float) -> float:
         """Return the time from a packet to the next, by the present rate."""
-        fjm = self._fjm
+        fjm = self.fjm
         if now >= max(self._lowered_at, self._raised_at) + fjm.quiet:
             self.rate = min(fjm.rate, self.rate + fjm.faster * fjm.rate)
             self._raised_at = now
@@ -78,8 +78,8 @@ class FjmPublisher(RegisteredClient, NackedPublisher):
 
     def slow_down(self, now: float) -> None:
         """Send slower, once for the NACKs of one hold-off."""
-        if now >= self._lowered_at + self._fjm.holdoff:
-            self.rate = max(self._fjm.rate_min, self.rate * self._fjm.slower)
+        if now >= self._lowered_at + self.fjm.holdoff:
+            self.rate = max(self.fjm.rate_min, self.rate * self.fjm.slower)
             self._lowered_at = now
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:

@@ -10,7 +10,7 @@ from protocols.errors import UsageError
 from protocols.fjm.config import FjmConfig
 from protocols.fjm.messages import MOST_TOPICS, Answer, Ask, Register, Registered, Unregister
 from protocols.fjm.wire import size_of
-from protocols.machine import Group, Machine, Message, Packet, Ports
+from protocols.machine import Group, Machine, Message, Packet
 from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
 
@@ -43,12 +43,10 @@ class _Topic:
 class Registration:
     """The topics of one client, whose `registered` is called when it is a member of a topic."""
 
-    __slots__ = ("_client", "_config", "_group", "_node", "_ports", "_topics", "deadline", "groups_refused", "others")
+    __slots__ = ("_client", "_group", "_node", "_topics", "deadline", "groups_refused", "others")
 
-    def __init__(self, ports: Ports, context: RoleContext, client: "RegisteredClient") -> None:
-        self._ports = ports
+    def __init__(self, context: RoleContext, client: "RegisteredClient") -> None:
         self._client = client
-        self._config: FjmConfig = context.config
         self._node = context.node
         self._group = context.group
         self._topics: SmallDict[_Topic] = SmallDict()
@@ -61,10 +59,10 @@ class Registration:
 
     def start(self) -> None:
         """Join the group of the session, to which managers multicast."""
-        self._ports.join(self._group)
+        self._client.ports.join(self._group)
 
     def _send(self, message: Message) -> None:
-        self._ports.send(Packet(message, size_of(message), self._group))
+        self._client.ports.send(Packet(message, size_of(message), self._group))
 
     def enter(self, destination: str, now: float) -> None:
         """Become a member of a topic; one that is wanted already stays."""
@@ -83,7 +81,7 @@ class Registration:
     def _request(self, destination: str, now: float) -> None:
         topic = self._topics[destination]
         # The guard learns of a manager that does not answer by being asked again.
-        topic.again_at = now + self._config.ask * (0.75 + 0.5 * self._ports.rng.uniform())
+        topic.again_at = now + self._client.fjm.ask * (0.75 + 0.5 * self._client.ports.rng.uniform())
         self._send(Ask(self._node, destination))
         self._rearm()
 
@@ -155,7 +153,7 @@ class RegisteredClient(Machine):
     """A publisher or a subscriber that registers for its topics. A subclass has slots for its config and its registration."""
 
     __slots__ = ()
-    _fjm: FjmConfig
+    fjm: FjmConfig
     _registration: Registration
 
     def start(self, now: float) -> None:
@@ -174,8 +172,8 @@ class RegisteredClient(Machine):
 
     def take_from_manager(self, message: Message, now: float) -> None:
         """Handle a message if it is one of a manager; with `churn_fault` a change of members takes processor time."""
-        if self._registration.receive(message, now) and self._fjm.churn_fault:
-            self.ports.work(self._fjm.churn)
+        if self._registration.receive(message, now) and self.fjm.churn_fault:
+            self.ports.work(self.fjm.churn)
 
     def rearm(self) -> None:
         """Set the deadline, if a request is to be repeated before it."""

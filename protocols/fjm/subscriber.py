@@ -20,12 +20,12 @@ _NO_GROUPS: Final[dict[Group, None]] = {}
 class FjmSubscriber(RegisteredClient, NackedSubscriber):
     """A subscription is in effect when the manager of its topic has registered it."""
 
-    __slots__ = ("_active", "_fjm", "_others", "_registration", "_unwanted_received")
+    __slots__ = ("_active", "_others", "_registration", "_unwanted_received", "fjm")
 
     def __init__(self, ports: Ports, context: RoleContext) -> None:
         super().__init__(ports, context)
-        self._fjm: FjmConfig = context.config
-        self._registration = Registration(ports, context, self)
+        self.fjm: FjmConfig = context.config
+        self._registration = Registration(context, self)
         # The subscriptions that are in effect.
         self._active = self.subscriptions
         # The groups that the card lets pass beside the own ones.
@@ -70,10 +70,10 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
         """Handle a message of a manager or a packet; one of another topic costs time only."""
         if isinstance(message, Data) and to in self._others:
             self._unwanted_received += 1
-            self.ports.work(self._fjm.unwanted)
+            self.ports.work(self.fjm.unwanted)
             return
         self.take_from_manager(message, now)
-        if self._fjm.address_fault:
+        if self.fjm.address_fault:
             self._let_pass()
         super().receive(message, source, to, now)
         self.rearm()
