@@ -6,11 +6,12 @@ import struct
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 from emu.addresses import SocketAddress, device_of, family_of, ip_of
 from protocols.errors import UsageError
 
-__all__ = ["DEFAULTS", "UdpOptions", "allow_loopback", "is_mark", "join_group", "read_marks", "set_options"]
+__all__ = ["DEFAULTS", "LARGEST_TTL", "UdpOptions", "allow_loopback", "is_mark", "join_group", "read_marks", "set_options"]
 
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _IPV6_DONTFRAG = 10, 23, 62
 _NEVER_DF, _ALWAYS_DF = 0, 2
@@ -49,7 +50,7 @@ class UdpOptions:
     ecn: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ttl <= LARGEST_TTL:
+        if not isinstance(self.ttl, SupportsIndex) or not 0 <= self.ttl <= LARGEST_TTL:
             raise UsageError(f"ttl: value {self.ttl!r} is not allowed; a whole number from 0 to {LARGEST_TTL}")
 
     @property

@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from emu.udp_options import UdpOptions
+from emu.udp_options import LARGEST_TTL, UdpOptions
+from experiments.scenario.plain_values import mapping_of
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.session.connection import MOST_WAITING, DistributorConnection
 from experiments.session.membership import Membership
+from mcastlab._arguments import a_place, a_text, a_whole
 from protocols.distributor.management import GROUP as MANAGEMENT
 
 __all__ = ["distributor"]
@@ -27,8 +29,11 @@ def distributor(
     `application` the name that other nodes hear, `waiting` how many updates of a subscription may wait for the program. On the
     group `management` (None: not) the program announces itself to consoles and monitors, and answers them on a TCP port.
     `parameters` are those of the protocol (docs/distributor.md), as numbers in seconds, bytes and bits per second or with
-    units: `rate="50Mbit", holdback="10ms"`. UsageError names the parameter that is wrong.
+    units: `rate="50Mbit", holdback="10ms"`. UsageError names the argument or the
+    parameter that is wrong.
     """
-    choice = ProtocolChoice.parse({"name": "distributor", **parameters})
-    place = Membership(choice.spec, choice.config, group, iface, None, UdpOptions(ttl))
-    return DistributorConnection(place, application, waiting, management)
+    choice = ProtocolChoice.parse({"name": "distributor", **mapping_of(parameters, "protocol")})
+    network = UdpOptions(a_whole("ttl", ttl, 0, LARGEST_TTL))
+    place = Membership(choice.spec, choice.config, *a_place(group, iface), None, network)
+    told = None if management is None else a_text("management", management)
+    return DistributorConnection(place, a_text("application", application), a_whole("waiting", waiting, 1), told)

@@ -6,8 +6,11 @@ from typing import Any, Literal
 from experiments.output import notebook, plots
 from experiments.output.extras import need
 from experiments.running import result as running
+from mcastlab._arguments import a_choice
 
 __all__ = ["Result"]
+
+_TABLES = ("receivers", "publishers", "subscriptions", "run")
 
 
 class Result(running.Result):
@@ -50,8 +53,9 @@ class Result(running.Result):
     def to_frame(self, of: Literal["receivers", "publishers", "subscriptions", "run"] = "receivers") -> Any:
         """Return a pandas DataFrame: a row for each receiver, publisher or subscription, or one with the scalar metrics.
 
-        UnsupportedError without pandas.
+        UsageError for another table, UnsupportedError without pandas.
         """
+        a_choice("of", of, _TABLES)
         need("to_frame", "pandas")
         import pandas as pd
 

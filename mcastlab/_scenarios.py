@@ -1,18 +1,20 @@
 """Load scenarios from files, by name and from Python values."""
 
 from collections.abc import Mapping
-from copy import deepcopy
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pydantic import PrivateAttr, TypeAdapter, ValidationError
+from pydantic import ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, ValidationError, model_validator
 
 from experiments.scenario import scenario as model
 from experiments.scenario.cases import load_cases
 from experiments.scenario.files import put
+from experiments.scenario.plain_values import mapping_of, plain_value
 from experiments.scenario.ready import find_scenario, ready_scenarios
 from experiments.scenario.scenario import complete, read, schema
-from experiments.scenario.validation_errors import complaint, validated
+from experiments.scenario.validation_errors import complaint, shown, validated
+from mcastlab._arguments import a_path
 from protocols.errors import ConfigError, UsageError
 from topologies.generators import AnyTopology
 from topologies.spec import Topology
@@ -23,14 +25,25 @@ __all__ = ["Scenario", "ScenarioSource", "cases", "load", "scenarios", "topology
 class Scenario(model.Scenario):
     """A validated scenario: topology, protocol, workload, seed, duration and more (docs/networks.md, `mcastlab schema`).
 
-    `load` makes it from a file or from Python values. Attributes are in seconds, bytes and bytes per second.
+    `load` makes it from a file or from Python values. Attributes are in seconds, bytes and bytes per second. ConfigError names
+    the key that is wrong.
     """
 
     _given: dict[str, Any] | None = PrivateAttr(default=None)
     """The values before validation, of which `load` replaces some."""
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_values(cls, data: Any, handler: ModelWrapValidatorHandler["Scenario"]) -> "Scenario":
+        """Take Python values; say in one line what is wrong with them."""
+        plain = plain_value(data, "scenario")
+        try:
+            return handler(plain)
+        except ValidationError as error:
+            raise ConfigError(complaint(error, plain, schema())) from error
 
-ScenarioSource: TypeAlias = str | Path | Mapping[str, Any] | model.Scenario
+
+ScenarioSource: TypeAlias = str | PathLike[str] | Mapping[str, Any] | model.Scenario
 """A scenario file, the name of a ready scenario, its plain values, or a scenario."""
 
 _TOPOLOGY: TypeAdapter[AnyTopology] = TypeAdapter(AnyTopology)
@@ -53,32 +66,38 @@ def load(source: ScenarioSource, overrides: Mapping[str, object] | None = None, 
     >>> load(values, name="mine")
 
     A topology file is relative to the folder of the scenario file; a protocol module is looked up there, then in the working
-    directory. ConfigError names the key that is wrong, in one line; UsageError a file that can't be read.
+    directory. ConfigError names the key that is wrong, in one line; UsageError a file that can't be read, or another argument
+    that is not allowed. Numbers and arrays of numpy, and rows of pandas as `overrides`, are as good as plain values.
     """
     if isinstance(source, model.Scenario):
         given = source._given if isinstance(source, Scenario) else None
         if given is None:
             raise UsageError("load: values can be replaced in a scenario that `load` made, and in no other")
         source = given
-    if not isinstance(source, (str, Path, Mapping)):
-        raise UsageError(f"load: {source!r} is not allowed; a file, the name of a ready scenario, values or a Scenario")
-    origin = Path("scenario") if isinstance(source, Mapping) else find_scenario(source)
-    data = deepcopy(dict(source)) if isinstance(source, Mapping) else read(origin)
-    for key in overrides or {}:
-        if not isinstance(key, str):
+    if not isinstance(source, (str, PathLike, Mapping)):
+        raise UsageError(f"load: {shown(source)} is not allowed; a file, the name of a ready scenario, values or a Scenario")
+    origin = Path("scenario") if isinstance(source, Mapping) else find_scenario(a_path("load", source))
+    data = mapping_of(source, "scenario") if isinstance(source, Mapping) else read(origin)
+    wanted = {} if overrides is None else mapping_of(overrides, "overrides")
+    for key in wanted:
+        if not isinstance(key, str) or not all(key.split(".")):
             raise UsageError(f"load: the path {key!r} is not allowed; keys with dots between them, like 'topology.receivers'")
-    replaced = {**(overrides or {}), **{key.replace("__", "."): value for key, value in more.items()}}
-    for key, value in replaced.items():
-        put(data, key.split("."), deepcopy(value), f"{key}={value}")
+    wanted |= mapping_of({key.replace("__", "."): value for key, value in more.items()}, "load")
+    for key, value in wanted.items():
+        put(data, key.split("."), value, f"{key}={value}")
     complete(data, origin)
+    # The model changes nothing in these values, which are kept for a further change.
     found = validated(Scenario, data, origin, schema)
     found._given = data
     return found
 
 
-def cases(source: str | Path) -> dict[str, model.Scenario]:
-    """Return the cases of a scenario file or ready scenario by their names in `compare`; one, named "", if it lists none."""
-    return load_cases(source)
+def cases(source: str | PathLike[str]) -> dict[str, model.Scenario]:
+    """Return the cases of a scenario file or ready scenario by their names in `compare`; one, named "", if it lists none.
+
+    ConfigError names the case and the key that is wrong, UsageError a file that can't be read.
+    """
+    return load_cases(a_path("cases", source))
 
 
 def topology(kind: str, **values: object) -> Topology:
@@ -86,7 +105,9 @@ def topology(kind: str, **values: object) -> Topology:
 
     `kind` and its values are those of a scenario's `topology` (docs/networks.md). ConfigError names the value that is wrong.
     """
-    data = {"kind": kind, **values}
+    data = {"kind": kind, **mapping_of(values, "topology")}
+    if not isinstance(kind, str):
+        raise ConfigError(f"topology: kind: value {shown(kind)} is not allowed; text, like 'star'")
     try:
         return _TOPOLOGY.validate_python(data).build()
     except ValidationError as error:

@@ -2,17 +2,19 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
+from os import PathLike
+from typing import Any, cast
 
 from emu.udp_options import DEFAULTS, UdpOptions
 from experiments.running.folder import Folder
+from experiments.scenario.plain_values import mapping_of
 from experiments.scenario.protocol_choice import ProtocolChoice
+from experiments.scenario.validation_errors import shown
 from experiments.session.boundaries import BOUNDARIES, Boundary
 from experiments.session.membership import Membership
 from experiments.session.session import MEMORY, Session
-from protocols.errors import ConfigError, UsageError
-from topologies.units import parse_size
+from mcastlab._arguments import a_choice, a_flag, a_node, a_path, a_place, a_size, a_text
+from protocols.errors import UsageError
 
 __all__ = ["session"]
 
@@ -25,7 +27,7 @@ async def session(
     *,
     send: bool = True,
     receive: bool = True,
-    folder: Path | str | None = None,
+    folder: PathLike[str] | str | None = None,
     memory: int | str = MEMORY,
     boundary: Boundary = "message",
     network: UdpOptions = DEFAULTS,
@@ -41,21 +43,19 @@ async def session(
     the program takes them. `boundary` says where messages begin in streams: "message", "line" or "byte".
 
     `parameters` are those of the protocol (docs/norm.md), as numbers in seconds, bytes and bits per second or with units:
-    `rate="50Mbit", grtt="10ms"`. UsageError names the parameter that is wrong.
+    `rate="50Mbit", grtt="10ms"`. UsageError names the argument or the parameter that is wrong.
     """
-    if not (send or receive):
+    sends, receives = a_flag("send", send), a_flag("receive", receive)
+    if not (sends or receives):
         raise UsageError("send, receive: False is not allowed for both; a session sends, receives or does both")
-    if boundary not in BOUNDARIES:
-        raise UsageError(f"boundary: value {boundary!r} is not allowed; one of {', '.join(BOUNDARIES)}")
+    begins, limit = cast(Boundary, a_choice("boundary", boundary, BOUNDARIES)), a_size("memory", memory)
+    if not isinstance(network, UdpOptions):
+        raise UsageError(f"network: value {shown(network)} is not allowed; UdpOptions")
+    choice = ProtocolChoice.parse({"name": a_text("protocol", protocol), **mapping_of(parameters, "protocol")})
+    place = Membership(choice.spec, choice.config, *a_place(group, iface), a_node(node), network)
+    stored = None if folder is None else Folder(a_path("folder", folder), force=False, on_stored=lambda file: None)
     try:
-        limit = int(parse_size(memory))
-    except ConfigError as error:
-        raise UsageError(f"memory: value {memory!r} is not allowed; a size, like 64MB") from error
-    choice = ProtocolChoice.parse({"name": protocol, **parameters})
-    place = Membership(choice.spec, choice.config, group, iface, node, network)
-    stored = None if folder is None else Folder(Path(folder), force=False, on_stored=lambda file: None)
-    try:
-        async with Session(place, sends=send, receives=receive, folder=stored, memory=limit, boundary=boundary) as opened:
+        async with Session(place, sends=sends, receives=receives, folder=stored, memory=limit, boundary=begins) as opened:
             yield opened
     finally:
         if stored is not None:

@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.output.extras import need
+from experiments.scenario.validation_errors import shown
 from experiments.sweep.run.spark_session import check_java
+from mcastlab._arguments import a_flag, a_fraction, a_path, a_text, a_whole, names
+from protocols.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,66 +33,91 @@ def sweep(
     """Make the runs of a sweep file that are missing in the folder `out` (default: out/NAME); return a summary.
 
     `master` is the Spark master, `remote` a Spark Connect server to use instead; a given session `spark` is used and not
-    stopped. `retry` repeats failed runs; `limit` is the number of runs to make at most. UnsupportedError without Spark or Java.
+    stopped. `retry` repeats failed runs; `limit` is the number of runs to make at most. UsageError for a file or an argument
+    that is not allowed, UnsupportedError without Spark or Java.
     """
+    path, to = a_path("file", file), None if out is None else a_path("out", out)
+    place, server = a_text("master", master), None if remote is None else a_text("remote", remote)
+    again, most = a_flag("retry", retry), None if limit is None else a_whole("limit", limit, 0)
     need("a sweep", *_PACKAGES)
+    _check_spark(spark)
     if remote is None and spark is None:
         check_java()
     from experiments.sweep.run.driver import SweepOptions, run_sweep
     from experiments.sweep.spec.grid import SweepPlan
     from experiments.sweep.spec.sweep_file import load_sweep
 
-    path = Path(file)
     plan = SweepPlan(load_sweep(path), path)
-    folder = Path("out", plan.sweep.name) if out is None else Path(out)
-    return run_sweep(plan, folder, SweepOptions(master, remote, True, retry, limit, quiet=True), spark)
+    folder = Path("out", plan.sweep.name) if to is None else to
+    return run_sweep(plan, folder, SweepOptions(place, server, True, again, most, quiet=True), spark)
 
 
 def open_sweep(folder: Path | str, *, version: str | None = None, spark: "SparkSession | None" = None) -> Any:
     """Return the runs of a sweep, a row for each: `p_` columns are the axes, `m_` columns the metrics.
 
     The result is a pandas DataFrame, or with a session a Spark DataFrame. `version` is that of the code that made the runs
-    (default: the last). UsageError for a folder without a sweep, UnsupportedError without the packages.
+    (default: the last). UsageError for a folder without a sweep, or a version that is not there; UnsupportedError without the
+    packages.
     """
+    place, wanted = a_path("folder", folder), None if version is None else a_text("version", version)
     need("open_sweep", *(("pyspark",) if spark is not None else ("pandas", "pyarrow")))
     from experiments.sweep.store.datasets import runs, table
 
     if spark is not None:
-        return runs(spark, Path(folder), version)
+        _check_spark(spark)
+        return runs(spark, place, wanted)
     import pandas as pd
 
-    return pd.DataFrame(table(Path(folder), version))
+    return pd.DataFrame(table(place, wanted))
 
 
 def analyse(
     folder: Path | str,
     *,
-    by: Sequence[str] = (),
-    metrics: Sequence[str] = (),
+    by: str | Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
     compare: str | None = None,
     effects: bool = False,
-    theory: Sequence[str] = (),
-    series: Sequence[str] = (),
+    theory: str | Sequence[str] = (),
+    series: str | Sequence[str] = (),
     version: str | None = None,
-    margin: float = 0.02,
+    margin: float | str = 0.02,
     spark: "SparkSession | None" = None,
 ) -> Any:
     """Analyse the results of a sweep, as `mcastlab analyse` does; return a pandas DataFrame.
 
     By default these are means with 95 % intervals and percentiles of `metrics`, grouped `by` axes. One of these changes that:
     `compare` ("AXIS" or "AXIS=BASE") for paired differences, `effects` for the share of variance of each axis, `theory` for
-    formulas beside the means, which hold within `margin` (a fraction), `series` for time series.
+    formulas beside the means, which hold within `margin` (a fraction, like 0.02 or "2%"), `series` for time series. A single
+    name needs no list. UsageError for what the results do not have, UnsupportedError without Spark or Java.
     """
     need("analyse", *_PACKAGES)
+    _check_spark(spark)
     import pandas as pd
 
     from experiments.analysis import analysis_request
     from experiments.sweep.run.spark_session import session, stop
 
-    question = analysis_request.AnalysisRequest(by, metrics, compare, effects, theory, series, version=version, margin=margin)
-    own = session("local[*]", Path(folder) / "spark.log") if spark is None else None
+    place = a_path("folder", folder)
+    question = analysis_request.AnalysisRequest(
+        names("by", by),
+        names("metrics", metrics),
+        None if compare is None else a_text("compare", compare),
+        a_flag("effects", effects),
+        names("theory", theory),
+        names("series", series),
+        version=None if version is None else a_text("version", version),
+        margin=a_fraction("margin", margin),
+    )
+    own = session("local[*]", place / "spark.log") if spark is None else None
     try:
-        return pd.DataFrame(analysis_request.analyse(spark or own, Path(folder), question).rows)
+        return pd.DataFrame(analysis_request.analyse(spark or own, place, question).rows)
     finally:
         if own is not None:
             stop(own)
+
+
+def _check_spark(spark: object) -> None:
+    """Raise UsageError for a session that is neither None nor Spark's, of this process or of a Spark Connect server."""
+    if spark is not None and not (hasattr(spark, "createDataFrame") and hasattr(spark, "read")):
+        raise UsageError(f"spark: value {shown(spark)} is not allowed; a SparkSession")

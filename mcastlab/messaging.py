@@ -7,12 +7,14 @@
 
 from typing import Any
 
-from emu.udp_options import UdpOptions
+from emu.udp_options import LARGEST_TTL, UdpOptions
+from experiments.scenario.plain_values import mapping_of
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.session.membership import Membership
 from experiments.session.message_bus import MOST_WAITING, MessageBus
 from experiments.session.message_stream import MessageStream
 from experiments.session.subscription_stream import CallbackFailed, DeliveryOverflowed
+from mcastlab._arguments import a_flag, a_place, a_whole
 from protocols.errors import UsageError
 from protocols.jms import ConversionError, JmsMessage, Properties, Typed
 from protocols.messaging import MessageDropped, MessageExpired, MessagesLost
@@ -50,10 +52,13 @@ def connect(
     that of IP packets, `waiting` how many messages of a subscription may wait for the program. A bus that will not `publish`,
     or not `subscribe`, does not do the work for it. `parameters` are those of FJM2
     (docs/fjm2.md), as numbers in seconds, bytes and bits per second or with units: `rate="50Mbit", order="fifo"`. UsageError
-    names the parameter that is wrong.
+    names the argument or the parameter that is wrong.
     """
-    if not publish and not subscribe:
+    publishes, subscribes = a_flag("publish", publish), a_flag("subscribe", subscribe)
+    if not publishes and not subscribes:
         raise UsageError("publish, subscribe: False is not allowed for both; a bus does one of them")
-    choice = ProtocolChoice.parse({"name": "fjm2", **parameters})
-    role = BOTH if publish and subscribe else "publisher" if publish else "subscriber"
-    return MessageBus(Membership(choice.spec, choice.config, group, iface, None, UdpOptions(ttl)), waiting, role)
+    choice = ProtocolChoice.parse({"name": "fjm2", **mapping_of(parameters, "protocol")})
+    role = BOTH if publishes and subscribes else "publisher" if publishes else "subscriber"
+    network = UdpOptions(a_whole("ttl", ttl, 0, LARGEST_TTL))
+    place = Membership(choice.spec, choice.config, *a_place(group, iface), None, network)
+    return MessageBus(place, a_whole("waiting", waiting, 1), role)

@@ -34,6 +34,6 @@ def file_protocols() -> list[str]:
 
 def protocol(name: str) -> ProtocolSpec:
     """Return the protocol of this name. ConfigError for an unknown name."""
-    if name not in PROTOCOLS:
+    if name not in names():
         raise ConfigError(f"protocol: {name!r} is unknown; allowed: {', '.join(names())}")
     return PROTOCOLS[name]

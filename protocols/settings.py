@@ -6,6 +6,7 @@ so a protocol describes its parameters once, in its `config.py`.
 
 from dataclasses import Field, dataclass, field, fields
 from math import inf
+from numbers import Integral, Real
 from typing import Any, cast
 
 from protocols.errors import ConfigError
@@ -63,9 +64,14 @@ def setting_of(item: "Field[Any]") -> Setting:
 
 
 def check(config: Any) -> None:
-    """Raise ConfigError, naming key, value and allowed values, for the first field out of its range."""
+    """Raise ConfigError, naming key, value and allowed values, for the first field out of its range.
+
+    Numbers of numpy become plain ones, with which machines compute faster and without overflows.
+    """
     for item in fields(config):
-        known, value = setting_of(item), getattr(config, item.name)
+        known, value = setting_of(item), _plain(getattr(config, item.name))
+        if value is not getattr(config, item.name):
+            object.__setattr__(config, item.name, value)
         if known.choices:
             good = value in known.choices
         elif known.unit in _WORDS:
@@ -75,3 +81,10 @@ def check(config: Any) -> None:
             good = good and (known.unit not in ("count", "bytes") or isinstance(value, int))
         if not good:
             raise ConfigError(f"{item.name}: {value!r} is not allowed; {known.allowed}")
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of another package as Python's own; all other values as they are."""
+    if type(value) in (int, float, bool) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)

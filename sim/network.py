@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
-from typing import ClassVar, Final, TypeVar
+from operator import index
+from typing import ClassVar, Final, SupportsIndex, TypeVar
 
 from mypy_extensions import mypyc_attr
 from simpy import Environment
@@ -43,6 +44,8 @@ __all__ = ["ENGINES", "Network", "OnDelivery"]
 
 T = TypeVar("T")
 ENGINES: Final = ("auto", "strict", "fast")
+SEEDS: Final = 2**64
+"""How many seeds there are."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -52,7 +55,7 @@ class Network:
     With `codec` (a factory) every packet is encoded and decoded once, and its size is checked; without, receivers get the very
     object that was sent. Connections are TCP with the options `connections`; `framing` says how messages lie in their streams.
     `environment` may be shared with a user's own SimPy processes. Everything that happens is a function of topology, machines
-    and `seed`.
+    and `seed`, from 0 to 2**64 - 1. UsageError for a seed, a topology or an engine that is none.
 
     Two engines leave equal fingerprints. `strict` spends one event on every delivery, keeps every link of a group apart, and
     raises ContractError when a machine does not announce an earlier deadline; `fast` groups arrivals and runs what is in
@@ -66,7 +69,7 @@ class Network:
         self,
         topology: Topology,
         *,
-        seed: int,
+        seed: SupportsIndex,
         codec: Callable[[], Codec] | None = None,
         environment: Environment | None = None,
         engine: str = "auto",
@@ -81,7 +84,7 @@ class Network:
         self.strict = engine == "strict" or on_delivery is not None
         """Whether the engine is strict."""
         self.topology = topology
-        self.seed = seed
+        self.seed = _checked(topology, seed)
         self._endpoints: dict[str, Endpoint] = {}
         # By counted group: the node its members are linked to, the link, and its key, which takes time to make.
         self._member_links: dict[str, tuple[str, LinkSpec, int]] = {}
@@ -90,7 +93,7 @@ class Network:
         kernel = Kernel(environment if environment is not None else Environment(0.0), [None] * places, accelerator.wake)
         forwarding = Single(kernel) if self.strict else Grouped(kernel)
         routes = Routes(topology, self._endpoints, accelerator)
-        self.fabric = Fabric(topology, seed, kernel, forwarding, accelerator, routes)
+        self.fabric = Fabric(topology, self.seed, kernel, forwarding, accelerator, routes)
         self.fabric.codec = codec() if codec is not None else None
         self.fabric.on_delivery = on_delivery
         self.fabric.tcp = TcpStack(self.fabric, connections, framing)
@@ -316,6 +319,16 @@ class Network:
         self.catch_up()
         member = self.topology.member(name).place
         return sum(inlet.losses_of(member) for inlet in self.inlets(name))
+
+
+def _checked(topology: object, seed: object) -> int:
+    """Return the seed as a plain number, as which numpy's numbers do not count. UsageError for what is no topology or seed."""
+    if not isinstance(topology, Topology):
+        raise UsageError(f"topology: {topology!r} is not allowed; a Topology")
+    number = index(seed) if isinstance(seed, SupportsIndex) else -1
+    if not 0 <= number < SEEDS:
+        raise UsageError(f"seed: {seed!r} is not allowed; a whole number from 0 to {SEEDS - 1}")
+    return number
 
 
 def _accelerator(*, look_ahead: bool) -> Accelerator:

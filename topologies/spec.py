@@ -246,6 +246,8 @@ class Topology:
 
     def hosts_of(self, name: str) -> list[str]:
         """Return the hosts of a name: the host itself, or all members of a counted group. UsageError for an unknown name."""
+        if not isinstance(name, str):
+            raise UsageError(f"{name!r} is no host of this topology; the name of a host is text")
         if name in self._base:
             return [self.member_name(name, place) for place in range(self.size(name))]
         self.member(name)
@@ -290,6 +292,8 @@ def _names_member(name: str, group: str, count: int) -> bool:
 
 
 def _check(graph: Graph) -> None:
+    if not isinstance(graph, nx.DiGraph):
+        raise ConfigError(f"topology: {graph!r} is not allowed; a directed graph of networkx")
     if not graph:
         raise ConfigError("topology: has no nodes")
     for name, attributes in graph.nodes(data=True):

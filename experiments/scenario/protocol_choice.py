@@ -53,7 +53,7 @@ class ProtocolChoice:
         """
         if isinstance(value, ProtocolChoice):
             return value
-        named = isinstance(value, dict) and any(isinstance(value.get(key), str) for key in ("name", "module"))
+        named = isinstance(value, dict) and any(isinstance(value.get(key), str) and value[key] for key in ("name", "module"))
         if not isinstance(value, dict) or not named:
             found = value.get("name") if isinstance(value, dict) else value
             key = "protocol.name" if isinstance(value, dict) else "protocol"

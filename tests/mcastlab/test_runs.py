@@ -74,7 +74,7 @@ def test_a_world_compared_with_itself_is_equivalent() -> None:
 
 
 def test_an_unknown_world_is_refused() -> None:
-    with pytest.raises(mcastlab.UsageError, match="backend: 'moon' is not allowed"):
+    with pytest.raises(mcastlab.UsageError, match=r"^on: value 'moon' is not allowed; one of sim, emu"):
         mcastlab.run("lan-file", on="moon")
 
 
