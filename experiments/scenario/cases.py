@@ -6,11 +6,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from experiments.scenario.files import put
 from experiments.scenario.foreign_nodes import BROKERS
 from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve_in
 from experiments.scenario.ready import find_scenario
 from experiments.scenario.scenario import Scenario, parse, read
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, UsageError
 
 __all__ = ["case_of", "cases_of", "load_cases"]
 
@@ -34,27 +35,42 @@ def case_of(data: dict[str, Any], name: str, path: Path | str) -> Scenario:
     if not name:
         return parse(data, str(path))
     case = deepcopy({key: value for key, value in data.items() if key != "compare"})
-    changes = data["compare"][name]
-    if "compare" in changes:
+    whole = deepcopy(data["compare"][name])
+    by_path = {key: whole.pop(key) for key in list(whole) if "." in key}
+    if "compare" in whole or any(key.startswith("compare.") for key in by_path):
         raise ConfigError(f"{path}: compare.{name}.compare: value is not allowed; a case has no cases")
-    _leave_other_protocol(case, changes)
-    _merge(case, deepcopy(changes))
+    _leave_other_protocol(case, _other_protocol(whole, by_path))
+    _merge(case, whole)
+    for key, value in by_path.items():
+        _put(case, key, value, f"{path}: compare.{name}.{key}")
     resolve_in(case, find_scenario(path).parent)
-    case["name"] = changes.get("name", f"{case['name']}-{name}")
+    case["name"] = whole.get("name", f"{case['name']}-{name}")
     return parse(case, f"{path}: compare.{name}")
 
 
-def _leave_other_protocol(case: dict[str, Any], changes: dict[str, Any]) -> None:
+def _put(case: dict[str, Any], key: str, value: object, origin: str) -> None:
+    """Replace a value by its path, as `--set` does. ConfigError for a path that leads nowhere."""
+    try:
+        put(case, key.split("."), value, f"{key}={value}")
+    except UsageError as error:
+        raise ConfigError(f"{origin}: {str(error).removeprefix('--set: ')}") from error
+
+
+def _other_protocol(whole: dict[str, Any], by_path: dict[str, Any]) -> object:
+    """Return the name of the protocol that a case asks for; None if it names none."""
+    protocol = whole.get("protocol")
+    return by_path.get("protocol.name", protocol.get("name") if isinstance(protocol, dict) else None)
+
+
+def _leave_other_protocol(case: dict[str, Any], wanted: object) -> None:
     """Remove what belongs to the protocol of the file from a case with another one: its parameters but rate and segment, as far
     as the other has these, and the roles of nodes.
     """
-    base, wanted = case.get("protocol"), changes.get("protocol")
-    if not isinstance(base, dict) or not isinstance(wanted, dict) or wanted.get("name", base.get("name")) == base.get("name"):
+    base = case.get("protocol")
+    # Of a name that is unknown the error of validation says what is wrong.
+    if not isinstance(base, dict) or wanted == base.get("name") or wanted not in protocol_names():
         return
-    if wanted.get("name") not in protocol_names():
-        # The error of validation names what is wrong.
-        return
-    known = {item.name for item in fields(find_protocol(wanted["name"]).spec.config)}
+    known = {item.name for item in fields(find_protocol(str(wanted)).spec.config)}
     case["protocol"] = {key: value for key, value in base.items() if key in ("rate", "segment") and key in known}
     nodes = case.get("nodes")
     if isinstance(nodes, dict):

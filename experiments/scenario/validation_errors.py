@@ -26,7 +26,17 @@ def validated(model: type[Model], data: object, origin: object, schema: Callable
     except ValidationError as error:
         raise ConfigError(f"{origin}: {complaint(error, data, schema())}") from error
     except ConfigError as error:
-        raise ConfigError(f"{origin}: {error}") from error
+        raise ConfigError(f"{origin}: {_as_written(str(error), data)}") from error
+
+
+def _as_written(text: str, data: object) -> str:
+    """Return an error with keys as the user wrote them: without a list `workload.from`, not `workload.0.from`."""
+
+    def key(match: re.Match[str]) -> str:
+        is_single = isinstance(data, Mapping) and isinstance(data.get(match[1]), Mapping)
+        return match[1] if is_single else match[0]
+
+    return re.sub(r"(?<![\w.])([a-z]+)\.0(?![\w])", key, text)
 
 
 def complaint(error: ValidationError, data: object, schema: Mapping[str, Any]) -> str:

@@ -125,15 +125,15 @@ HOSTILE_FILES = {
     ),
     "a file that the wire format can't number": (
         SCENARIO.replace("norm", "n1").replace("10kB", "1000TB"),
-        "bad.yaml: workload.0: an object of 1000000000000000 bytes in segments of 1400 has 714285714287 units",
+        "bad.yaml: workload: an object of 1000000000000000 bytes in segments of 1400 has 714285714287 units",
     ),
     "a file that NORM can't number": (
         SCENARIO.replace("10kB", "1000TB"),
-        "bad.yaml: workload.0: an object of 1000000000000000 bytes; at most ",
+        "bad.yaml: workload: an object of 1000000000000000 bytes; at most ",
     ),
     "a file whose name is longer than a segment": (
         SCENARIO.replace("10Mbit", "10Mbit, segment: 8"),
-        "bad.yaml: workload.0: information of 10 bytes; at most one segment (8)",
+        "bad.yaml: workload: information of 10 bytes; at most one segment (8)",
     ),
     "a message that no object holds": (
         PUBLISHED.replace("size: 1", "size: 5GB"),

@@ -39,6 +39,32 @@ def test_a_case_is_the_scenario_with_replaced_values(tmp_path: Path) -> None:
     assert all(not case.compare for case in cases.values())
 
 
+def test_a_case_replaces_values_by_their_paths_as_well(tmp_path: Path) -> None:
+    by_path: dict[str, Any] = {
+        "topology.receivers": 3,
+        "protocol": {"parity": 2},
+        "protocol.name": "a",
+        "workload.size": "10kB",
+    }
+    nested: dict[str, Any] = {
+        "topology": {"receivers": 3},
+        "protocol": {"parity": 2, "name": "a"},
+        "workload": {"size": "10kB"},
+    }
+    with pytest.raises(
+        ConfigError, match=r"compare\.one: protocol\.parity: value 2 is not allowed; unknown key, known here: name"
+    ):
+        load_cases(written(tmp_path, compare={"one": by_path}))
+    del by_path["protocol"], nested["protocol"]["parity"]
+    cases = load_cases(written(tmp_path, compare={"one": by_path, "two": nested | {"name": "whole-one"}}))
+    assert cases["one"] == cases["two"]
+
+
+def test_a_path_in_a_case_may_lead_into_a_list(tmp_path: Path) -> None:
+    path = written(tmp_path, workload=[WHOLE["workload"]], compare={"large": {"workload.0.size": "1MB"}})
+    assert load_cases(path)["large"].files[0].size == 1_000_000
+
+
 def test_a_scenario_without_cases_is_its_only_case(tmp_path: Path) -> None:
     path = written(tmp_path, compare={})
     assert load_cases(path) == {"": load(path)}
@@ -56,6 +82,12 @@ def test_cases_do_not_change_the_digest_of_the_whole(tmp_path: Path) -> None:
         ({"a b": {}}, r"compare\.a b"),
         ({"a": 5}, r"compare\.a: value 5"),
         ({"a": {"compare": {}}}, r"compare\.a\.compare"),
+        ({"a": {"compare.b": {}}}, r"compare\.a\.compare"),
+        ({"a": {"workload.1.size": 1}}, r"compare\.a: workload\.1: value \{'size': 1\} is not allowed; unknown key"),
+        (
+            {"a": {"name.size": 1}},
+            r"compare\.a\.name\.size: 'name\.size=1' is not allowed; above 'size' stands the value 'whole'",
+        ),
     ],
 )
 def test_an_error_in_a_case_names_the_case(cases: Any, words: str, tmp_path: Path) -> None:

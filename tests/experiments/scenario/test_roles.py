@@ -41,7 +41,7 @@ def changed(**values: Any) -> Scenario:
         ({"nodes": {"r9": {"role": "relay"}}}, "nodes.r9: value 'r9' is not allowed"),
         ({"protocol": {"name": "datagram"}}, "nodes.r2.role: value 'relay' is not allowed; protocol datagram has no further"),
         ({"workload": BASE["workload"][:1]}, "nobody subscribes"),
-        ({"workload": {"size": "1MB"}}, "workload.0.kind: value 'file' is not allowed; protocol relay carries publish"),
+        ({"workload": {"size": "1MB"}}, "workload.kind: value 'file' is not allowed; protocol relay carries publish"),
         (
             {"workload": [BASE["workload"][0], {**BASE["workload"][1], "selector": "a = 1"}]},
             "workload.1.selector: value 'a = 1' is not allowed; protocol relay has no selectors",
