@@ -10,7 +10,7 @@ import typer
 from experiments.commands.large_runs import admit_simulations
 from experiments.commands.options import Backend, Brief, Columns, FirstSeed, Json, ScenarioFile, Sets, Wide, Yes
 from experiments.output import tables
-from experiments.output.budget import Column, Table, number, says_nothing
+from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
 from experiments.scenario.cases import cases_of
 from experiments.scenario.files import override, put
@@ -20,7 +20,6 @@ from protocols.errors import UsageError
 
 if TYPE_CHECKING:
     from experiments.compare.comparison import Comparison
-    from experiments.compare.paired import Difference
     from experiments.running.run_progress import RunProgress
 
 __all__ = ["compare_command"]
@@ -125,39 +124,8 @@ def _special(written: Iterable[str]) -> dict[str, dict[str, object]]:
 
 
 def _show(printer: Printer, found: "Comparison", equal: str) -> None:
-    from experiments.compare.comparison import METRICS
-
-    first, runs = found.protocols[0], len(found.seeds)
     if printer.view.brief:
-        whole = ", ".join(f"{name} {_mean(found.values[name]['completion_time']) or '-'}" for name in found.protocols)
-        printer.verbatim(f"{found.scenario}: {_runs(runs)} each, completion time [s]: {whole}")
+        printer.verbatim(found.brief)
         return
-    rows: list[list[str | None]] = [["runs completed", *(f"{found.completed[name]} of {runs}" for name in found.protocols)]]
-    for metric, label in METRICS.items():
-        gaps = [found.differences[name].get(metric) for name in found.protocols[1:]]
-        rows.append([label, *(_mean(found.values[name][metric]) for name in found.protocols)])
-        rows.append(["  difference", None, *(None if gap is None else _signed(gap.mean) for gap in gaps)])
-        rows.append(["  interval +-", None, *(_half(gap) for gap in gaps)])
     heads = [Column("", rank=0), *(Column(name, rank=rank, right=True) for rank, name in enumerate(found.protocols, 1))]
-    seeds = f"seeds {found.seeds[0]} to {found.seeds[-1]}" if runs > 1 else f"seed {found.seeds[0]}"
-    title = f"{found.scenario}: {_runs(runs)} each, {seeds}, {equal}"
-    note = f"differences to {first}: mean of pairs and 95 % interval (Student t)"
-    printer.table(Table(heads, [row for row in rows if not says_nothing(row[1:])], title, note))
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'s' * (count > 1)}"
-
-
-def _signed(value: float) -> str:
-    return ("" if value < 0 else "+") + number(value)
-
-
-def _half(gap: "Difference | None") -> str | None:
-    """Return half of the width of the interval; None without one, as for a single pair."""
-    return None if gap is None or gap.pairs < 2 else number((gap.high - gap.low) / 2, 4)
-
-
-def _mean(values: list[float | None]) -> str | None:
-    known = [value for value in values if value is not None]
-    return number(sum(known) / len(known)) if known else None
+    printer.table(Table(heads, found.rows(), f"{found.title}, {equal}", found.note))

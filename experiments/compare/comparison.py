@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from experiments.compare.paired import Difference, difference
+from experiments.output.budget import number, says_nothing
+from experiments.output.html_table import html_table
 from experiments.running.result import Result, packets_of
 from experiments.running.run import run
 from experiments.running.run_progress import RunProgress
@@ -43,6 +45,41 @@ class Comparison:
     completed: dict[str, int]
     values: dict[str, dict[str, list[float | None]]]
     differences: dict[str, dict[str, Difference]]
+
+    @property
+    def title(self) -> str:
+        """What was compared: the scenario, the number of runs of each variant, and their seeds."""
+        first, last = self.seeds[0], self.seeds[-1]
+        return f"{self._each}, " + (f"seeds {first} to {last}" if len(self.seeds) > 1 else f"seed {first}")
+
+    @property
+    def brief(self) -> str:
+        """The mean completion times, in one line."""
+        whole = ", ".join(f"{name} {_mean(self.values[name]['completion_time']) or '-'}" for name in self.protocols)
+        return f"{self._each}, completion time [s]: {whole}"
+
+    @property
+    def _each(self) -> str:
+        return f"{self.scenario}: {len(self.seeds)} run{'s' * (len(self.seeds) > 1)} each"
+
+    @property
+    def note(self) -> str:
+        """What the differences in `rows` are."""
+        return f"differences to {self.protocols[0]}: mean of pairs and 95 % interval (Student t)"
+
+    def rows(self) -> list[list[str | None]]:
+        """Return the rows of a table with a column for each variant: means, and differences with half of their intervals."""
+        runs = len(self.seeds)
+        rows: list[list[str | None]] = [["runs completed", *(f"{self.completed[name]} of {runs}" for name in self.protocols)]]
+        for metric, label in METRICS.items():
+            gaps = [self.differences[name].get(metric) for name in self.protocols[1:]]
+            rows.append([label, *(_mean(self.values[name][metric]) for name in self.protocols)])
+            rows.append(["  difference", None, *(None if gap is None else _signed(gap.mean) for gap in gaps)])
+            rows.append(["  interval +-", None, *(_half(gap) for gap in gaps)])
+        return [row for row in rows if not says_nothing(row[1:])]
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows(), caption=self.title, head=("", *self.protocols), note=self.note)
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON; an infinite end of an interval is None."""
@@ -113,9 +150,9 @@ def compare(
 
     `begin` is given the progress of each run before it begins.
     """
-    for number in range(runs):
+    for place in range(runs):
         for name, scenario in scenarios.items():
-            seed = (scenario.seed + number) % SEEDS
+            seed = (scenario.seed + place) % SEEDS
             wanted = scenario.model_copy(update={"seed": seed})
             progress = RunProgress(wanted, f"{scenario.name} under {name}, seed {seed}")
             if begin is not None:
@@ -155,3 +192,17 @@ def _gap(ours: list[float | None], theirs: list[float | None]) -> Difference | N
     """Return the paired difference over pairs in which both runs have a value; None without a pair."""
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
     return difference([a for a, _ in pairs], [b for _, b in pairs]) if pairs else None
+
+
+def _signed(value: float) -> str:
+    return ("" if value < 0 else "+") + number(value)
+
+
+def _half(gap: Difference | None) -> str | None:
+    """Return half of the width of the interval; None without one, as for a single pair."""
+    return None if gap is None or gap.pairs < 2 else number((gap.high - gap.low) / 2, 4)
+
+
+def _mean(values: list[float | None]) -> str | None:
+    known = [value for value in values if value is not None]
+    return number(sum(known) / len(known)) if known else None

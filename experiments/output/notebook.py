@@ -1,7 +1,6 @@
 """Results as HTML, for notebooks."""
 
-from html import escape
-
+from experiments.output.html_table import html_table
 from experiments.output.tables import summary
 from experiments.running.result import Result, Row
 
@@ -12,18 +11,11 @@ MOST_ROWS = 20
 
 def html_of(result: Result) -> str:
     """A table of the metrics, and a second one, folded, of the first receivers."""
-    title = f"{escape(result.scenario)} (seed {result.seed}, {escape(result.backend)})"
-    metrics = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in summary(result).items() if text
-    )
+    title = f"{result.scenario} (seed {result.seed}, {result.backend})"
+    metrics = html_table(((name, text) for name, text in summary(result).items() if text), caption=title)
     rows = result.receivers[:MOST_ROWS]
-    listed = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in _cells(row)) + "</tr>" for row in rows)
-    head = "".join(f"<th>{name}</th>" for name in ("receiver", "objects", "equal", "completed", "loss"))
-    shown = f"{len(rows)} of {len(result.receivers)} receivers"
-    return (
-        f"<table><caption>{title}</caption>{metrics}</table>"
-        f"<details><summary>{shown}</summary><table><tr>{head}</tr>{listed}</table></details>"
-    )
+    listed = html_table(map(_cells, rows), head=("receiver", "objects", "equal", "completed", "loss"))
+    return f"{metrics}<details><summary>{len(rows)} of {len(result.receivers)} receivers</summary>{listed}</details>"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

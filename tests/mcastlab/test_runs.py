@@ -1,5 +1,6 @@
 """Runs from Python, and the methods of their results."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,27 @@ def test_a_notebook_shows_a_table(result: mcastlab.Result) -> None:
     html = result._repr_html_()
     assert "<caption>lan-file (seed 1, sim)</caption>" in html
     assert "3 of 3 receivers" in html
+
+
+def test_a_notebook_shows_a_comparison_as_a_table() -> None:
+    found = mcastlab.compare(mcastlab.load("lan-file", SMALL, name="a<b"), ["norm", "a"], runs=2)
+    html = found._repr_html_()
+    assert "<caption>a&lt;b: 2 runs each, seeds 1 to 2</caption><tr><th></th><th>norm</th><th>a</th></tr>" in html
+    assert "<tr><th>runs completed</th><td>2 of 2</td><td>2 of 2</td></tr>" in html
+    assert "differences to norm: mean of pairs and 95 % interval" in html
+
+
+def test_a_notebook_shows_the_verdict_on_two_worlds_as_a_table() -> None:
+    html = mcastlab.twin(mcastlab.load("lan-file", SMALL), 2, ("sim", "sim"))._repr_html_()
+    assert "<caption>lan-file: equivalent</caption><tr><th></th><th>sim</th><th>sim</th><th>difference</th>" in html
+    assert html.count("<td>equivalent</td>") >= 5
+
+
+def test_a_notebook_shows_what_a_sweep_made_as_a_table(tmp_path: Path) -> None:
+    summary = mcastlab.SweepSummary(tmp_path, "1.0", total=3, made=2, status=Counter(ok=2))
+    html = summary._repr_html_()
+    assert f"<caption>{tmp_path}</caption><tr><th>runs</th><td>3</td></tr><tr><th>ok</th><td>2</td></tr>" in html
+    assert "<tr><th>left</th><td>1</td></tr>" in html
 
 
 def test_a_result_can_be_drawn(result: mcastlab.Result, tmp_path: Path) -> None:

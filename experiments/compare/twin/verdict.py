@@ -8,6 +8,8 @@ from typing import Any
 from experiments.compare.twin.equivalence import EquivalenceTest, equivalence_test
 from experiments.compare.twin.power import TwinPower, power_of
 from experiments.compare.twin.twin_metrics import TWIN_METRICS, compared_metrics
+from experiments.output.budget import number
+from experiments.output.html_table import html_table
 from experiments.running.result import Result
 from experiments.scenario.margins import Margins
 from experiments.statistics.verdicts import MOST_RUNS, Verdict
@@ -112,6 +114,11 @@ class TwinVerdict:
             return "a world does not record what it lost"
         return "at least 2 runs" if self.power is None else f"it would take more than {MOST_RUNS} runs, or wider margins"
 
+    def _repr_html_(self) -> str:
+        rows = [(TWIN_METRICS[name].label, *_cells(found)) for name, found in self.metrics.items()]
+        head = ("", *self.worlds, "difference", "90 % interval", "margin", "verdict")
+        return html_table(rows, caption=f"{self.scenario}: {self.outcome}", head=head, note="; ".join(self.warnings))
+
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON; an infinite end of an interval is None."""
         return {
@@ -131,6 +138,15 @@ class TwinVerdict:
             "note": self.note,
             "warnings": list(self.warnings),
         }
+
+
+def _cells(found: EquivalenceTest | None) -> tuple[str | None, ...]:
+    """Return the cells of a metric in a table: both worlds, their difference with its interval, the margin and the verdict."""
+    if found is None:
+        return (*([None] * 5), "a value in one world only")
+    gap = found.gap
+    interval = f"{gap.low:+.3g} to {gap.high:+.3g}"
+    return (number(found.first), number(found.second), f"{gap.mean:+.4g}", interval, f"{found.margin:.3g}", found.verdict.value)
 
 
 def _plain(found: EquivalenceTest) -> dict[str, Any]:

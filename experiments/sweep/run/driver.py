@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.output.folder_lock import claim
+from experiments.output.html_table import html_table
 from experiments.running.child_process import ChildProcess, Perform
 from experiments.sweep.run import warm_session
 from experiments.sweep.run.adaptive import deciding_metrics, planned_runs
@@ -68,6 +69,10 @@ class SweepSummary:
     def failed(self) -> int:
         """Runs whose status is not ok."""
         return self.status.total() - self.status["ok"]
+
+    def _repr_html_(self) -> str:
+        counts = {"runs": self.total, **self.status, "left": self.left, "made now": self.made, "there before": self.known}
+        return html_table(((name, str(count)) for name, count in counts.items()), caption=str(self.folder))
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""
