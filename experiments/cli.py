@@ -133,17 +133,32 @@ def invoke(arguments: Sequence[str]) -> int:
         return _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except ModuleNotFoundError as error:
-        return _fail(_lacking(error), 3)
-    except OSError as error:
-        if error.filename is None and error.errno not in FULL:
+    except (Exception, SystemExit) as error:
+        code = _fail_in_protocol(error) or _fail_otherwise(error)
+        if code is None:
             raise
-        if error.filename is None:
-            return _fail(f"the output can't be written ({error.strerror})", 2)
-        return _fail(f"{error.filename}: {error.strerror}", 2)
-    except REFUSED as error:
-        return _fail(_refusal(error), 2)
     return code if isinstance(code, int) else 0
+
+
+def _fail_in_protocol(error: BaseException) -> int | None:
+    """Print where an external protocol raised an exception, with its last calls; None if none did."""
+    if "experiments.scenario.protocol_modules" not in sys.modules:
+        return None
+    from experiments.scenario.protocol_faults import fault_in
+
+    fault = fault_in(error)
+    return None if fault is None else _fail(fault.summary, 2, fault.frames)
+
+
+def _fail_otherwise(error: BaseException) -> int | None:
+    """Print what is missing, what can't be read or written, or what is wrong with a command line; None for other errors."""
+    if isinstance(error, ModuleNotFoundError):
+        return _fail(_lacking(error), 3)
+    if isinstance(error, OSError) and error.filename is not None:
+        return _fail(f"{error.filename}: {error.strerror}", 2)
+    if isinstance(error, OSError) and error.errno in FULL:
+        return _fail(f"the output can't be written ({error.strerror})", 2)
+    return _fail(_refusal(error), 2) if isinstance(error, REFUSED) else None
 
 
 def _refusal(error: Exception) -> str:

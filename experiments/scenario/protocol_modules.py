@@ -17,7 +17,17 @@ from protocols.settings import Setting
 from protocols.spec import ProtocolSpec
 from topologies.input_file import read_bytes
 
-__all__ = ["GROUP", "ProtocolModule", "find_protocol", "protocol_names", "provide", "resolve", "resolve_in", "source_of"]
+__all__ = [
+    "GROUP",
+    "ProtocolModule",
+    "external_sources",
+    "find_protocol",
+    "protocol_names",
+    "provide",
+    "resolve",
+    "resolve_in",
+    "source_of",
+]
 
 GROUP = "mcastlab.protocols"
 """Group of the entry points that name a `ProtocolSpec`, or a module whose `PROTOCOL` is one."""
@@ -25,6 +35,8 @@ GROUP = "mcastlab.protocols"
 
 _provided: dict[str, bytes] = {}
 """Source of files by absolute path, sent by a process that could read them (`provide`)."""
+_external: set[Path] = set()
+"""The file of each external protocol that was imported, or the folder of its package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +99,11 @@ def find_protocol(name: str, module: str = "") -> ProtocolModule:
     return _load_file(Path(module).resolve(), source, sha256(source).hexdigest())
 
 
+def external_sources() -> frozenset[Path]:
+    """Return the file of each external protocol that was imported, or the folder of its package."""
+    return frozenset(_external)
+
+
 def protocol_names() -> list[str]:
     """Return the names of all protocols that need no module, sorted."""
     return sorted({*registry.names(), *_entry_points()})
@@ -129,12 +146,18 @@ def _load_dotted(name: str) -> ProtocolModule:
 
 def _digest_of(module: ModuleType) -> str:
     """Return the SHA-256 of the source of a module, or of all Python files of a package."""
-    file = Path(module.__file__ or "")
-    paths = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
+    place = _source_place(module)
+    paths = sorted(place.rglob("*.py")) if place.is_dir() else [place]
     hashed = sha256()
     for path in paths:
         hashed.update(path.read_bytes() + b"\0")
     return hashed.hexdigest()
+
+
+def _source_place(module: ModuleType) -> Path:
+    """Return the file of a module, or the folder of a package."""
+    file = Path(module.__file__ or "")
+    return file.parent if file.name == "__init__.py" else file
 
 
 def _checked(module: ModuleType, origin: str, digest: str) -> ProtocolModule:
@@ -142,6 +165,7 @@ def _checked(module: ModuleType, origin: str, digest: str) -> ProtocolModule:
     if not isinstance(spec, ProtocolSpec):
         raise ConfigError(f"protocol.module: {origin} has no PROTOCOL = ProtocolSpec(...)")
     _check_spec(spec, origin)
+    _external.add(_source_place(module))
     return ProtocolModule(spec, dict(getattr(module, "CONTRACT", {})), digest)
 
 
@@ -176,4 +200,6 @@ def _load_entry_point(point: EntryPoint) -> ProtocolModule:
     if not isinstance(found, ProtocolSpec):
         raise ConfigError(f"protocol {point.name!r}: {point.value} is neither a ProtocolSpec nor a module with PROTOCOL")
     _check_spec(found, point.value)
-    return ProtocolModule(found, digest=_digest_of(import_module(point.module)))
+    module = import_module(point.module)
+    _external.add(_source_place(module))
+    return ProtocolModule(found, digest=_digest_of(module))

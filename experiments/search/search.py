@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.running.run import run
+from experiments.scenario.protocol_faults import with_place
 from experiments.scenario.scenario import SEEDS, Scenario, parse
 from experiments.search.plans import Plan, random_plan, targets_of
 from experiments.zoo.observation import RAISED, observe
@@ -54,7 +55,7 @@ def check_run(scenario: Scenario, complete: bool = False) -> BrokenRule | None:
         try:
             result = run(scenario)
         except RAISED as error:
-            return BrokenRule("raises", f"{type(error).__name__}: {error}", None)
+            return BrokenRule("raises", with_place(error), None)
         if result.violations:
             first = result.violations[0]
             return BrokenRule(

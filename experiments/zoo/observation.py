@@ -7,6 +7,7 @@ from math import inf
 from experiments.running.result import Result
 from experiments.running.simulate import simulate
 from experiments.scenario.fault_schedule import Fault
+from experiments.scenario.protocol_faults import with_place
 from experiments.scenario.scenario import Scenario
 from experiments.search.plans import targets_of
 from experiments.zoo.repair_rules import REPAIR_RULES, RepairRules
@@ -66,7 +67,7 @@ def observe(scenario: Scenario) -> Observation:
     try:
         result = simulate(scenario, watchers)
     except RAISED as error:
-        return Observation(None, (RuleBreak("raises", f"{type(error).__name__}: {error}", 1),))
+        return Observation(None, (RuleBreak("raises", with_place(error), 1),))
     found: dict[str, list[str]] = {}
     for row in result.violations:
         found.setdefault(row["rule"], []).append(_told(row["what"], row["host"], row["at"]))

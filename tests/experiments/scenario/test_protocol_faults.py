@@ -1,0 +1,81 @@
+"""An external protocol that raises: commands name its file, line and last calls; Python gets the exception as it is."""
+
+import traceback
+from pathlib import Path
+
+import pytest
+
+import mcastlab
+from experiments.cli import invoke
+from experiments.commands.new import TEMPLATE
+from experiments.scenario.protocol_faults import fault_in
+
+SMALL = ("--set", "workload.size=5kB", "--set", "topology.receivers=2")
+
+
+@pytest.fixture
+def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of a protocol whose sender raises two calls below `submit`, in the folder where commands run."""
+    monkeypatch.chdir(tmp_path)
+    return written(tmp_path, "raise ZeroDivisionError('two\\nlines')")
+
+
+def written(folder: Path, statement: str) -> Path:
+    """Write the protocol with a statement in a method that `submit` calls."""
+    source = TEMPLATE.read_text().replace("@name@", "faulty")
+    head = "    def submit(self, content: lab.Content, now: float) -> int:\n"
+    assert source.count(head) == 1
+    source = source.replace(head, f"    def _fail(self) -> None:\n        {statement}\n\n{head}        self._fail()\n")
+    path = folder / "faulty.py"
+    path.write_text(source)
+    return path
+
+
+def line_of(path: Path, text: str) -> int:
+    """Return the number of the line with this text."""
+    return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
+
+
+def test_a_run_names_file_line_and_exception_in_one_line(faulty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["run", "lan-file", *SMALL, "--set", "protocol={module: faulty.py}"]) == 2
+    first, *calls = capsys.readouterr().err.splitlines()
+    raised, called = line_of(faulty, "raise ZeroDivisionError"), line_of(faulty, "self._fail()")
+    assert first == f"mcastlab: {faulty}: line {raised}, in _fail: ZeroDivisionError: two lines"
+    assert calls == [
+        f"  line {called}, in submit: self._fail()",
+        f"  line {raised}, in _fail: raise ZeroDivisionError('two\\nlines')",
+    ]
+
+
+def test_so_does_a_comparison(faulty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["compare", "lan-file", *SMALL, "--protocols", "faulty.py,norm", "--runs", "1"]) == 2
+    assert capsys.readouterr().err.startswith(f"mcastlab: {faulty}: line ")
+
+
+def test_a_search_names_file_and_line_of_what_it_found(faulty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["search", "lan-file", *SMALL, "--set", "protocol={module: faulty.py}", "--runs", "1", "--json"]) == 1
+    assert f"({faulty}:{line_of(faulty, 'raise ZeroDivisionError')})" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("statement", ["raise SystemExit(0)", "import no_such_module", "open('no/such/file')", "raise OSError"])
+def test_what_would_end_or_explain_the_program_otherwise_is_a_fault_as_well(
+    statement: str, faulty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(faulty.parent, statement)
+    assert invoke(["run", "lan-file", *SMALL, "--set", "protocol={module: faulty.py}"]) == 2
+    assert f"{faulty}: line {line_of(faulty, statement)}, in _fail: " in capsys.readouterr().err
+
+
+def test_python_gets_the_exception_with_its_traceback(faulty: Path) -> None:
+    scenario = mcastlab.load("lan-file", {"workload.size": "5kB", "protocol": {"module": "faulty.py"}})
+    with pytest.raises(ZeroDivisionError) as caught:
+        mcastlab.run(scenario)
+    assert str(faulty) in {frame.filename for frame in traceback.extract_tb(caught.tb)}
+    assert caught.value.__cause__ is None
+
+
+def test_an_exception_of_another_program_is_no_fault_of_a_protocol(faulty: Path) -> None:
+    mcastlab.load("lan-file", {"protocol": {"module": "faulty.py"}})
+    with pytest.raises(ZeroDivisionError) as caught:
+        _ = 1 // 0
+    assert fault_in(caught.value) is None
