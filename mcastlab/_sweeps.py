@@ -56,19 +56,21 @@ def open_sweep(folder: Path | str, *, version: str | None = None, spark: "SparkS
     """Return the runs of a sweep, a row for each: `p_` columns are the axes, `m_` columns the metrics.
 
     The result is a pandas DataFrame, or with a session a Spark DataFrame. `version` is that of the code that made the runs
-    (default: the last). UsageError for a folder without a sweep, or a version that is not there; UnsupportedError without the
-    packages.
+    (default: the last). UsageError for a folder without a sweep, or a version that is not there, or a damaged file;
+    UnsupportedError without the packages.
     """
     place, wanted = a_path("folder", folder), None if version is None else a_text("version", version)
     need("open_sweep", *(("pyspark",) if spark is not None else ("pandas", "pyarrow")))
+    from experiments.sweep.store.damage import naming_damage
     from experiments.sweep.store.datasets import runs, table
 
-    if spark is not None:
-        _check_spark(spark)
-        return runs(spark, place, wanted)
-    import pandas as pd
+    _check_spark(spark)
+    with naming_damage(place):
+        if spark is not None:
+            return runs(spark, place, wanted)
+        import pandas as pd
 
-    return pd.DataFrame(table(place, wanted))
+        return pd.DataFrame(table(place, wanted))
 
 
 def analyse(

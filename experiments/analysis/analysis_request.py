@@ -12,6 +12,7 @@ from experiments.analysis.runs import Runs, open_runs, pick
 from experiments.analysis.summary import EXACT_UP_TO, summarise
 from experiments.output.safe_text import csv_row
 from experiments.sweep.spec.sweep_file import load_sweep
+from experiments.sweep.store.damage import naming_damage
 from protocols.errors import UsageError
 
 __all__ = ["HEADLINES", "AnalysisRequest", "AnalysisResult", "analyse", "write_csv"]
@@ -66,7 +67,15 @@ class AnalysisResult:
 
 
 def analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisResult:
-    """Compute the request from the results in a folder; UsageError names the option whose value matches nothing there."""
+    """Compute the request from the results in a folder.
+
+    UsageError names the option whose value matches nothing there, or a file of the folder that is damaged.
+    """
+    with naming_damage(folder):
+        return _analyse(session, folder, request)
+
+
+def _analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisResult:
     runs = open_runs(session, folder, request.version)
     if request.series:
         about, rows = _series(session, folder, runs, request)

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.analysis.derived import with_derived
 from experiments.scenario.suggestion import one_of
 from experiments.sweep.store.datasets import runs
-from experiments.sweep.store.invocations import latest_version, read_invocations
+from experiments.sweep.store.invocations import chosen_version, read_invocations
 from protocols.errors import UsageError
 
 __all__ = ["AXIS", "CASE", "METRIC", "Runs", "axis_column", "metric_column", "open_runs", "pick", "plain_name"]
@@ -103,10 +103,8 @@ def open_runs(session: Any, folder: Path, version: str | None = None) -> Runs:
     """
     from pyspark.sql import functions as f
 
+    chosen = chosen_version(folder, version)
     known = sorted({str(job["version"]) for job in read_invocations(folder)})
-    if version is not None and version not in known:
-        raise UsageError(f"--version: value {version!r} is not allowed; one of {', '.join(known) or 'none'}")
-    chosen = version or latest_version(folder)
     frame: Any = runs(session, folder, chosen)
     axes = [plain_name(name) for name in frame.columns if name.startswith(AXIS)]
     metrics = sorted(plain_name(name) for name in frame.columns if name.startswith(METRIC))

@@ -78,7 +78,7 @@ def analyse_command(
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     check_pyspark()
     from experiments.analysis.analysis_request import AnalysisRequest, analyse, write_csv
-    from experiments.sweep.store.invocations import latest_version
+    from experiments.sweep.store.invocations import chosen_version
 
     question = AnalysisRequest(
         by=_listed(by),
@@ -92,7 +92,7 @@ def analyse_command(
         margin=_fraction(margin),
     )
     # A wrong folder is reported before Spark starts.
-    latest_version(folder)
+    chosen_version(folder)
     with working(f"reading {folder}"):
         spark = session(master, folder / "spark.log", remote)
         try:

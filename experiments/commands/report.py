@@ -144,16 +144,17 @@ def _read(
     from experiments.report.matplotlib_figures import prepare
     from experiments.report.report_data import collect, collect_pair
     from experiments.sweep.run.spark_session import session, stop
-    from experiments.sweep.store.invocations import latest_version
+    from experiments.sweep.store.damage import naming_damage
+    from experiments.sweep.store.invocations import chosen_version
 
     versions = _versions(version, theory, other)
-    for each in (folder, other):
-        if each is not None:
-            latest_version(each)
+    folders = [folder] if other is None else [folder, other]
+    for each in folders:
+        chosen_version(each)
     names = [name for name in metric.split(",") if name.strip()]
     if drawing:
         prepare()
-    with working(f"reading {folder}" + (f" and {other}" if other else "")):
+    with working(f"reading {' and '.join(map(str, folders))}"), naming_damage(*folders):
         spark = session(master, folder / "spark.log", remote)
         try:
             if other is not None:

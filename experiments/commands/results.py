@@ -57,13 +57,14 @@ def results_command(
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     check_pyspark()
     from experiments.sweep.store.compaction import compact as merge_files
-    from experiments.sweep.store.invocations import latest_version
+    from experiments.sweep.store.damage import naming_damage
+    from experiments.sweep.store.invocations import chosen_version
     from experiments.sweep.store.query import DATASETS, rows
 
     if dataset not in DATASETS:
         raise UsageError(f"--dataset: value {dataset!r} is not allowed; {one_of(dataset, DATASETS)}")
-    wanted = version or latest_version(folder)
-    with working(f"reading {folder}"):
+    wanted = chosen_version(folder, version)
+    with working(f"reading {folder}"), naming_damage(folder):
         spark = session(master, folder / "spark.log")
         try:
             if compact:

@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.sweep.store.invocations import latest_version
+from experiments.sweep.store.invocations import chosen_version
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
+    "KEYS",
     "NESTED",
+    "OF_A_RUN",
     "StoredRuns",
     "location",
     "metric_values",
@@ -38,6 +40,8 @@ NESTED = ("receivers", "series")
 """Datasets whose rows are nested in `runs` until they are written separately."""
 KEYS = {"runs": ("run_id",), "receivers": ("run_id", "receiver"), "series": ("run_id", "name", "t")}
 """Primary key of each dataset."""
+OF_A_RUN = ("run_id", "version", "point", "seed", "status")
+"""Columns that all files of `runs` have."""
 SMALL = 20_000
 """Rows up to which this process looks for duplicates itself."""
 
@@ -66,7 +70,7 @@ def parts(folder: Path, dataset: str = "runs") -> list[Path]:
 
 
 def stored_runs(folder: Path) -> StoredRuns:
-    """List the stored runs without Spark; a truncated file counts as unreadable, and its runs as missing."""
+    """List the stored runs without Spark; a damaged or foreign file counts as unreadable, and its runs as missing."""
     found: dict[str, tuple[str, str]] = {}
     unreadable = []
     for path in parts(folder):
@@ -87,7 +91,7 @@ def metric_values(folder: Path, metrics: Sequence[str]) -> dict[str, dict[str, f
     for path in parts(folder):
         for row in _columns(path, ["run_id", "status", *(f"m_{name}" for name in dict.fromkeys(metrics))]) or ():
             if row["run_id"] not in ok:
-                found[row["run_id"]] = {name: row[f"m_{name}"] for name in metrics}
+                found[row["run_id"]] = {name: row.get(f"m_{name}") for name in metrics}
                 ok |= {row["run_id"]} if row["status"] == "ok" else set()
     return found
 
@@ -99,12 +103,16 @@ def quarantine(files: Iterable[Path]) -> None:
 
 
 def _columns(path: Path, names: list[str]) -> Iterator[dict[str, Any]] | None:
+    """Return the rows of a file of `runs` with these columns, as far as it has them; None if it is damaged or foreign."""
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        rows: list[dict[str, Any]] = parquet.ParquetFile(path).read(columns=names, use_threads=False).to_pylist()
-    except (pa.ArrowInvalid, OSError):
+        file = parquet.ParquetFile(path)
+        if not set(OF_A_RUN) <= set(file.schema_arrow.names):
+            return None
+        rows: list[dict[str, Any]] = file.read(columns=names, use_threads=False).to_pylist()
+    except (pa.ArrowException, OSError):
         return None
     return iter(rows)
 
@@ -116,7 +124,7 @@ def runs(spark: "SparkSession", folder: Path, version: str | None = None) -> "Da
     """
     from pyspark.sql import functions as f
 
-    wanted = version or latest_version(folder)
+    wanted = chosen_version(folder, version)
     return read_dataset(spark, folder, "runs").where(f.col("version") == wanted)
 
 
@@ -192,7 +200,7 @@ def table(folder: Path, version: str | None = None) -> list[dict[str, Any]]:
     """Return the rows of `runs` without Spark, sorted by point and seed, for small results."""
     from pyarrow import parquet
 
-    wanted = version or latest_version(folder)
+    wanted = chosen_version(folder, version)
     best: dict[str, dict[str, Any]] = {}
     for path in parts(folder):
         file = parquet.ParquetFile(path)

@@ -8,6 +8,7 @@ import yaml
 
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.store.datasets import parts
+from experiments.sweep.store.json_file import read_json
 from protocols.errors import UsageError
 
 __all__ = ["prepare"]
@@ -45,7 +46,7 @@ def _identity(plan: SweepPlan) -> dict[str, Any]:
 
 def _check_same(plan: SweepPlan, folder: Path) -> None:
     file = folder / "plan.json"
-    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    known = read_json(file, "put a copy in its place, or give another folder") if file.exists() else None
     if known != json.loads(json.dumps(_identity(plan))):
         raise UsageError(
             f"--out: value {str(folder)!r} is not allowed; it holds another sweep than {plan.path} (its base, axes, cases or "

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from experiments.scenario.suggestion import one_of
 from experiments.sweep.spec.code_version import commit
+from experiments.sweep.store.json_file import read_json
 from protocols.errors import UsageError
 
-__all__ = ["latest_version", "read_invocations", "record_invocation"]
+__all__ = ["chosen_version", "read_invocations", "record_invocation"]
 
 
 def record_invocation(folder: Path, master: str, runs: int, version: str) -> str:
@@ -40,15 +42,28 @@ def record_invocation(folder: Path, master: str, runs: int, version: str) -> str
 
 
 def read_invocations(folder: Path) -> list[dict[str, Any]]:
-    """Return the records of all invocations, sorted by start time."""
-    jobs = [json.loads(path.read_text(encoding="utf-8")) for path in (folder / "jobs").glob("*.json")]
+    """Return the records of all invocations, sorted by start time. UsageError for a file in `jobs` that is none."""
+    jobs = [_record(path) for path in (folder / "jobs").glob("*.json")]
     return sorted(jobs, key=lambda job: str(job["started"]))
 
 
-def latest_version(folder: Path) -> str:
-    """Return the code version of the latest invocation; UsageError if the folder holds no sweep."""
+def _record(path: Path) -> dict[str, Any]:
+    advice = "move it out of the folder, and go on with the records of other invocations, or make the sweep again"
+    record = read_json(path, advice)
+    if not isinstance(record, dict) or not {"started", "version"} <= record.keys():
+        raise UsageError(f"{path}: is no record of an invocation of a sweep; {advice}")
+    return record
+
+
+def chosen_version(folder: Path, version: str | None = None) -> str:
+    """Return `version`, or the code version of the latest invocation.
+
+    UsageError if the folder holds no sweep, or no invocation of this version.
+    """
     jobs = read_invocations(folder)
     if not jobs:
         raise UsageError(f"{folder}: holds no results of a sweep; mcastlab sweep SWEEP.yaml --out {folder} makes them")
-    version_of_code: str = jobs[-1]["version"]
-    return version_of_code
+    known = sorted({str(job["version"]) for job in jobs})
+    if version is not None and version not in known:
+        raise UsageError(f"--version: value {version!r} is not allowed; {one_of(version, known)}")
+    return str(jobs[-1]["version"]) if version is None else version

@@ -19,7 +19,7 @@ from experiments.sweep.spec import grid
 from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.store.compaction import compact
 from experiments.sweep.store.datasets import parts, receivers, runs, series, table
-from experiments.sweep.store.invocations import latest_version
+from experiments.sweep.store.invocations import chosen_version
 from experiments.sweep.store.query import rows
 from experiments.sweep.store.schema import PROVENANCE
 from protocols.errors import UsageError
@@ -72,7 +72,7 @@ def test_every_run_is_one_row_with_its_parameters(done: Path) -> None:
     ]
     assert all(row["status"] == "ok" and row["fingerprint"] and row["m_completed"] == 1.0 for row in found)
     assert dict(found[0]["params"]) == {"loss": "1%"}
-    assert {row["version"] for row in found} == {latest_version(done)}
+    assert {row["version"] for row in found} == {chosen_version(done)}
 
 
 def test_receivers_and_series_are_separate_datasets(spark: "SparkSession", done: Path) -> None:
@@ -83,7 +83,7 @@ def test_receivers_and_series_are_separate_datasets(spark: "SparkSession", done:
 
 
 def test_results_can_be_queried_in_sql(spark: "SparkSession", done: Path) -> None:
-    version = latest_version(done)
+    version = chosen_version(done)
     few = rows(spark, done, "runs", version, "case = 'fec' and p_loss > 0.05", "seed, round(m_overhead, 1) as o")
     assert [row["seed"] for row in few.collect()] == [1, 2, 3]
     assert few.columns == ["seed", "o"]
@@ -160,9 +160,9 @@ def test_results_of_another_code_version_are_kept_apart(
     monkeypatch.setattr(grid, "code_version", lambda: "9.9+other")
     summary = make(spark, tmp_path, KEYS | {"replications": 1}, resume=True)
     assert (summary.made, summary.other_versions) == (4, 12)
-    assert latest_version(tmp_path / "out") == "9.9+other"
+    assert chosen_version(tmp_path / "out") == "9.9+other"
     assert runs(spark, tmp_path / "out").count() == 4
-    assert runs(spark, tmp_path / "out", latest_version(done)).count() == 12
+    assert runs(spark, tmp_path / "out", chosen_version(done)).count() == 12
 
 
 def test_a_folder_with_results_of_another_sweep_is_refused(done: Path, tmp_path: Path) -> None:
