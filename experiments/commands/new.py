@@ -1,6 +1,8 @@
 """`mcastlab new`: write template files."""
 
 import json
+import sys
+from importlib.machinery import PathFinder
 from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +17,7 @@ from protocols.errors import UsageError
 
 __all__ = ["new", "new_protocol"]
 
+PROJECT = ("emu", "experiments", "mcastlab", "protocols", "sim", "topologies")
 TEMPLATE = Path(__file__).parents[1] / "contract" / "new_protocol.txt"
 
 new = typer.Typer(cls=Group, add_completion=False, no_args_is_help=True, help="Write template files.")
@@ -37,6 +40,8 @@ def new_protocol(
     if name in protocol_names():
         raise UsageError(f"NAME: value {name!r} is not allowed; a protocol of this name is there already")
     path = Path(f"{name}.py")
+    if not path.exists() and (owner := _owner_of(name)):
+        raise UsageError(f"NAME: value {name!r} is not allowed; {path} would hide {owner} from programs of this folder")
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(TEMPLATE.read_text(encoding="utf-8").replace("@name@", name))
@@ -51,6 +56,17 @@ def new_protocol(
         typer.echo(json.dumps({"written": [str(path)], "next": following}))
     else:
         typer.echo("\n  ".join([f"{path}\n\nNext:", *following]))
+
+
+def _owner_of(name: str) -> str:
+    """Return what has a module of this name that a file of the working directory would hide; empty for nothing."""
+    if name in sys.stdlib_module_names:
+        return f"Python's module {name}"
+    if name in PROJECT:
+        return f"mcastlab's package {name}"
+    # Without the working directory, in which another folder of this name is the user's own.
+    folders = [folder for folder in sys.path if Path(folder).resolve() != Path.cwd()]
+    return f"the installed module {name}" if PathFinder.find_spec(name, folders) is not None else ""
 
 
 new.command("wireshark", cls=Command)(new_wireshark)

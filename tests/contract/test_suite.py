@@ -86,6 +86,25 @@ def test_invalid_protocol_names_are_refused(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [
+        ("json", "Python's module json"),
+        ("os", "Python's module os"),
+        ("sim", "mcastlab's package sim"),
+        ("mcastlab", "mcastlab's package mcastlab"),
+        ("numpy", "the installed module numpy"),
+    ],
+)
+def test_a_name_that_would_hide_another_module_is_refused(
+    name: str, owner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke(["new", "protocol", name]) == 2
+    assert f"{name}.py would hide {owner} from programs of this folder" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_existing_file_is_not_overwritten(gossip: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gossip.write_text("mine")
     assert invoke(["new", "protocol", "gossip"]) == 2
