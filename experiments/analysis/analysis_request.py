@@ -127,7 +127,8 @@ def _effects(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, l
 
 def _theory(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     # Formulas need the model of the network, which takes longer to import than most questions to answer.
-    from experiments.analysis.overlay import overlay, parse_formula
+    from experiments.analysis.formulas import parse_formula
+    from experiments.analysis.overlay import overlay
     from experiments.analysis.point_scenarios import PointScenarios
 
     points = PointScenarios(folder)

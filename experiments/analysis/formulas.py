@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from experiments.scenario.suggestion import one_of
 from experiments.theory import multicast as theory
 from experiments.theory.links import ethernet_goodput
+from protocols.errors import UsageError
 from protocols.norm.quantise import gsize_code, gsize_value, rtt_code, rtt_seconds
 
-__all__ = ["FORMULAS", "Formula"]
+__all__ = ["FORMULAS", "Formula", "FormulaRequest", "parse_formula"]
 
 HEADER = 32
 """Bytes of a NORM data packet before the segment: common header and FEC payload id, without FTI."""
@@ -254,3 +256,40 @@ FORMULAS: dict[str, Formula] = {
     ),
 }
 """Formulas by the name used in `--theory` and in the key `theory` of a sweep file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaRequest:
+    """A formula by name, with arguments the user set: a number, or the scenario key to take it from."""
+
+    name: str
+    given: Mapping[str, float | str]
+
+    @property
+    def formula(self) -> Formula:
+        """The registered formula."""
+        return FORMULAS[self.name]
+
+
+def parse_formula(text: str) -> FormulaRequest:
+    """Parse `NAME` or `NAME:argument=value,...`; UsageError for an unknown name or argument."""
+    name, _, rest = text.partition(":")
+    if name not in FORMULAS:
+        raise UsageError(f"--theory: value {name!r} is not allowed; {one_of(name, FORMULAS)}")
+    given: dict[str, float | str] = {}
+    for item in filter(None, rest.split(",")):
+        key, equals, value = item.partition("=")
+        if not equals or key not in FORMULAS[name].needs:
+            allowed = ", ".join(FORMULAS[name].needs)
+            raise UsageError(
+                f"--theory: value {item!r} is not allowed; {name} takes argument=number or argument=key of {allowed}"
+            )
+        given[key] = _number(value)
+    return FormulaRequest(name, given)
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -10,34 +10,20 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any, Literal, TypeAlias
 
-from experiments.analysis.formulas import FORMULAS, Formula
+from experiments.analysis.formulas import FormulaRequest
 from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.runs import Runs
 from experiments.analysis.summary import GroupSummary, summarise
-from experiments.scenario.suggestion import one_of
 from experiments.statistics.intervals import TOLERANCE, does_not_vary
 from experiments.statistics.verdicts import CONFIDENCE, Verdict, decide, runs_needed
 from protocols.errors import UsageError
 
-__all__ = ["MARGIN", "FormulaRequest", "Holds", "Prediction", "overlay", "parse_formula", "predict"]
+__all__ = ["MARGIN", "Holds", "Prediction", "overlay", "predict"]
 
 MARGIN = 0.02
 """Default margin, as a fraction of the prediction: less than what repairs add to the transmissions of most sweeps."""
 Holds: TypeAlias = Literal["yes", "no", "not shown"]
 _HOLDS: dict[Verdict, Holds] = {Verdict.EQUIVALENT: "yes", Verdict.DIFFERENT: "no", Verdict.NOT_SHOWN: "not shown"}
-
-
-@dataclass(frozen=True, slots=True)
-class FormulaRequest:
-    """A formula by name, with arguments the user set: a number, or the scenario key to take it from."""
-
-    name: str
-    given: Mapping[str, float | str]
-
-    @property
-    def formula(self) -> Formula:
-        """The registered formula."""
-        return FORMULAS[self.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +50,6 @@ class Prediction:
         """Return one flat row: the keys, then the numbers."""
         row = asdict(self)
         return {**row.pop("keys"), **row}
-
-
-def parse_formula(text: str) -> FormulaRequest:
-    """Parse `NAME` or `NAME:argument=value,...`; UsageError for an unknown name or argument."""
-    name, _, rest = text.partition(":")
-    if name not in FORMULAS:
-        raise UsageError(f"--theory: value {name!r} is not allowed; {one_of(name, FORMULAS)}")
-    given: dict[str, float | str] = {}
-    for item in filter(None, rest.split(",")):
-        key, equals, value = item.partition("=")
-        if not equals or key not in FORMULAS[name].needs:
-            allowed = ", ".join(FORMULAS[name].needs)
-            raise UsageError(
-                f"--theory: value {item!r} is not allowed; {name} takes argument=number or argument=key of {allowed}"
-            )
-        given[key] = _number(value)
-    return FormulaRequest(name, given)
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def overlay(

@@ -8,7 +8,8 @@ from typing import Any
 
 from experiments.analysis.analysis_request import HEADLINES
 from experiments.analysis.effects import VarianceDecomposition, effects
-from experiments.analysis.overlay import Prediction, overlay, parse_formula
+from experiments.analysis.formulas import parse_formula
+from experiments.analysis.overlay import Prediction, overlay
 from experiments.analysis.paired_variants import compare_variants
 from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.quantile_bands import quantile_bands

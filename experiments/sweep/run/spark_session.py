@@ -171,7 +171,9 @@ def _connect(remote: str) -> "SparkSession":
     try:
         return SparkSession.builder.remote(remote).getOrCreate()
     except ImportError as error:
-        raise UnsupportedError(f"--remote needs {error.name}; get it: pip install 'pyspark[connect]'") from error
+        # PySpark's own error has no name; the one it comes from has.
+        name = error.name or getattr(error.__cause__, "name", None) or "the client of Spark Connect"
+        raise UnsupportedError(f"--remote needs {name}; get it: pip install 'pyspark[connect]'") from error
     except PySparkException as error:
         raise UnsupportedError(f"Spark Connect at {remote}: {str(error).splitlines()[0]}") from error
 

@@ -1,5 +1,6 @@
 """The sweep file: a base scenario, axes, replications, and what is kept of the results."""
 
+from collections.abc import Sequence
 from functools import cache
 from math import exp, log
 from pathlib import Path
@@ -7,13 +8,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from experiments.analysis.formulas import parse_formula
 from experiments.scenario.files import read_yaml
 from experiments.scenario.suggestion import one_of
 from experiments.scenario.validation_errors import validated
 from experiments.sweep.spec.conditions import Condition
 from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.quantities import Value, number_of
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, UsageError
 from topologies.units import Duration, Size
 
 __all__ = ["BACKEND", "Axis", "Keep", "Refine", "Sample", "Sweep", "Until", "load_sweep", "sweep_schema"]
@@ -51,8 +53,7 @@ class Axis(_Strict):
                 raise ValueError("values is empty; at least one value")
             if self.low is not None or self.high is not None:
                 raise ValueError("values and a range are both set; exactly one of them")
-            if len(set(map(repr, self.values))) < len(self.values):
-                raise ValueError("a value occurs twice")
+            self._check_distinct(self.values)
             return self
         if self.low is None or self.high is None:
             raise ValueError("values, or from and to, are required")
@@ -62,6 +63,17 @@ class Axis(_Strict):
                 "from must be less than to" + (", and greater than 0 on a log scale" if self.scale == "log" else "")
             )
         return self
+
+    @staticmethod
+    def _check_distinct(values: Sequence[Value]) -> None:
+        """ValueError for a value that occurs twice, spelled differently perhaps: results could not tell their runs apart."""
+        known: dict[tuple[bool, Value], Value] = {}
+        for value in values:
+            number = number_of(value)
+            key = isinstance(number, bool), number
+            if key in known:
+                raise ValueError(f"{known[key]!r} and {value!r} are equal; each value once")
+            known[key] = value
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -187,6 +199,7 @@ class Sweep(_Strict):
                 Condition(text, names)
             except ConfigError as error:
                 raise ConfigError(f"leave_out.{n}: {error}") from error
+        self._check_theory()
         if self.sample is not None and (not self.axes or self.zip):
             raise ConfigError("sample: value is not allowed; it requires axes, none of them zipped")
         if self.refine is not None:
@@ -214,6 +227,13 @@ class Sweep(_Strict):
         for value in self.backends:
             if value not in BACKENDS:
                 raise ConfigError(f"axes.backend: value {value!r} is not allowed; one of {', '.join(BACKENDS)}")
+
+    def _check_theory(self) -> None:
+        for n, text in enumerate(self.theory):
+            try:
+                parse_formula(text)
+            except UsageError as error:
+                raise ConfigError(f"theory.{n}: {str(error).removeprefix('--theory: ')}") from error
 
     def _check_zip(self, n: int, group: tuple[str, ...]) -> None:
         for name in group:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from experiments.analysis.derived import DERIVED
-from experiments.analysis.formulas import FORMULAS
-from experiments.analysis.overlay import Prediction, overlay, parse_formula, predict
+from experiments.analysis.formulas import FORMULAS, parse_formula
+from experiments.analysis.overlay import Prediction, overlay, predict
 from experiments.analysis.point_scenarios import PointScenarios, flat
 from experiments.analysis.runs import Runs
 from experiments.analysis.summary import GroupSummary

@@ -15,6 +15,7 @@ import pytest
 from experiments.cli import invoke
 from experiments.output.folder_lock import claim
 from experiments.sweep.run.driver import SweepOptions, SweepSummary, run_sweep
+from experiments.sweep.run.spark_session import session
 from experiments.sweep.spec import grid
 from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.store.compaction import compact
@@ -22,7 +23,7 @@ from experiments.sweep.store.datasets import parts, receivers, runs, series, tab
 from experiments.sweep.store.invocations import chosen_version
 from experiments.sweep.store.query import rows
 from experiments.sweep.store.schema import PROVENANCE
-from protocols.errors import UsageError
+from protocols.errors import UnsupportedError, UsageError
 from tests.experiments.conftest import need_spark
 from tests.experiments.sweep.failing_runs import perform_or_fail
 from tests.experiments.sweep.files import plan_of, write_sweep
@@ -239,6 +240,15 @@ def test_without_java_one_line_names_the_package(
     assert capsys.readouterr().err == (
         "mcastlab: sweeps need Java 17; get it: sudo apt-get install --no-install-recommends openjdk-17-jre-headless\n"
     )
+
+
+def test_without_the_client_of_spark_connect_one_line_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(builder: object) -> None:
+        raise ImportError("[PACKAGE_NOT_INSTALLED] grpcio must be installed") from ModuleNotFoundError(name="grpc")
+
+    monkeypatch.setattr("pyspark.sql.session.SparkSession.Builder.getOrCreate", lacking)
+    with pytest.raises(UnsupportedError, match=r"^--remote needs grpc; get it: pip install 'pyspark\[connect\]'$"):
+        session(remote="sc://localhost:1")
 
 
 def test_a_dry_run_estimates_the_cost_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,16 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
     [
         ({"axis": {}}, "small.yaml: axis: value {} is not allowed; unknown key, known here: name, scenario, set, axes, zip"),
         ({"axes": {LOSS: []}}, f"small.yaml: axes.{LOSS}: value [] is not allowed; values is empty; at least one value"),
-        ({"axes": {LOSS: [0.1, 0.1]}}, "a value occurs twice"),
+        ({"axes": {LOSS: [0.1, 0.1]}}, "0.1 and 0.1 are equal; each value once"),
+        ({"axes": {LOSS: [0.01, 0.1, "1e-2"]}}, "0.01 and '1e-2' are equal; each value once"),
+        ({"axes": {LOSS: ["1%", 0.01]}}, "'1%' and 0.01 are equal; each value once"),
+        ({"axes": {"workload.size": ["1MB", 1_000_000]}}, "'1MB' and 1000000 are equal; each value once"),
+        ({"theory": ["arq", "foo"]}, "small.yaml: theory.1: value 'foo' is not allowed; one of nacks, "),
+        ({"theory": ["arqq"]}, "; did you mean 'arq'?"),
+        (
+            {"theory": ["arq:x=3"]},
+            "theory.0: value 'x=3' is not allowed; arq takes argument=number or argument=key of receivers",
+        ),
         ({"axes": {LOSS: {"from": 5, "to": 1}}}, "from must be less than to"),
         ({"axes": {LOSS: {"from": 0, "to": 1, "scale": "log"}}}, "greater than 0 on a log scale"),
         ({"axes": {LOSS: {"from": "a", "to": "b"}}}, "from and to must be numbers or quantities"),

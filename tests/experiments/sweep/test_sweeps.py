@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from experiments.analysis.overlay import FormulaRequest, predict
+from experiments.analysis.formulas import FormulaRequest
+from experiments.analysis.overlay import predict
 from experiments.analysis.point_scenarios import flat
 from experiments.scenario.scenario import parse
 from experiments.sweep.run.single_run import perform
