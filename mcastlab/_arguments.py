@@ -1,8 +1,11 @@
 """Check the arguments of the public functions: what notebooks pass is made plain, all else is refused in one line."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import wraps
 from os import PathLike, fspath
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from experiments.scenario.plain_values import plain_value
 from experiments.scenario.suggestion import one_of
@@ -11,7 +14,40 @@ from experiments.session.membership import HIGHEST_NODE
 from protocols.errors import ConfigError, UsageError
 from topologies.units import parse_fraction, parse_size
 
-__all__ = ["a_choice", "a_flag", "a_fraction", "a_node", "a_path", "a_place", "a_size", "a_text", "a_whole", "names"]
+__all__ = [
+    "a_choice",
+    "a_flag",
+    "a_fraction",
+    "a_node",
+    "a_path",
+    "a_place",
+    "a_size",
+    "a_text",
+    "a_whole",
+    "names",
+    "names_arguments",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_ARGUMENTS = {"metric": "metrics", "set": "overrides", "with": "settings"}
+"""Arguments that have other names than the options of commands that do the same."""
+
+
+def names_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Have the errors of a public function name its arguments, where those of commands name options: `by`, not `--by`."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except UsageError as error:
+            option = re.match("--([a-z]+):", str(error))
+            if option is not None:
+                error.args = (f"{_ARGUMENTS.get(option[1], option[1])}{str(error)[option.end() - 1 :]}",)
+            raise
+
+    return call
 
 
 def a_path(name: str, value: object) -> Path:

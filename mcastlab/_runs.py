@@ -17,7 +17,7 @@ from experiments.scenario import scenario as model
 from experiments.scenario.plain_values import mapping_of
 from experiments.scenario.scenario import SEEDS
 from experiments.scenario.validation_errors import shown
-from mcastlab._arguments import a_choice, a_path, a_whole, names
+from mcastlab._arguments import a_choice, a_path, a_whole, names, names_arguments
 from mcastlab._result import Result
 from mcastlab._scenarios import ScenarioSource, load
 from protocols.errors import UsageError
@@ -25,6 +25,7 @@ from protocols.errors import UsageError
 __all__ = ["compare", "run", "twin"]
 
 
+@names_arguments
 def run(
     scenario: ScenarioSource, on: str | None = None, *, seed: int | None = None, out: PathLike[str] | str | None = None
 ) -> Result:
@@ -50,6 +51,7 @@ def run(
     return Result.of(result)
 
 
+@names_arguments
 def compare(
     scenario: ScenarioSource,
     protocols: Iterable[str] | None = None,
@@ -73,6 +75,7 @@ def compare(
     return comparison.collate(wanted.name, comparison.compare(chosen, count, place))
 
 
+@names_arguments
 def twin(
     scenario: ScenarioSource,
     runs: int | None = None,

@@ -14,7 +14,7 @@ from experiments.scenario.plain_values import mapping_of, plain_value
 from experiments.scenario.ready import find_scenario, ready_scenarios
 from experiments.scenario.scenario import complete, read, schema
 from experiments.scenario.validation_errors import complaint, shown, validated
-from mcastlab._arguments import a_path
+from mcastlab._arguments import a_path, names_arguments
 from protocols.errors import ConfigError, UsageError
 from topologies.generators import AnyTopology
 from topologies.spec import Topology
@@ -54,6 +54,7 @@ def scenarios() -> dict[str, str]:
     return {name: item.about for name, item in ready_scenarios().items()}
 
 
+@names_arguments
 def load(source: ScenarioSource, overrides: Mapping[str, object] | None = None, /, **more: object) -> Scenario:
     """Load and validate a scenario, with some of its values replaced.
 
@@ -92,6 +93,7 @@ def load(source: ScenarioSource, overrides: Mapping[str, object] | None = None, 
     return found
 
 
+@names_arguments
 def cases(source: str | PathLike[str]) -> dict[str, model.Scenario]:
     """Return the cases of a scenario file or ready scenario by their names in `compare`; one, named "", if it lists none.
 

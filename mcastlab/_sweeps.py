@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.output.extras import need
 from experiments.scenario.validation_errors import shown
 from experiments.sweep.run.spark_session import check_java
-from mcastlab._arguments import a_flag, a_fraction, a_path, a_text, a_whole, names
+from mcastlab._arguments import a_flag, a_fraction, a_path, a_text, a_whole, names, names_arguments
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = ["analyse", "open_sweep", "sweep"]
 _PACKAGES = ("pyspark", "pandas", "pyarrow")
 
 
+@names_arguments
 def sweep(
     file: Path | str,
     out: Path | str | None = None,
@@ -52,6 +53,7 @@ def sweep(
     return run_sweep(plan, folder, SweepOptions(place, server, True, again, most, quiet=True), spark)
 
 
+@names_arguments
 def open_sweep(folder: Path | str, *, version: str | None = None, spark: "SparkSession | None" = None) -> Any:
     """Return the runs of a sweep, a row for each: `p_` columns are the axes, `m_` columns the metrics.
 
@@ -73,6 +75,7 @@ def open_sweep(folder: Path | str, *, version: str | None = None, spark: "SparkS
         return pd.DataFrame(table(place, wanted))
 
 
+@names_arguments
 def analyse(
     folder: Path | str,
     *,

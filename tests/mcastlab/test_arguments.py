@@ -121,7 +121,16 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "cases of values": (lambda s, r: lab.cases(VALUES), "cases: value {'name': 'small'"),
     "cases of nothing": (lambda s, r: lab.cases(None), "cases: value None is not allowed; the path"),
     "a topology of no kind": (lambda s, r: lab.topology(None), "topology: kind: value None is not allowed"),
-    "one protocol": (lambda s, r: lab.compare(s, "norm"), "--protocols: value 'norm' is not allowed; at least two"),
+    "one protocol": (lambda s, r: lab.compare(s, "norm"), "protocols: value 'norm' is not allowed; at least two"),
+    "settings of no protocol": (
+        lambda s, r: lab.compare(s, settings={"x": {}}),
+        "settings: value 'x' is not allowed; one of norm",
+    ),
+    "a path into text": (
+        lambda s, r: lab.load("lan-file", name__x=1),
+        "overrides: 'name.x=1' is not allowed; above 'x' stands",
+    ),
+    "a file as a folder": (lambda s, r: lab.run(s, out="/dev/null"), "out: value '/dev/null' is not allowed; a folder"),
     "protocols that are numbers": (lambda s, r: lab.compare(s, [1, 2]), "protocols: value [1, 2] is not allowed; a name"),
     "protocols that are none": (lambda s, r: lab.compare(s, 3), "protocols: value 3 is not allowed; a name or a list"),
     "settings of a number": (lambda s, r: lab.compare(s, settings={"a": 3}), "settings.a: value 3 is not allowed; a mapping"),

@@ -131,5 +131,5 @@ def test_a_plan_of_something_else_is_refused(folder: Path) -> None:
 
 def test_a_version_that_made_no_runs_is_refused(folder: Path) -> None:
     assert chosen_version(folder) == chosen_version(folder, VERSION) == VERSION
-    with pytest.raises(UsageError, match=rf"^--version: value '0\.2' is not allowed; one of {re.escape(VERSION)}$"):
+    with pytest.raises(UsageError, match=rf"^version: value '0\.2' is not allowed; one of {re.escape(VERSION)}$"):
         mcastlab.open_sweep(folder, version="0.2")
