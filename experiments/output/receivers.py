@@ -6,6 +6,7 @@ from typing import Any
 
 from experiments.output.budget import Column, Table
 from experiments.output.condensed import ALIKE, condensed
+from experiments.output.node_errors import last_call
 from experiments.running.result import Row
 
 __all__ = ["RECEIVER_COLUMNS", "receiver_tables"]
@@ -39,7 +40,7 @@ def _cells(row: Row) -> list[Any]:
         row.nacks_suppressed,
         row.objects,
         row.bytes,
-        row.fault,
+        None if row.fault is None else last_call(row.fault),
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from experiments.output.budget import Column, Table, number, says_nothing
 from experiments.output.condensed import MOST_ROWS, condensed
 from experiments.output.messages import MESSAGE_COLUMNS, message_tables
+from experiments.output.node_errors import last_call
 from experiments.output.printer import Printer
 from experiments.output.receivers import RECEIVER_COLUMNS, receiver_tables
 from experiments.output.safe_text import csv_row
@@ -190,9 +191,15 @@ def _facts(result: Result) -> Iterator[str]:
     if first:
         yield f"violations: {result.metrics['invariants']['broken']}, first {'; '.join(first)}"
     if result.metrics["faults"]:
-        yield f"faults: {json.dumps(result.metrics['faults'])}"
+        hosts = result.metrics["faults"].items()
+        yield f"faults: {json.dumps({host: _in_a_line(faults) for host, faults in hosts})}"
     if result.fingerprint:
         yield f"fingerprint {result.fingerprint}"
+
+
+def _in_a_line(faults: dict[str, Any]) -> dict[str, Any]:
+    """Return the faults of a host, with the error that ended its program in a line."""
+    return {**faults, "error": last_call(faults["error"])} if "error" in faults else faults
 
 
 def _early_end(result: Result, scenario: Scenario) -> Iterator[str]:
