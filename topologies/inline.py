@@ -28,7 +28,9 @@ class Edge(LinkAttributes):
 
 
 def _not_endless(nodes: Any) -> Any:
-    if isinstance(nodes, Mapping) and len(nodes) > NODE_LIMIT:
+    if not isinstance(nodes, Mapping):
+        return nodes
+    if len(nodes) > NODE_LIMIT:
         text = f"{len(nodes)} nodes one by one, and {NODE_LIMIT} is the limit; write equal leaves as one node with a count"
         raise PydanticCustomError("too_many_nodes", "{text}", {"text": text})
     return {name: {} if attributes is None else attributes for name, attributes in nodes.items()}

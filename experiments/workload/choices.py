@@ -23,6 +23,8 @@ from topologies.units import Size, parse_size
 
 __all__ = ["Priorities", "PropertyChoice", "Range", "Sizes", "draw_number", "draw_property"]
 
+LARGEST = 1 << 40
+"""Bytes of the largest message; protocols that carry less say so themselves."""
 T = TypeVar("T", int, float)
 
 
@@ -52,8 +54,9 @@ def _sizes(value: Any) -> Any:
 
 
 Weight: TypeAlias = Annotated[float, Field(gt=0.0)]
+MessageSize: TypeAlias = Annotated[Size, Field(le=LARGEST)]
 Sizes: TypeAlias = Annotated[
-    Size | Range[Size] | Annotated[dict[Size, Weight], Field(min_length=1)],
+    MessageSize | Range[MessageSize] | Annotated[dict[MessageSize, Weight], Field(min_length=1)],
     BeforeValidator(_sizes, json_schema_input_type=Size | Range[Size] | dict[str, Weight]),
 ]
 """Bytes: a size, a range, or sizes with their weights."""

@@ -110,6 +110,14 @@ HOSTILE_FILES = {
         SCENARIO.replace("kind: lan, receivers: 2", "kind: graph, nodes: {a: {foo: 1}}, links: []"),
         "topology.nodes.a.foo: value 1 is not allowed; unknown key, known here: mac, duplex, ",
     ),
+    "nodes that are none": (
+        SCENARIO.replace("kind: lan, receivers: 2", "kind: graph, nodes: , links: []"),
+        "topology.nodes: value None is not allowed; it should be a mapping",
+    ),
+    "a message of no size that numbers have": (
+        PUBLISHED.replace("size: 1", "size: 1e30"),
+        "workload.0.size: value '1e30' is not allowed; it should be less than or equal to 1099511627776",
+    ),
     "an unknown key of a queue": (
         SCENARIO.replace("receivers: 2", "receivers: 2, link: {queue: {model: red, q: 1%}}"),
         "topology.link.queue.q: value '1%' is not allowed; unknown key, known here: model, ",
