@@ -36,4 +36,4 @@ def distributor(
     network = UdpOptions(a_whole("ttl", ttl, 0, LARGEST_TTL))
     place = Membership(choice.spec, choice.config, *a_place(group, iface), None, network)
     told = None if management is None else a_text("management", management)
-    return DistributorConnection(place, a_text("application", application), a_whole("waiting", waiting, 1), told)
+    return DistributorConnection(place, a_text("application", application), waiting, told)

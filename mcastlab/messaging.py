@@ -61,4 +61,4 @@ def connect(
     role = BOTH if publishes and subscribes else "publisher" if publishes else "subscriber"
     network = UdpOptions(a_whole("ttl", ttl, 0, LARGEST_TTL))
     place = Membership(choice.spec, choice.config, *a_place(group, iface), None, network)
-    return MessageBus(place, a_whole("waiting", waiting, 1), role)
+    return MessageBus(place, waiting, role)

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from emu.addresses import ip_of, is_multicast, socket_address_of
 from emu.host import UdpHost
+from experiments.session.arguments import as_bytes, as_text, check_callback, refused
 from experiments.session.deliveries import Update, UpdateStream
 from experiments.session.managed_process import ManagedProcess, managed_process
 from experiments.session.membership import Membership
@@ -124,13 +125,24 @@ class DistributorConnection(MessagingSession[UpdateStream]):
         self.host.call(self.node.announce)
 
     async def publish(self, subject: str, content: bytes) -> None:
-        """Publish an update; wait while the rate or the network holds back others before it. UsageError for a bad subject."""
+        """Publish an update; wait while the rate or the network holds back others before it.
+
+        UsageError for a bad subject, and for what are no bytes.
+        """
+        update = as_text("subject", subject), (as_bytes("content", content),)
         await self._room()
         self._check()
-        self._publishing(self.host, self.node.publish_many, subject, (content,))
+        self._publishing(self.host, self.node.publish_many, *update)
 
     async def publish_many(self, subject: str, contents: Sequence[bytes]) -> None:
-        """Publish updates of one subject in their order, as fast as the rate and the network allow."""
+        """Publish updates of one subject in their order, as fast as the rate and the network allow.
+
+        UsageError as of `publish`.
+        """
+        as_text("subject", subject)
+        if isinstance(contents, (bytes, str)) or not isinstance(contents, Sequence):
+            raise refused("contents", contents, "a list of bytes")
+        contents = [as_bytes("contents", content) for content in contents]
         for start in range(0, len(contents), AT_ONCE):
             if start:
                 # Requests of subscribers are answered meanwhile.
@@ -164,6 +176,8 @@ class DistributorConnection(MessagingSession[UpdateStream]):
         update; at most `most` updates wait for the iterator. UsageError for an impossible pattern.
         """
         self._check()
+        as_text("pattern", pattern)
+        check_callback(callback)
         limit = self._limit(most)
         return self._enter(UpdateStream(self._numbers, pattern, value, callback, limit, self._tell, self._unsubscribe), pattern)
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from emu.host import UdpHost
 from experiments.scenario.user_settings import read_values
+from experiments.session.arguments import as_bytes, as_whole
 from experiments.session.membership import Membership
-from experiments.session.outbox import Outbox
+from experiments.session.outbox import Outbox, transmission_of
 from experiments.session.transmission import Transmission
 from protocols.acknowledgement import AckAnswerer, AckReceiver
 from protocols.errors import UsageError
@@ -38,14 +39,14 @@ class SessionControls(ABC):
 
         Returns False if it was not kept any more. UsageError for a protocol that can't.
         """
-        return self._sending().cancel(what)
+        return self._sending().cancel(transmission_of(what))
 
     def requeue(self, what: Transmission) -> bool:
         """Send an object that is still kept for repairs once more, for receivers that join late; `sent` waits for it again.
 
         Returns False if it is not kept any more, or was not sent yet. UsageError for a protocol that can't.
         """
-        return self._sending().requeue(what)
+        return self._sending().requeue(transmission_of(what))
 
     def adjust(self, **parameters: Any) -> None:
         """Change parameters of the sender from now on, with units as in `mcastlab.session`: `adjust(rate="20Mbit")`.
@@ -61,9 +62,7 @@ class SessionControls(ABC):
         There are so many `copies`, 0: as many as the parameter `robust`. Receivers are told of them once, by
         `CommandReceived`. A task that is cancelled withdraws copies not sent yet. UsageError for one longer than a segment.
         """
-        if copies < 0:
-            raise UsageError(f"copies: value {copies!r} is not allowed; a whole number of at least 0")
-        await self._sending().command(bytes(content), copies)
+        await self._sending().command(as_bytes("content", content), as_whole("copies", copies, 0))
 
     # -- of the receiver -------------------------------------------------------------------------------------------
 

@@ -5,10 +5,12 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
+from numbers import Real
 from typing import Any, cast
 
 from emu.host import UdpHost
 from experiments.running.authentication import node_codec
+from experiments.session.arguments import as_text, check_callback, refused
 from experiments.session.membership import Membership
 from experiments.session.message_stream import MessageStream
 from experiments.session.messaging_session import MessagingSession
@@ -107,8 +109,12 @@ class MessageBus(MessagingSession[MessageStream]):
         message expires after `ttl` seconds. `head` are further fields: correlation_id, reply_to, type. UsageError for what JMS
         or the protocol does not allow; TransferError, naming the limit, after `max_wait` seconds.
         """
-        if ttl is not None and not ttl > 0:
-            raise UsageError(f"ttl: {ttl} is not allowed; seconds above 0, or None for a message that never expires")
+        if ttl is not None and not (isinstance(ttl, Real) and ttl > 0):
+            raise UsageError(f"ttl: {ttl!r} is not allowed; seconds above 0, or None for a message that never expires")
+        as_text("topic", topic)
+        named: Any = {} if properties is None else properties
+        if not isinstance(named, Mapping) or not all(isinstance(name, str) for name in named):
+            raise refused("properties", properties, "a mapping of names to values")
         await self.announce()
         host, now, kind = self._open(), time.time(), body_type or body_type_of(content)
         message = jms_message(
@@ -119,7 +125,7 @@ class MessageBus(MessagingSession[MessageStream]):
             priority=priority,
             sent_at=now,
             expires_at=inf if ttl is None else now + ttl,
-            properties=properties or {},
+            properties=named,
             instance=self._instance,
             body_type=kind,
             **head,
@@ -163,7 +169,9 @@ class MessageBus(MessagingSession[MessageStream]):
         """
         self._check()
         self._check_role("subscriber", "subscribe")
-        selector_of(selector)
+        selector_of(as_text("selector", selector))
+        as_text("topic", topic)
+        check_callback(callback)
         destination = topic if topic.startswith((TOPIC, "queue:")) else TOPIC + topic
         stream = MessageStream(self._numbers, topic, callback, self._limit(most), self._tell, self._unsubscribe)
         return self._enter(stream, destination, selector)

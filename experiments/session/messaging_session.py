@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from emu.host import UdpHost
+from experiments.session.arguments import as_whole
 from experiments.session.lifetime import Lifetime, SessionClosed
 from experiments.session.subscription_stream import SubscriptionStream
 from experiments.session.waiting import Changes
@@ -33,7 +34,7 @@ class MessagingSession(Lifetime, Generic[S]):
 
     def __init__(self, waiting: int) -> None:
         super().__init__()
-        self._most = _checked("waiting", waiting)
+        self._most = as_whole("waiting", waiting, 1)
         self._subscriptions: dict[int, S] = {}
         self._numbers = 0
         self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
@@ -63,7 +64,7 @@ class MessagingSession(Lifetime, Generic[S]):
 
     def _limit(self, most: int | None) -> int:
         """Return how many messages of a subscription may wait. UsageError for less than one."""
-        return self._most if most is None else _checked("most", most)
+        return self._most if most is None else as_whole("most", most, 1)
 
     def _unsubscribe(self, stream: S) -> None:
         self._check()
@@ -128,9 +129,3 @@ class MessagingSession(Lifetime, Generic[S]):
                 stream.fail(error)
         self._changes.fail(error)
         self._heard.fail(error)
-
-
-def _checked(name: str, count: int) -> int:
-    if count < 1:
-        raise UsageError(f"{name}: value {count!r} is not allowed; a whole number of at least 1")
-    return count

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+from experiments.session.arguments import refused
 from experiments.session.boundaries import Boundary
 from experiments.session.events import Delivery
 from experiments.session.outgoing_stream import OutgoingStream
@@ -24,7 +25,7 @@ from protocols.hosting import Host
 from protocols.machine import Content, Sender
 from protocols.stream import Flush, StreamSender, StreamSettings, StreamVacant
 
-__all__ = ["MOST_UNSENT", "Outbox"]
+__all__ = ["MOST_UNSENT", "Outbox", "transmission_of"]
 
 MOST_UNSENT = 32
 """Objects that were not sent once, from which on further ones wait."""
@@ -153,7 +154,7 @@ class Outbox:
 
     async def delivered(self, what: Transmission | OutgoingStream) -> Delivery:
         """Wait until nothing more is sent for an object or a stream. TransferError when it can't be sent."""
-        item = _transmission(what)
+        item = transmission_of(what)
         if isinstance(what, OutgoingStream) and not what.is_closed:
             raise UsageError("the stream is open; close it before waiting for its delivery")
         await self.changes.until(lambda: item.is_over)
@@ -171,7 +172,7 @@ class Outbox:
         asked: list[_Question] = []
         try:
             for item in what:
-                asked.append(self._ask(_transmission(item), request))
+                asked.append(self._ask(transmission_of(item), request))
             for question in asked:
                 await self.changes.until(question.is_over)
                 self._check(question.item)
@@ -307,7 +308,9 @@ class Outbox:
         self.changes.changed()
 
 
-def _transmission(what: Transmission | OutgoingStream) -> Transmission:
-    found = what if isinstance(what, Transmission) else what.transmission
-    assert found is not None
+def transmission_of(what: Transmission | OutgoingStream) -> Transmission:
+    """Return what a session sends of an object or a stream. UsageError for what is neither."""
+    found = what.transmission if isinstance(what, OutgoingStream) else what
+    if not isinstance(found, Transmission):
+        raise refused("what", what, "an object or a stream that this session sends")
     return found

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from experiments.session.arguments import as_bytes
 from experiments.session.boundaries import LENGTH, LONGEST, Boundary
 from experiments.session.transmission import Transmission
 from experiments.session.waiting import Changes
@@ -60,8 +61,9 @@ class OutgoingStream:
     async def write(self, data: bytes) -> None:
         """Write one message, by line lines of which each is one; wait while there is no room.
 
-        UsageError for a closed stream, TransferError when the session or the stream has failed.
+        UsageError for a closed stream and for what are no bytes, TransferError when the session or the stream has failed.
         """
+        data = as_bytes("data", data)
         if self._boundary == "message":
             if len(data) > LONGEST:
                 raise UsageError(f"message: {len(data)} bytes are not allowed; at most {LONGEST}")

@@ -15,6 +15,7 @@ from experiments.running.content import InMemory
 from experiments.running.files import FileSource
 from experiments.running.folder import Folder
 from experiments.running.open_files import OpenFiles
+from experiments.session.arguments import as_bytes, as_path, as_text, as_whole, refused
 from experiments.session.boundaries import Boundary
 from experiments.session.controls import SessionControls
 from experiments.session.events import Delivery
@@ -155,16 +156,20 @@ class Session(Lifetime, SessionControls):
 
         The file must not change until it is sent.
         """
-        source = FileSource(Path(path), self._opened)
-        label = os.fspath(path) if name is None else name
+        source = FileSource(Path(as_path("path", path)), self._opened)
+        label = os.fspath(path) if name is None else as_text("name", name)
         info = os.fsencode(source.path.name if name is None else name)
         await self.room()
         return self.submit(Content(source, info), label, source.close)
 
     async def send_bytes(self, data: bytes, info: bytes = b"") -> Transmission:
-        """Queue an object of bytes with its out-of-band information; wait while many objects wait to be sent."""
+        """Queue an object of bytes with its out-of-band information; wait while many objects wait to be sent.
+
+        UsageError for what are no bytes.
+        """
+        content = Content(InMemory(as_bytes("data", data)), as_bytes("info", info), is_file=False)
         await self.room()
-        return self.submit(Content(InMemory(bytes(data)), info, is_file=False), f"object of {len(data)} bytes")
+        return self.submit(content, f"object of {content.source.size} bytes")
 
     async def room(self) -> None:
         """Wait until few enough objects wait to be sent. TransferError when the session ends."""
@@ -191,7 +196,9 @@ class Session(Lifetime, SessionControls):
             return [await outbox.delivered(item) for item in what] if what else await outbox.all_delivered()
         if not what:
             raise UsageError("sent: what is to be confirmed has to be named")
-        request = by if isinstance(by, AckRequest) else AckRequest(tuple(by))
+        if not isinstance(by, Iterable | AckRequest):
+            raise refused("by", by, "node ids, or an AckRequest")
+        request = by if isinstance(by, AckRequest) else AckRequest(tuple(as_whole("by", node, 1) for node in by))
         return await outbox.confirmed(what, request)
 
     async def open_stream(
@@ -201,7 +208,8 @@ class Session(Lifetime, SessionControls):
 
         UsageError when the protocol can't carry it.
         """
-        return self._sending().open_stream(self._boundary, flush, StreamSettings(buffer, info, push))
+        settings = StreamSettings(as_whole("buffer", buffer, 1), as_bytes("info", info), push)
+        return self._sending().open_stream(self._boundary, flush, settings)
 
     # -- receiving -------------------------------------------------------------------------------------------------
 

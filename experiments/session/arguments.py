@@ -1,0 +1,52 @@
+"""Check what a program gives to a session before a machine meets it, whose failure would end the session."""
+
+from operator import index
+from os import PathLike, fspath
+from typing import SupportsIndex
+
+from experiments.scenario.validation_errors import shown
+from protocols.errors import UsageError
+
+__all__ = ["as_bytes", "as_path", "as_text", "as_whole", "check_callback", "refused"]
+
+
+def as_bytes(name: str, value: object) -> bytes:
+    """Return bytes, or a copy of a buffer of them. UsageError for all else, text included."""
+    if isinstance(value, bytes):
+        return value
+    try:
+        return bytes(memoryview(value))  # type: ignore[arg-type]
+    except TypeError as error:
+        raise refused(name, value, "bytes") from error
+
+
+def as_text(name: str, value: object) -> str:
+    """Return a text. UsageError for all else."""
+    if not isinstance(value, str):
+        raise refused(name, value, "text")
+    return value
+
+
+def as_path(name: str, value: object) -> str:
+    """Return a path as text. UsageError for all else."""
+    text = fspath(value) if isinstance(value, (str, PathLike)) else None
+    return as_text(name, value if text is None else text)
+
+
+def as_whole(name: str, value: object, least: int) -> int:
+    """Return a whole number of at least `least`; one of numpy as a plain one. UsageError for all else."""
+    number = index(value) if isinstance(value, SupportsIndex) else least - 1
+    if number < least:
+        raise refused(name, value, f"a whole number of at least {least}")
+    return number
+
+
+def check_callback(value: object) -> None:
+    """Raise UsageError for a callback that can't be called; None is none."""
+    if value is not None and not callable(value):
+        raise refused("callback", value, "a function of one argument")
+
+
+def refused(name: str, value: object, allowed: str) -> UsageError:
+    """Return the error for an argument that is not allowed."""
+    return UsageError(f"{name}: value {shown(value)} is not allowed; {allowed}")
