@@ -53,8 +53,9 @@ def setting(
     help: str = "",
     source: str = "",
 ) -> Any:
-    """Return a dataclass field with a `Setting` as metadata."""
-    assert unit in UNITS, unit
+    """Return a dataclass field with a `Setting` as metadata. ConfigError for an unknown unit."""
+    if unit not in UNITS:
+        raise ConfigError(f"unit: {unit!r} is not allowed; one of {', '.join(UNITS)}")
     return field(default=default, metadata={"setting": Setting(unit, low, high, choices, help, source)})
 
 

@@ -155,6 +155,10 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "a graph that is none": (lambda s, r: lab.Topology(3), "topology: 3 is not allowed; a directed graph of networkx"),
     "a host that is a number": (lambda s, r: s.build_topology().hosts_of(3), "3 is no host of this topology"),
     "a protocol that is a list": (lambda s, r: lab.protocol(["norm"]), "protocol: ['norm'] is unknown; allowed: a,"),
+    "a setting of no unit": (
+        lambda s, r: lab.setting(1, "counts"),
+        "unit: 'counts' is not allowed; one of count, number, bytes",
+    ),
     "a TTL as text": (lambda s, r: lab.UdpOptions(ttl="x"), "ttl: value 'x' is not allowed; a whole number from 0 to 255"),
     "a group of nothing": (lambda s, r: lab.distributor(None), "group: value None is not allowed; text"),
     "an interface that is a number": (lambda s, r: lab.distributor(GROUP, 3), "iface: value 3 is not allowed; text"),
