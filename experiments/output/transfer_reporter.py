@@ -13,6 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 
 from experiments.output.safe_text import printable
 from experiments.output.statistics_view import StatisticsView
+from protocols.events import NodeClash
 from protocols.machine import Event
 
 __all__ = ["UNKNOWN_DIGEST", "TransferReporter", "TransferStatus", "file_row", "summary"]
@@ -76,9 +77,11 @@ class TransferReporter:
             self._bar.refresh()
 
     def event(self, event: Event, now: float) -> None:
-        """Write an event of the protocol, in JSON mode only."""
+        """Write an event of the protocol in JSON mode; else only that another host uses a node id."""
         if self.as_json:
             self.object(_snake(type(event).__name__), time=round(now, 6), **_plain(event))
+        elif isinstance(event, NodeClash):
+            self.problem(f"another host, {event.source}, uses node id {event.node}, and is ignored; give it another --node")
 
     def object(self, event: str, /, **values: Any) -> None:
         """Write one JSON object as a line on stdout."""

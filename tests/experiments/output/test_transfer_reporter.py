@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from experiments.output.transfer_reporter import MOST_PROBLEMS, TransferReporter, TransferStatus
+from protocols.events import NodeClash
 
 
 def reporter(as_json: bool) -> TransferReporter:
@@ -34,6 +35,13 @@ def test_with_json_problems_are_events_alone(capsys: pytest.CaptureFixture[str])
         for _ in range(MOST_PROBLEMS + 7):
             says.problem("lost: a")
     assert capsys.readouterr() == ("", "")
+
+
+def test_another_host_with_the_same_node_id_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with reporter(as_json=False) as says:
+        says.event(NodeClash(21, "10.0.0.7"), 1.0)
+    told = "another host, 10.0.0.7, uses node id 21, and is ignored; give it another --node\n"
+    assert capsys.readouterr() == ("", told)
 
 
 def test_a_log_on_a_full_disk_does_not_end_a_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
