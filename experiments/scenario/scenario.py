@@ -259,15 +259,11 @@ class Scenario(BaseModel):
                 raise ConfigError(f"traffic.{n}.end: value {flow.end!r} is not allowed; later than begin, {flow.begin!r}")
 
     def _check_times(self) -> None:
-        """ConfigError for what would begin when the run is over."""
-        begins = {f"workload.{n}.at": work.at for n, work in enumerate(self.workload)}
-        begins |= {f"traffic.{n}.begin": flow.begin for n, flow in enumerate(self.traffic)}
-        begins |= {f"receivers.{n}.join": entry.join for n, entry in enumerate(self.receivers)}
-        for key, begin in begins.items():
-            if begin >= self.duration:
-                raise ConfigError(
-                    f"{key}: value {begin!r} is not allowed; before the end of the run (duration: {self.duration!r})"
-                )
+        """ConfigError for a workload that would begin when the run is over."""
+        for n, work in enumerate(self.workload):
+            if work.at >= self.duration:
+                allowed = f"before the end of the run (duration: {self.duration!r})"
+                raise ConfigError(f"workload.{n}.at: value {work.at!r} is not allowed; {allowed}")
 
     @property
     def foreign(self) -> dict[str, NodeChoice]:
