@@ -13,7 +13,7 @@ __all__ = ["check_outputs"]
 OUTPUTS = ("out", "svg", "html", "csv", "trace", "mininet", "core", "kathara")
 """Options with a file to be written, or a folder for files."""
 MAKE_FOLDERS = ("core", "mininet", "trace")
-"""Those that make the folder of their file if it is missing."""
+"""Options whose command creates the folder of the file if it is missing."""
 RECORDED = (".json", ".jsonl", ".parquet", ".pcap", ".pcapng", ".yaml")
 """Names of files in the folder of a run or a sweep that other commands read end like this."""
 

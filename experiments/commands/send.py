@@ -250,7 +250,7 @@ class _Sending:
         return not self.missing and len(self.acknowledged) >= max(1, self.acks.expected)
 
     def _is_sent(self, number: int) -> bool:
-        """Whether every segment of a file was sent."""
+        """Return whether every segment of a file was sent once."""
         return number not in self.failed and number < len(self.sent) and self.sent[number].state in ("sent", "done")
 
     def _fail(self, number: int, why: str) -> None:

@@ -48,13 +48,13 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """What was compared: the scenario, the number of runs of each variant, and their seeds."""
+        """A title for the table: the scenario, the number of runs of each variant, and their seeds."""
         first, last = self.seeds[0], self.seeds[-1]
         return f"{self._each}, " + (f"seeds {first} to {last}" if len(self.seeds) > 1 else f"seed {first}")
 
     @property
     def brief(self) -> str:
-        """The mean completion times, in one line."""
+        """The mean completion time of each variant in seconds, in one line."""
         whole = ", ".join(f"{name} {_mean(self.values[name]['completion_time']) or '-'}" for name in self.protocols)
         return f"{self._each}, completion time [s]: {whole}"
 
@@ -64,7 +64,7 @@ class Comparison:
 
     @property
     def note(self) -> str:
-        """What the differences in `rows` are."""
+        """A note for the table: how the differences and their confidence intervals are computed."""
         return f"differences to {self.protocols[0]}: mean of pairs and 95 % interval (Student t)"
 
     def rows(self) -> list[list[str | None]]:

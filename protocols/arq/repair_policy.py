@@ -49,7 +49,7 @@ class RepairPolicy:
     __slots__ = ("deadline",)
     missing_type: ClassVar[type[MissingUnit]] = MissingUnit
     requests: ClassVar[bool] = False
-    """Whether missing units are requested, so that they have to be remembered; else they are only counted."""
+    """Whether the receiver sends NACKs, so that its missing units are stored; without NACKs they are only counted."""
     overhears: ClassVar[bool] = False
     """Whether NACKs of other receivers are processed, as they are where NACKs are multicast."""
 

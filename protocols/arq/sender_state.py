@@ -36,14 +36,16 @@ _sum: Final = lru_cache(maxsize=64)(add)
 MOST_OBJECTS: Final = 1024
 """Objects that a message may span, or `keep` if that is more; messages that span more are ignored."""
 MOST_MISSING: Final = 4096
-"""Missing units of a sender that are requested at a time; others are when these have come or were given up."""
+"""Missing units of a sender that are requested at a time; others are requested when these have arrived or were given up."""
 MOST_MISSING_IN_ALL: Final = 65_536
-"""Those of all senders, in equal parts; of more senders than 16 it is less of each, but at least `FEW_MISSING`."""
+"""Missing units of all senders that are requested at a time. Each of n senders has an nth, at most `MOST_MISSING`, and at least
+`FEW_MISSING`."""
 FEW_MISSING: Final = 64
 MOST_LATER: Final = 1024
-"""Ranges of units that are requested later, from which on messages that name further missing units are ignored."""
+"""Largest number of ranges of units that are requested later; messages that name further missing units are ignored."""
 MOST_UNITS_OPEN: Final = 1 << 27
-"""Units of the incomplete objects of all senders, in equal parts; a bitmap has a bit for each. Others are not opened."""
+"""Units of the incomplete objects of all senders, one bit of a bitmap each. Each of n senders has an nth; objects beyond are
+not opened."""
 _NO_LATER: Final[deque[tuple[int, int, int]]] = deque()
 """Shared by the states that request all that is missing; never modified."""
 
@@ -188,7 +190,7 @@ class SenderState:
 
     @property
     def is_done(self) -> bool:
-        """Whether no object is incomplete, so that nothing is lost if the sender is forgotten."""
+        """Whether no object of the sender is incomplete; its state can then be deleted without losing content."""
         return not self._objects
 
     def discard(self) -> None:

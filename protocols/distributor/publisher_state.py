@@ -41,7 +41,7 @@ class Follower(Protocol):
     kept: int
     """Bytes of received segments of all publishers that can't be delivered yet."""
     waiting: int
-    """How many of them wait for earlier ones."""
+    """Number of received segments of all publishers that can not be delivered before earlier ones arrive."""
 
     @property
     def most_kept(self) -> int:
