@@ -53,7 +53,9 @@ class PartIndex:
             return [], list(dict.fromkeys([machine for machines in row.values() for machine in machines]))
         taken: Machines = []
         whole = row.pop(ANY, [])
-        if parts.bit_count() > len(row):
+        if not parts & parts - 1:
+            taken = row.pop(parts.bit_length() - 1, taken)
+        elif parts.bit_count() > len(row):
             # Of a long range of parts, hardly any has machines.
             for part in sorted([part for part in row if parts >> part & 1]):
                 taken += row.pop(part)

@@ -95,8 +95,8 @@ class LockstepGroup(LockstepMembers):
         if self._unaware and not self._is_hidden(message):
             self._rouse()
         deferred, losers = self._deferred, self._at(lost_by)
-        staying = [machine for machine in losers if machine.fast_state.coordinator is self]
         lost = [machine for machine in losers if machine.fast_state.coordinator is not self]
+        staying = [machine for machine in losers if machine.fast_state.coordinator is self] if lost else losers
         if deferred.of:
             self._apply_revealed(lost, staying)
         deferred.following = number + 1

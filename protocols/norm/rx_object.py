@@ -294,8 +294,9 @@ class RxObject:
         if mask and self._kept is not None:
             self._decode(block, mask, self._kept.of(block, have))
         # Empty mappings are dropped, because they are most of a receiver's memory.
-        if missing_symbols.more is None:
-            self.missing_symbols = None
+        more = missing_symbols.more
+        if block == missing_symbols.key and not isinstance(more, dict):
+            self.missing_symbols = more
         else:
             missing_symbols.remove(block)
         if parity is not None and parity.get(block, 0):

@@ -107,33 +107,29 @@ class NormFollower(FastMachine):
         instead, and those in back-off or hold-off are quiet until the end of that.
         """
         fti, indexed = None, False
-        key = block = NONE
         waits_for: tuple[int, int] | None
-        together: list[Any] = []
         for machine in machines:
             state: FastSenderState = machine.fast_state
             if state.is_complete:
                 continue
             objects = state.objects
             item = objects.item
-            missing = None if item is None else item.missing_symbols
-            if item is None or missing is None or item.missing_blocks or (item.wants_info and item.info is None):
+            if (
+                (item is None or (missing := item.missing_symbols) is None)
+                or item.missing_blocks
+                or (item.wants_info and item.info is None)
+            ):
                 waits_for = None
             else:
                 if item.fti is not fti:
                     fti = item.fti
                     indexed = fti.is_sparse
-                if not indexed:
-                    if missing.key != block or objects.key != key:
-                        key, block = objects.key, missing.key
-                        if (key, block) not in waiting:
-                            waiting[key, block] = []
-                        together = waiting[key, block]
-                    together.append(machine)
-                    continue
-                waits_for = _list_indexed(machine, state, item, missing, now, quiet, lacking)
-                if waits_for == QUIET:
-                    continue
+                if indexed:
+                    waits_for = _list_indexed(machine, state, item, missing, now, quiet, lacking)
+                    if waits_for == QUIET:
+                        continue
+                else:
+                    waits_for = objects.key, missing.key
             if waits_for in waiting:
                 waiting[waits_for].append(machine)
             else:

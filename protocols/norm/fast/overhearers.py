@@ -119,8 +119,10 @@ class NormOverhearers(Overhearers):
         for machine in diverged:
             if machine not in lost_by:
                 machine.receive(message, source, to, now)
-        self.machines, others = self._ask(asked, message, source, to, now, lost_by, position, last_heard)
         attentive: list[FastMachine] = []
+        others: list[FastMachine] = []
+        if asked:
+            self.machines, others = self._ask(asked, message, source, to, now, lost_by, position, last_heard)
         if irregular:
             self._irregular = []
             attentive, more = self._ask(irregular, message, source, to, now, lost_by, position, last_heard)

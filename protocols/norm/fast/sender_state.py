@@ -132,7 +132,7 @@ class FastSenderState(StreamSenderState, FastState):
 
         Returns whether something is missing for the first time, or behind what others have requested.
         """
-        was_complete, objects = self.is_complete, self.objects
+        was_complete, objects, is_more = self.is_complete, self.objects, False
         for number in numbers:
             self.lost += 1
             loss = losses[number]
@@ -141,15 +141,15 @@ class FastSenderState(StreamSenderState, FastState):
             key, block, mask = loss
             item = objects.item if objects.key == key else objects.get(key)
             if item is not None:
-                self.is_complete = False
+                is_more, self.is_complete = True, False
                 # As `RxObject.lose`, without a call.
                 missing = item.missing_symbols
                 if missing is None:
                     item.missing_symbols = BlockBitmaps(block, mask)
                 else:
                     missing.add(block, mask)
-        if was_complete:
-            return not self.is_complete
+        if not is_more or was_complete:
+            return is_more
         process, first = self.nack_process, objects.item
         return process is not None and process.suppressed_to is not None and first is not None and first.fti.is_sparse
 
