@@ -74,7 +74,8 @@ class SwitchModel(_Part):
     """Storm control and flow control of a switch, which otherwise forwards without delay.
 
     With `hub` it is a shared half-duplex medium of `rate`: every packet occupies it once, one after another, whoever it is for,
-    and a multicast is heard by all hosts on it. Stations that wait take turns, packet by packet, and there are no collisions.
+    and a multicast is heard by all hosts on it. Stations that wait are served round robin, packet by packet, and there are no
+    collisions.
     """
 
     storm: Rate | None = Field(default=None, description="Storm control: rate of multicast admitted per port; none: unlimited.")

@@ -88,7 +88,7 @@ PHRASES = {
     r"\bexcused\b": "is complete, is left out",
     r"\bdice\b": "random numbers, random stream",
     r"\bmanieth\b": "occurrence number",
-    r"\b(takes?|gets?|get) (its|their|a) turns?\b": "name the order: first in, first out; round robin",
+    r"\b(takes?|gets?) ((its|their|a) )?turns?\b": "name the order: first in, first out; round robin",
     r"\bforesee[sn]?\b|\bforesight\b": "look ahead, plan",
     r"\bcrowds?\b": "lockstep group; large group",
     r"\bseats?\b": "fast state",

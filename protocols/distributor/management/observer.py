@@ -3,8 +3,8 @@
 A process is asked for its list of connections when it is new, and when its announcement has changed: the Java program collects
 its garbage for each such answer. For the statistics of its connections it is asked every `interval`, on one TCP connection. A
 process that has died is known at once, since the kernel of its host ends this connection; one whose host is cut off does not
-answer, and is forgotten when its announcements stay away. Where there are many processes they take turns, so that observing
-them costs no more than observing `MOST_AT_ONCE`.
+answer, and is forgotten when its announcements stay away. Where there are many processes they are asked in rotation, so that
+observing them costs no more than observing `MOST_AT_ONCE`.
 """
 
 from collections import deque
