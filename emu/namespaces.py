@@ -13,6 +13,7 @@ import errno
 import fcntl
 import json
 import os
+import shlex
 import signal
 import socket
 import struct
@@ -21,6 +22,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import Any
 
 from protocols import errors
@@ -170,7 +172,12 @@ def _failure(error: BaseException) -> str:
     name = type(error).__name__
     if isinstance(error, McastlabError) and getattr(errors, name, None) is type(error):
         return json.dumps({"error": name, "message": str(error)})
-    return json.dumps({"error": "WorldError", "message": "".join(traceback.format_exception(error)).rstrip()})
+    if isinstance(error, CalledProcessError):
+        said = (error.stderr or "").strip().splitlines()[-1:] or [f"exit status {error.returncode}"]
+        text = f"emulation: a command of the set-up failed: {said[0]} ({shlex.join(error.cmd)})"
+    else:
+        text = "".join(traceback.format_exception(error)).rstrip()
+    return json.dumps({"error": IsolatedRunError.__name__, "message": text})
 
 
 def _reply(answer: int, text: str) -> None:

@@ -67,6 +67,13 @@ def test_other_exceptions_are_reported_with_their_traceback(work: Callable[[], o
         run_isolated(work)
 
 
+def test_a_command_that_fails_is_reported_in_one_line_with_what_it_said() -> None:
+    with pytest.raises(IsolatedRunError) as failed:
+        run_isolated(lambda: run("echo first >&2; echo no such queue >&2; exit 2"))
+    assert str(failed.value).startswith("emulation: a command of the set-up failed: no such queue (sh -c 'echo first")
+    assert "\n" not in str(failed.value)
+
+
 def test_a_killed_worker_is_an_error() -> None:
     with pytest.raises(IsolatedRunError, match="killed"):
         run_isolated(lambda: os.kill(os.getpid(), signal.SIGKILL))
