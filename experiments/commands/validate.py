@@ -42,7 +42,7 @@ def validate_command(
     ] = None,
     effort: Annotated[float, typer.Option(help="Fraction of the events of a full measurement.", metavar="X")] = 1.0,
     reference: Annotated[
-        Path | None, typer.Option(help="File of references.  (default: the repository's)", metavar="FILE", show_default=False)
+        Path | None, typer.Option(help="File of references.  (default: the project's)", metavar="FILE", show_default=False)
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the table as Markdown.", metavar="FILE", show_default=False)] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run with --out.")] = False,

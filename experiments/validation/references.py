@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from protocols.errors import UsageError
 
 __all__ = [
+    "PACKAGED",
     "REFERENCES",
     "Families",
     "Measure",
@@ -22,7 +23,9 @@ __all__ = [
     "read_references",
 ]
 
-REFERENCES = Path(__file__).parents[2] / "tests" / "vectors" / "reference.json"
+PACKAGED = Path(__file__).with_name("reference.json")
+REFERENCES = PACKAGED if PACKAGED.exists() else Path(__file__).parents[2] / "tests" / "vectors" / "reference.json"
+"""The project's references: a wheel has them in this folder, a checkout among the vectors of the tests."""
 STANDARD_ERRORS = 4.0
 ROUNDING = 1e-7
 """Relative rounding error of the references, which have eight digits."""

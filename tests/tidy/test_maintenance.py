@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from experiments.validation.references import PACKAGED, REFERENCES
 from tests.tidy.tree import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -64,6 +65,12 @@ def test_the_workflow_runs_make_setup_and_make_check_on_every_python_and_builds_
     assert any(command.endswith("make test") for command in commands)
     built = [step.get("env", {}) for step in jobs["wheels"]["steps"] if "pip wheel" in step.get("run", "")]
     assert built == [{}, {"MCASTLAB_COMPILE": "1"}]
+
+
+def test_a_wheel_has_the_reference_values_where_validate_looks_for_them() -> None:
+    included = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert {ROOT / source: ROOT / place for source, place in included.items()} == {REFERENCES: PACKAGED}
+    assert REFERENCES.exists()
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
