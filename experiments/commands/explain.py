@@ -35,10 +35,18 @@ def explain(
         Path,
         typer.Argument(metavar="RUN", help="Folder of a run with a trace or captures, or a capture file.", show_default=False),
     ],
-    object_id: Annotated[int, typer.Option("--object", help="Object id.", metavar="N", show_default=False)],
+    object_id: Annotated[
+        int | None, typer.Option("--object", help="Object id.  (default: the only one)", metavar="N", show_default=False)
+    ] = None,
     receiver: Annotated[
-        str, typer.Option(help="Name of the receiver; in a capture file its address or node id.", metavar="NAME")
-    ],
+        str | None,
+        typer.Option(
+            help="Name of the receiver; in a capture file its address or node id.  "
+            "(default: the one that was complete last, or is not; in a capture file the only one)",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
     sender: Annotated[
         str | None, typer.Option(help="Name of the sender.  (default: the only one)", metavar="NAME", show_default=False)
     ] = None,
@@ -58,7 +66,7 @@ def explain(
     """
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     view.check(column.name for column in _CHAIN)
-    if not 0 <= object_id <= 0xFFFF:
+    if object_id is not None and not 0 <= object_id <= 0xFFFF:
         raise UsageError(f"--object: value {object_id} is not allowed; a whole number from 0 to 65535")
     with working(f"reading {run}"):
         found, drawing = _explained(run, object_id, receiver, sender)
@@ -71,7 +79,7 @@ def explain(
     return 0
 
 
-def _explained(run: Path, object_id: int, receiver: str, sender: str | None) -> "tuple[Explanation, Any]":
+def _explained(run: Path, object_id: int | None, receiver: str | None, sender: str | None) -> "tuple[Explanation, Any]":
     """Explain a run, or a capture file; and return the excerpt of its ladder."""
     from experiments.explain.analysis import explain as explain_history
     from experiments.explain.capture_analysis import explain_capture

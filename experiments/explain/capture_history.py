@@ -6,7 +6,6 @@ from pathlib import Path
 
 from experiments.captures.datagrams import Capture
 from experiments.captures.trace_file import TracedPacket
-from experiments.explain.content import carried_by
 from experiments.explain.history import History
 from experiments.explain.requests import parts_asked
 from experiments.inspection.norm_reader import CapturedMessage, NormReader
@@ -38,8 +37,13 @@ class CaptureHistory(History):
     """Whether any message of the receiver was captured."""
 
 
-def read_capture_history(path: Path, object_id: int, receiver: str, sender: str | None) -> CaptureHistory:
-    """Read a capture file. UsageError for a sender or receiver that is not in it, ConfigError for no capture of NORM."""
+def read_capture_history(
+    path: Path, object_id: int | None = None, receiver: str | None = None, sender: str | None = None
+) -> CaptureHistory:
+    """Read a capture file. UsageError for a sender or receiver that is not in it, ConfigError for no capture of NORM.
+
+    None stands for the only sender, the only object, and the only receiver that sent anything.
+    """
     reading = NormReader(Capture(path))
     captured = [item for item in reading if item.message is not None]
     name = _sender(captured, sender)
@@ -48,7 +52,7 @@ def read_capture_history(path: Path, object_id: int, receiver: str, sender: str 
         protocol="norm",
         sender=name,
         receiver="",
-        object_id=object_id,
+        object_id=_object(captured, name, object_id),
         packets={},
         decisions=[],
         end=reading.end - reading.begin,
@@ -56,10 +60,6 @@ def read_capture_history(path: Path, object_id: int, receiver: str, sender: str 
         file=path.name,
     )
     _fill(history, captured, reading.begin)
-    known = {carried.object_id for carried in map(carried_by, history.packets.values()) if carried is not None}
-    if object_id not in known:
-        some = ", ".join(map(str, sorted(known)[:8])) + (", ..." if len(known) > 8 else "")
-        raise UsageError(f"--object: value {object_id} is not allowed; the capture has content of the objects {some or 'none'}")
     history.receiver = _receiver(captured, receiver)
     history.has_feedback = any(packet.node == history.receiver for packet in history.packets.values())
     if not history.has_feedback:
@@ -79,13 +79,30 @@ def _sender(captured: list[CapturedMessage], wanted: str | None) -> str:
     return wanted
 
 
-def _receiver(captured: list[CapturedMessage], wanted: str) -> str:
-    """Return the name of a receiver that is given by its node id or by its address."""
+def _object(captured: list[CapturedMessage], sender: str, wanted: int | None) -> int:
+    contents = [item.message for item in captured if isinstance(item.message, Data | Info)]
+    known = sorted({message.object_id for message in contents if node_name(message.origin.source_id) == sender})
+    if wanted is None and len(known) == 1:
+        return known[0]
+    if wanted is None or wanted not in known:
+        given = "is needed" if wanted is None else f"value {wanted} is not allowed"
+        some = ", ".join(map(str, known[:8])) + (", ..." if len(known) > 8 else "")
+        raise UsageError(f"--object: {given}; the capture has content of the objects {some or 'none'}")
+    return wanted
+
+
+def _receiver(captured: list[CapturedMessage], wanted: str | None) -> str:
+    """Return the name of a receiver that is given by its node id or by its address; None: the only one."""
     names: dict[str, str] = {}
     for item in captured:
         if isinstance(item.message, Nack | Ack):
             name = node_name(item.message.source_id)
             names[item.datagram.source] = names[str(item.message.source_id)] = names[name] = name
+    if wanted is None:
+        found = sorted(set(names.values()))
+        if len(found) != 1:
+            raise UsageError(f"--receiver: is needed; the capture has feedback of {', '.join(found[:8]) or 'nobody'}")
+        return found[0]
     if wanted in names:
         return names[wanted]
     if wanted.replace(".", "").isdecimal():

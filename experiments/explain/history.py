@@ -126,9 +126,16 @@ class History:
         return () if self.routes is None else self.routes.path(source, host)
 
 
-def read_history(folder: RunFolder, object_id: int, receiver: str, sender: str | None) -> History:
-    """Read what a run recorded of an object at a receiver. UsageError for an unknown host, and a run without a record."""
+def read_history(
+    folder: RunFolder, object_id: int | None = None, receiver: str | None = None, sender: str | None = None
+) -> History:
+    """Read what a run recorded of an object at a receiver. UsageError for an unknown host, and a run without a record.
+
+    None stands for the only sender, for its only object, and for the receiver that is not complete or was complete last.
+    """
     sender = _sender(folder, sender)
+    object_id = _only_object(folder.scenario, sender) if object_id is None else object_id
+    receiver = _last(folder, sender) if receiver is None else receiver
     if receiver not in folder.topology.hosts:
         raise UsageError(f"--receiver: value {receiver!r} is not allowed; {one_of(receiver, sorted(folder.receivers))}")
     if receiver == sender:
@@ -148,6 +155,21 @@ def _sender(folder: RunFolder, wanted: str | None) -> str:
         given = "is needed" if wanted is None else f"value {wanted!r} is not allowed"
         raise UsageError(f"--sender: {given}; the senders of this run are {', '.join(folder.senders)}")
     return wanted
+
+
+def _only_object(scenario: Mapping[str, Any], sender: str) -> int:
+    works = scenario["workload"]
+    count = sum([int(work["count"]) for work in works if work["kind"] == "file" and work["from"] == sender])
+    if count != 1 or any(work["kind"] == "publish" for work in works):
+        raise UsageError(f"--object: is needed; {sender} sends {f'the objects 0 to {count - 1}' if count > 1 else 'messages'}")
+    return 0
+
+
+def _last(folder: RunFolder, sender: str) -> str:
+    rows = [row for row in folder.result.receivers if row.name != sender]
+    if not rows:
+        raise UsageError("--receiver: is needed; the run has no receivers of files")
+    return min(rows, key=lambda row: (row.equal, -(row.completed_at or 0.0))).name
 
 
 def _of_trace(folder: RunFolder, object_id: int, receiver: str, sender: str) -> History:

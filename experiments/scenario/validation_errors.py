@@ -103,7 +103,8 @@ def _allowed(item: ErrorDetails) -> str:
         return "it should be a mapping of keys to values"
     if item["type"] in ("tuple_type", "list_type"):
         return "it should be a list"
-    return re.sub("^(Input|Value|List|Tuple|Set|Dictionary|String) should", "it should", " ".join(text.split()))
+    text = re.sub(" after validation, not [0-9]+$", "", " ".join(text.split()))
+    return re.sub("^(Input|Value|List|Tuple|Set|Dictionary|String) should", "it should", text)
 
 
 def _keys(schema: Mapping[str, Any], data: object, path: Sequence[str]) -> str:

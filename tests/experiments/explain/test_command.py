@@ -26,6 +26,44 @@ def test_json_has_a_stable_shape(run: Path, capsys: pytest.CaptureFixture[str]) 
     assert all(list(step) == ["what", "time", "node", "text", "packet", "frames", "line"] for step in plain["chain"])
 
 
+def test_the_only_object_is_explained_at_the_receiver_that_was_complete_last(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    smaller = [f"--set={key}" for key in ("topology.receivers=3", "topology.link.down.loss=5%", "workload.size=200kB")]
+    assert invoke(["run", "lan-file", *smaller, "--set", "trace=true", "--out", str(folder), "--brief"]) == 0
+    capsys.readouterr()
+    rows = json.loads((folder / "result.json").read_text())["receivers"]
+    last = max(rows, key=lambda row: row["completed_at"])["name"]
+    assert invoke(["explain", str(folder), "--brief"]) == 0
+    assert capsys.readouterr().out.startswith(f"object 0 of sender at {last}: ")
+
+
+def test_a_receiver_that_is_not_complete_is_explained_before_one_that_was_late(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "run")
+    cut = [
+        "--set",
+        "topology.receivers=3",
+        "--set",
+        "faults=[{partition: [[sender, r1, r3], [r2]], at: 0.1s}]",
+        "--set",
+        "duration=8s",
+    ]
+    assert invoke(["run", "lan-file", *cut, "--set", "trace=true", "--out", folder, "--brief"]) == 1
+    capsys.readouterr()
+    assert invoke(["explain", folder, "--brief"]) == 0
+    assert capsys.readouterr().out.startswith("object 0 of sender at r2: ")
+
+
+def test_in_a_capture_the_only_object_and_the_only_receiver_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["explain", str(VECTORS / "fec129_loss.pcap"), "--brief"]) == 0
+    assert capsys.readouterr().out.startswith("object 0 of 1 at 2: ")
+    assert invoke(["explain", str(VECTORS / "file_loss5.pcap")]) == 2
+    assert "--receiver: is needed; the capture has feedback of 2, 3" in capsys.readouterr().err
+
+
 def test_people_get_80_columns(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert invoke(["explain", str(run), "--object", "0", "--receiver", "r1"]) == 0
@@ -64,6 +102,7 @@ def test_a_foreign_capture_tells_what_requests_and_repairs_show(
     [
         (["--object", "7", "--receiver", "r1"], "--object: value 7 is not allowed; sender sent the objects 0, 1"),
         (["--object", "-1", "--receiver", "r1"], "--object: value -1 is not allowed"),
+        (["--receiver", "r1"], "--object: is needed; sender sends the objects 0 to 1"),
         (["--object", "0", "--receiver", "r99"], "--receiver: value 'r99' is not allowed"),
         (["--object", "0", "--receiver", "sender"], "it sends the object"),
         (["--object", "0", "--receiver", "r1", "--sender", "r1"], "the senders of this run are sender"),

@@ -88,6 +88,13 @@ BAD = [
 ]
 
 
+def test_a_list_that_is_too_short_is_told_how_long_it_should_be() -> None:
+    with pytest.raises(ConfigError) as caught:
+        changed("faults=[{partition: [[r2]], at: 0}]")
+    allowed = "it should have at least 2 items"
+    assert str(caught.value) == f"FILE: faults.0.partition: value [['r2']] is not allowed; {allowed}"
+
+
 @pytest.mark.parametrize(("change", "line"), BAD, ids=[change for change, _ in BAD])
 def test_an_error_is_one_line_with_file_key_value_and_allowed_values(change: str, line: str) -> None:
     with pytest.raises(ConfigError) as caught:
