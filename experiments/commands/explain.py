@@ -108,6 +108,8 @@ def _draw(path: Path, excerpt: Any) -> None:
 
 
 def _show(printer: Printer, found: "Explanation", svg: Path | None) -> None:
+    from experiments.doctor.network_rules import quoted
+
     head = f"object {found.object_id} of {found.sender} at {found.receiver}: {found.outcome.text}"
     cause = f"cause: {found.cause.name}: {found.cause.text}"
     if printer.view.brief:
@@ -115,7 +117,7 @@ def _show(printer: Printer, found: "Explanation", svg: Path | None) -> None:
         return
     printer.line(head, style="bold")
     printer.line(cause, indent=2, style="bold")
-    spent = [f"{name} {seconds:.6g} s" for name, seconds in found.spent.items() if seconds > 0]
+    spent = [f"{name} {quoted(seconds)}" for name, seconds in found.spent.items() if seconds > 0]
     if spent:
         printer.line(f"time: {', '.join(spent)}", indent=2)
     if found.chain:

@@ -468,7 +468,7 @@ class _Analysis:
         if critical.complete == inf:
             ends = "; it was never repaired"
         elif repair > 0:
-            ends = f"; it was complete {quoted(repair)} later than without"
+            ends = f"; it was complete {quoted(repair)} later than without losses"
         else:
             ends = "; it was repaired while the rest was sent"
         return Cause(name, text + ends, repair)
