@@ -7,7 +7,7 @@ from typing import Any
 from experiments.doctor.arq_rules import ARQ_RULES
 from experiments.doctor.feedback_rules import FEEDBACK_RULES
 from experiments.doctor.finding import PROBLEM, Finding
-from experiments.doctor.network_rules import NETWORK_RULES, load_above_rate, sending_time
+from experiments.doctor.network_rules import NETWORK_RULES, load_above_rate, loss_of_all, sending_time
 from experiments.doctor.norm_rules import NORM_RULES, NormTiming, cache_below_load, stream_buffer
 from experiments.doctor.session_facts import SessionFacts, sessions_of
 from experiments.scenario.scenario import Scenario
@@ -85,6 +85,10 @@ def _findings(scenario: Scenario, sessions: list[SessionFacts], stream: int | No
     if isinstance(config, NormConfig):
         yield from cache_below_load(scenario, config)
     for facts in sessions:
+        if facts.cut_off:
+            # Other rules would advise parameters for receivers that none of them helps.
+            yield from loss_of_all(scenario, facts)
+            continue
         for rule in NETWORK_RULES:
             yield from rule(scenario, facts)
         for kind, rules in ((NormConfig, (*NORM_RULES, *FEEDBACK_RULES)), (AConfig, ARQ_RULES)):

@@ -1,19 +1,33 @@
 """Rules of every protocol that sends files or messages at a rate: time, rate, MTU, scope and load."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from math import ceil, inf
 from typing import Any
 
 from experiments.doctor.finding import COST, PROBLEM, Finding
 from experiments.doctor.session_facts import HEADER, SessionFacts
 from experiments.scenario.scenario import Scenario
+from topologies.channels import Channel
+from topologies.generators import AnyTopology
+from topologies.spec import LinkAttributes
 from topologies.units import format_duration, format_rate, format_size
 
-__all__ = ["NETWORK_RULES", "is_adaptive", "load_above_rate", "published_by", "quoted", "rate_of", "rounded_up", "sending_time"]
+__all__ = [
+    "NETWORK_RULES",
+    "is_adaptive",
+    "load_above_rate",
+    "loss_of_all",
+    "published_by",
+    "quoted",
+    "rate_of",
+    "rounded_up",
+    "sending_time",
+]
 
 _SPARE = 0.9
 """Share of the narrowest link that a sender should use at the most."""
 _DIGITS = 2
+_SOME_LOSS = "1%"
 _IP_UDP = 28
 """Bytes of the headers of IPv4 and UDP."""
 _MANY_ROUTERS = 64
@@ -49,6 +63,28 @@ def sending_time(scenario: Scenario, facts: SessionFacts) -> float:
     """Return the seconds that it takes to send everything once at the rate of the protocol."""
     rate = rate_of(scenario)
     return facts.octets * (1 + HEADER / scenario.segment) / (min(rate, facts.rate) if is_adaptive(scenario) else rate)
+
+
+def loss_of_all(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:
+    """Judge the ways to the receivers: on some, every packet is lost."""
+    if not facts.cut_off:
+        return
+    keys = list(_loss_keys(scenario.topology, [spec.loss for spec in facts.dead.values()]))
+    links, hosts = (f"{', '.join(names[:3])}{', ...' if len(names) > 3 else ''}" for names in (list(facts.dead), facts.cut_off))
+    implies = f"every packet of content to {hosts} is lost on the way (link {links}), whatever else is set"
+    advice = f"a loss below 100%, such as {_SOME_LOSS}"
+    yield Finding("loss-of-all", PROBLEM, keys[0], "100%", implies, advice, dict.fromkeys(keys, _SOME_LOSS))
+
+
+def _loss_keys(topology: AnyTopology, losses: Container[Channel]) -> Iterator[str]:
+    """Yield the keys that set one of these losses, as `--set` takes them."""
+    for name in type(topology).model_fields:
+        value = getattr(topology, name)
+        listed = {f"{name}.{n}": edge for n, edge in enumerate(value)} if isinstance(value, tuple) else {name: value}
+        for key, link in listed.items():
+            if isinstance(link, LinkAttributes):
+                sides = {f"{key}.down": link.down, f"{key}.up": link.up, key: link}
+                yield from (f"topology.{side}.loss" for side, written in sides.items() if written and written.loss in losses)
 
 
 def _rate_below_duration(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:

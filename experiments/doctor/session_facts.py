@@ -1,6 +1,6 @@
 """Properties of the path from each sender to its receivers, computed from a scenario: delay, loss, rate, MTU and members."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, prod
@@ -30,7 +30,8 @@ class SessionFacts:
     way from one receiver to another. `loss` is the mean
     loss of content on the way to the receiver that loses most, `shared` the part of it on links before the ways of receivers
     part, `back` the loss of the way back. `narrowest` is the link with the least `rate` (bytes of UDP payload per second, in
-    packets of content). `mtu` is the least of all links, None without any. `out_of_scope` are receivers beyond the TTL.
+    packets of content). `mtu` is the least of all links, None without any. `out_of_scope` are receivers beyond the TTL,
+    `cut_off` the nodes of those to which no packet of content comes, since `dead` links lose all of them.
     """
 
     sender: str
@@ -46,6 +47,8 @@ class SessionFacts:
     mtu: int | None
     ttl: int | None
     out_of_scope: tuple[str, ...]
+    cut_off: tuple[str, ...]
+    dead: Mapping[str, LinkSpec]
     has_outages: bool
     """Whether faults of the scenario cut links or change them, so that all receivers may miss the same packets."""
 
@@ -136,6 +139,8 @@ def _facts(
         out_of_scope=()
         if scope is None
         else tuple(name for name in wanted if name != sender and topology.member(name).node not in scope),
+        cut_off=tuple(node for node, loss in zip(nodes, losses, strict=True) if loss >= 1),
+        dead={name: spec for way in ways for name, spec in way if spec.loss.rate >= 1},
         has_outages=any(fault.verb in _OUTAGES for fault in scenario.faults),
     )
 

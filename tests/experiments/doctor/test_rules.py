@@ -109,3 +109,33 @@ def test_a_stream_of_a_protocol_without_streams_is_refused() -> None:
     scenario = load("nack-unicast")
     with pytest.raises(UsageError, match="protocol n1 has no streams"):
         examine(scenario, 1000)
+
+
+@pytest.mark.parametrize(
+    ("topology", "key"),
+    [
+        ({"kind": "star", "receivers": 2, "trunk": {"loss": "100%"}}, "topology.trunk.loss"),
+        ({"kind": "lan", "receivers": 2, "link": {"up": {"loss": {"model": "periodic", "every": 1}}}}, "topology.link.up.loss"),
+        (
+            {
+                "kind": "graph",
+                "nodes": {"sender": None, "s1": None, "a": None, "b": None},
+                "links": [{"ends": ["sender", "s1"]}, {"ends": ["s1", "a"]}, {"ends": ["s1", "b"], "down": {"loss": "100%"}}],
+            },
+            "topology.links.2.down.loss",
+        ),
+    ],
+    ids=["trunk", "lan", "graph"],
+)
+def test_a_link_that_loses_all_is_a_problem_whose_key_is_named(topology: dict[str, Any], key: str) -> None:
+    data = {"name": "deaf", "topology": topology, "protocol": {"name": "norm"}, "workload": {"size": "100kB"}}
+    examination = examine(parse(data, "deaf"))
+    (finding,) = examination.findings
+    assert (finding.rule, finding.key, list(finding.changes)) == ("loss-of-all", key, [key])
+    assert not examination.is_sound
+
+
+@pytest.mark.parametrize("protocol", ["norm", "n1", "a"])
+def test_a_network_that_loses_all_is_a_problem_under_every_protocol(protocol: str) -> None:
+    found = examine(load("lan-file", ["topology.link.down.loss=100%", f"protocol={{name: {protocol}}}"])).findings
+    assert [(finding.rule, finding.severity) for finding in found] == [("loss-of-all", "problem")]
