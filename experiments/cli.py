@@ -69,6 +69,7 @@ EXIT_CODES = {
     3: "this machine can't do it; the line says what is missing and how to get it",
     4: "the runs showed neither yes nor no; more runs would (twin)",
     130: "interrupted",
+    141: "the program that read the output has closed it, as `head` does",
 }
 
 
@@ -102,6 +103,8 @@ for _name, (_, _line) in COMMANDS.items():
 
 LONGEST_WORD = 300
 """Characters of an error message without a space, as of a path or a value."""
+_STDOUT = 1
+"""Descriptor of standard output."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of a standard output that can't take more."""
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
@@ -130,14 +133,27 @@ def invoke(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _fail(str(error), 2, _place_in(error))
     except McastlabError as error:
-        return _fail(str(error), 1)
+        return 141 if _is_closed_pipe(error) else _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except (Exception, SystemExit) as error:
+        if _is_closed_pipe(error):
+            return 141
         code = _fail_in_protocol(error) or _fail_otherwise(error)
         if code is None:
             raise
     return code if isinstance(code, int) else 0
+
+
+def _is_closed_pipe(error: BaseException) -> bool:
+    """Return whether an output was closed by its reader.
+
+    Click turns such an error into SystemExit, a task group into a group, a session into an error with this cause.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_closed_pipe, error.exceptions))
+    cause = error.__context__ if isinstance(error, SystemExit) else error.__cause__
+    return isinstance(error, BrokenPipeError) or isinstance(cause, BrokenPipeError)
 
 
 def _fail_in_protocol(error: BaseException) -> int | None:
@@ -207,6 +223,17 @@ def _fail(text: str, code: int, place: str = "") -> int:
     return code
 
 
+def _flushed(code: int) -> int:
+    """Write out what is left of the output, so that Python has nothing to complain of when it exits; return the exit code."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = 141
+    if code == 141:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+    return code
+
+
 def main() -> None:
     """Run the command line of this process and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
@@ -220,7 +247,7 @@ def main() -> None:
     reason = outdated_modules()
     if reason is not None:
         typer.echo(f"mcastlab: running as pure Python: {reason}; build them again: make setup COMPILED=1", err=True)
-    code = invoke(sys.argv[1:])
+    code = _flushed(invoke(sys.argv[1:]))
     # Python would search all objects of a run for cycles before it exits: seconds with a million receivers.
     gc.freeze()
     sys.exit(code)

@@ -188,6 +188,8 @@ class _Receiving:
     async def run(self) -> None:
         try:
             await self.output.run(self.session, self._count)
+        except* BrokenPipeError:
+            raise
         except* OSError as errors:
             self.failure = f"standard output: {_first(errors).strerror}"
 

@@ -83,6 +83,8 @@ class _Receiving:
                             tasks.create_task(self._messages(stream))
         except* UsageError as refused:
             self.refusal = next(error for error in refused.exceptions if isinstance(error, UsageError))
+        except* BrokenPipeError:
+            raise
         except* OSError as errors:
             self.failure = f"standard output: {errors.exceptions[0]}"
 

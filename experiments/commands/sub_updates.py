@@ -78,6 +78,8 @@ class _Receiving:
                 tasks.create_task(self._events())
                 for incoming in subscriptions:
                     tasks.create_task(self._updates(incoming))
+        except* BrokenPipeError:
+            raise
         except* OSError as errors:
             self.failure = f"standard output: {errors.exceptions[0]}"
 

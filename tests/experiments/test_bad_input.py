@@ -380,6 +380,20 @@ def test_an_output_that_takes_no_more_is_one_line() -> None:
     assert (done.returncode, done.stderr) == (2, "mcastlab: the output can't be written (No space left on device)\n")
 
 
+@pytest.mark.parametrize(
+    "arguments", [["run", "ok.yaml"], ["run", "ok.yaml", "--json"], ["schema"], ["doctor", "ok.yaml"], ["--help"]]
+)
+def test_an_output_that_its_reader_has_closed_ends_a_command_quietly_as_sigpipe_does(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "mcastlab", *arguments]
+    try:
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_formulas_in_csv_are_text_and_can_be_restored() -> None:
     texts = ["=cmd|' /C calc'!A0", "+1", "-1", "@x", "\tx", "'quoted", "plain", "2=3", ""]
     write_csv([{"name": text, "count": -1} for text in texts], Path("out.csv"))
