@@ -2,24 +2,23 @@
 
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     StrictBool,
     StrictFloat,
     StrictInt,
     StrictStr,
+    Tag,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
-from protocols.errors import ConfigError
 from protocols.messaging import LEAST_PRIORITY, MOST_PRIORITY, Value
-from topologies.units import Size, parse_size
+from topologies.units import Size
 
 __all__ = ["Priorities", "PropertyChoice", "Range", "Sizes", "draw_number", "draw_property"]
 
@@ -43,28 +42,53 @@ class Range(BaseModel, Generic[T]):
         return self
 
 
-def _sizes(value: Any) -> Any:
-    """Read the sizes that are the keys of weights."""
-    if isinstance(value, Mapping) and "from" not in value:
-        try:
-            return {parse_size(size): weight for size, weight in value.items()}
-        except ConfigError as error:
-            raise PydanticCustomError("quantity", "{text}", {"text": str(error)}) from None
-    return value
+def _form(value: Any) -> str:
+    """Return the form in which a size is written, so that an error is told of this form alone."""
+    is_range = isinstance(value, Range) or (isinstance(value, Mapping) and not _ENDS.isdisjoint(value))
+    return _RANGE if is_range else _form_of_priority(value)
 
 
-Weight: TypeAlias = Annotated[float, Field(gt=0.0)]
+def _form_of_priority(value: Any) -> str:
+    return _WEIGHTS if isinstance(value, Mapping) else _ONE
+
+
+def _form_of_property(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return _LIST
+    return _RANGE if isinstance(value, (Range, Mapping)) else _ONE
+
+
+_ENDS: Final = frozenset({"from", "to"})
+_ONE, _LIST, _RANGE, _WEIGHTS = "<one>", "<list>", "<range>", "<weights>"
+_NO_RANGE: Final = {"propertyNames": {"not": {"enum": sorted(_ENDS)}}}
+Weight: TypeAlias = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 MessageSize: TypeAlias = Annotated[Size, Field(le=LARGEST)]
+
+
+class SizeRange(Range[MessageSize]):
+    """Sizes from one to another, all as probable, both included."""
+
+
 Sizes: TypeAlias = Annotated[
-    MessageSize | Range[MessageSize] | Annotated[dict[MessageSize, Weight], Field(min_length=1)],
-    BeforeValidator(_sizes, json_schema_input_type=Size | Range[Size] | dict[str, Weight]),
+    Annotated[MessageSize, Tag(_ONE)]
+    | Annotated[SizeRange, Tag(_RANGE)]
+    | Annotated[dict[MessageSize, Weight], Field(min_length=1, json_schema_extra=_NO_RANGE), Tag(_WEIGHTS)],
+    Discriminator(_form),
 ]
 """Bytes: a size, a range, or sizes with their weights."""
 Priority: TypeAlias = Annotated[int, Field(ge=LEAST_PRIORITY, le=MOST_PRIORITY)]
-Priorities: TypeAlias = Priority | Annotated[dict[Priority, Weight], Field(min_length=1)]
+Priorities: TypeAlias = Annotated[
+    Annotated[Priority, Tag(_ONE)] | Annotated[dict[Priority, Weight], Field(min_length=1), Tag(_WEIGHTS)],
+    Discriminator(_form_of_priority),
+]
 """A priority, or priorities with their weights."""
 Plain: TypeAlias = StrictBool | StrictInt | StrictFloat | StrictStr
-PropertyChoice: TypeAlias = Plain | Annotated[tuple[Plain, ...], Field(min_length=1)] | Range[int] | Range[float]
+PropertyChoice: TypeAlias = Annotated[
+    Annotated[Plain, Tag(_ONE)]
+    | Annotated[tuple[Plain, ...], Field(min_length=1), Tag(_LIST)]
+    | Annotated[Range[int] | Range[float], Tag(_RANGE)],
+    Discriminator(_form_of_property),
+]
 """Values of a property: one value, a list, or a range."""
 
 

@@ -24,6 +24,13 @@ BAD = [
     ("protocol.pool=0", "protocol.pool: value 0 is not allowed", "a whole number from 1"),
     ("protocol.pool=1kB", "protocol.pool: value 1000 is not allowed", "at least 4096 for a message of 4051 bytes (workload.0)"),
     ("workload.0.size={from: 1, to: 17000000}", "protocol.pool: value 16000000 is not allowed", "at least 18874368"),
+    ("workload.0.size={2TB: 1}", "workload.0.size.2TB: value '2TB' is not allowed", "less than or equal to 1099511627776"),
+    ("workload.0.size={1kB: 1, 3xB: 2}", "workload.0.size.3xB: value '3xB' is not allowed", "it is not a size; like 60kB"),
+    ("workload.0.size={1kB: 0}", "workload.0.size.1kB: value 0 is not allowed", "greater than 0"),
+    ("workload.0.size={1kB: .inf}", "workload.0.size.1kB: value inf is not allowed", "a finite number"),
+    ("workload.0.size={}", "workload.0.size: value {} is not allowed", "at least 1 item"),
+    ("workload.0.size={from: 3kB, to: 2kB}", "workload.0.size: value {'from': '3kB'", "'to' is at least 'from', 3000"),
+    ("workload.0.properties={a: {from: 3, to: 1}}", "workload.0.properties.a: value {'from': 3", "'to' is at least 'from', 3"),
     ("protocol.queue=0", "protocol.queue: value 0 is not allowed", "a whole number from 1"),
     ("protocol.order=lifo", "protocol.order: value 'lifo' is not allowed", "one of none, fifo"),
 ]
