@@ -11,6 +11,7 @@ from experiments.scenario import scenario as model
 from experiments.scenario.cases import load_cases
 from experiments.scenario.files import put
 from experiments.scenario.plain_values import mapping_of, plain_value
+from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.ready import find_scenario, ready_scenarios
 from experiments.scenario.scenario import complete, read, schema
 from experiments.scenario.validation_errors import complaint, shown, validated
@@ -41,6 +42,16 @@ class Scenario(model.Scenario):
             return handler(plain)
         except ValidationError as error:
             raise ConfigError(complaint(error, plain, schema())) from error
+
+    def under(self, choice: ProtocolChoice) -> model.Scenario:
+        """Return the scenario with the `protocol` of another one, without the roles of nodes that this protocol does not have.
+
+        UsageError for what is no protocol of a scenario, ConfigError if a role it needs is not taken.
+        """
+        if not isinstance(choice, ProtocolChoice):
+            allowed = "the `protocol` of a scenario; a name is taken by load(scenario, protocol={'name': ...})"
+            raise UsageError(f"choice: value {shown(choice)} is not allowed; {allowed}")
+        return super().under(choice)
 
 
 ScenarioSource: TypeAlias = str | PathLike[str] | Mapping[str, Any] | model.Scenario

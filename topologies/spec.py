@@ -8,6 +8,7 @@ their networks from it.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from math import inf, isfinite
 from types import NoneType
 from typing import Annotated, Any, NamedTuple, TypeAlias, cast
@@ -31,6 +32,8 @@ Graph: TypeAlias = "nx.DiGraph[str]"
 
 UDP_OVERHEAD = 42
 """Bytes of headers of a UDP datagram on Ethernet: 14 Ethernet, 20 IPv4, 8 UDP."""
+_SHOWN = 8
+"""Names that an error lists."""
 LEAST_MTU = 68
 """MTU in bytes that every IPv4 link must support (RFC 791)."""
 
@@ -212,6 +215,7 @@ class Topology:
 
         Counted groups, each of whose hosts has a link of its own, and the router's own machine are none.
         """
+        self.node(router)
         far = [name for name in self.graph.successors(router) if name != self.router_machines.get(router)]
         return [name for name in far if self.node(name).count is None]
 
@@ -221,12 +225,19 @@ class Topology:
         return [(near, far, self.link(near, far)) for near, far in self.graph.edges]
 
     def node(self, name: str) -> NodeSpec:
-        """Return the attributes of a graph node."""
-        return cast(NodeSpec, self.graph.nodes[name]["node"])
+        """Return the attributes of a graph node. UsageError for an unknown one."""
+        try:
+            return cast(NodeSpec, self.graph.nodes[name]["node"])
+        except (KeyError, TypeError):
+            raise UsageError(f"{name!r} is no node of this topology; nodes are {_some(self.graph)}") from None
 
     def link(self, near: str, far: str) -> LinkSpec:
-        """Return the attributes of the direction from graph node `near` to `far`."""
-        return cast(LinkSpec, self.graph.edges[near, far]["link"])
+        """Return the attributes of the direction from graph node `near` to `far`. UsageError if no link joins them."""
+        try:
+            return cast(LinkSpec, self.graph.edges[near, far]["link"])
+        except (KeyError, TypeError):
+            links = _some(f"{one}-{other}" for one, other in self.graph.edges)
+            raise UsageError(f"{near!r} to {far!r} is no link of this topology; links are {links}") from None
 
     def size(self, node: str) -> int:
         """Return the number of hosts of a graph node."""
@@ -238,17 +249,14 @@ class Topology:
 
     def member(self, host: str) -> Member:
         """Return the graph node and index of a host. UsageError for an unknown name."""
-        found = self._find(host)
+        found = self._find(host) if isinstance(host, str) else None
         if found is None:
-            some = ", ".join(self.hosts[:8]) + (", ..." if len(self.hosts) > 8 else "")
-            raise UsageError(f"{host!r} is no host of this topology; hosts are {some}")
+            raise UsageError(f"{host!r} is no host of this topology; hosts are {_some(self.hosts)}")
         return found
 
     def hosts_of(self, name: str) -> list[str]:
         """Return the hosts of a name: the host itself, or all members of a counted group. UsageError for an unknown name."""
-        if not isinstance(name, str):
-            raise UsageError(f"{name!r} is no host of this topology; the name of a host is text")
-        if name in self._base:
+        if isinstance(name, str) and name in self._base:
             return [self.member_name(name, place) for place in range(self.size(name))]
         self.member(name)
         return [self.router_machines.get(name, name)]
@@ -284,6 +292,12 @@ class Topology:
             for other in groups:
                 if name != other and _names_member(f"{name}{self.size(name)}", other, self.size(other)):
                     raise ConfigError(f"node {name}: its members have the same names as members of {other}")
+
+
+def _some(names: Iterable[str]) -> str:
+    """Return the first of many names for an error."""
+    listed = list(islice(names, _SHOWN + 1))
+    return ", ".join(listed[:_SHOWN]) + (", ..." if len(listed) > _SHOWN else "")
 
 
 def _names_member(name: str, group: str, count: int) -> bool:

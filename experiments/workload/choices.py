@@ -20,7 +20,7 @@ from pydantic import (
 from protocols.messaging import LEAST_PRIORITY, MOST_PRIORITY, Value
 from topologies.units import Size
 
-__all__ = ["Priorities", "PropertyChoice", "Range", "Sizes", "draw_number", "draw_property"]
+__all__ = ["Priorities", "PropertyChoice", "Range", "SizeRange", "Sizes", "draw_number", "draw_property"]
 
 LARGEST = 1 << 40
 """Bytes of the largest message; protocols that carry less say so themselves."""

@@ -221,3 +221,15 @@ def test_a_path_may_be_any_path(tmp_path: Path, small: mcastlab.Scenario) -> Non
 
     lab.run(small, out=Place())
     assert (tmp_path / "out" / "result.json").exists()
+
+
+@pytest.mark.parametrize("choice", ["n1", None, 3, {"name": "n1"}])
+def test_what_is_no_protocol_of_a_scenario_is_refused_in_one_line(small: mcastlab.Scenario, choice: Any) -> None:
+    with pytest.raises(mcastlab.UsageError, match=r"^choice: value .* is not allowed; the `protocol` of a scenario") as caught:
+        small.under(choice)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_protocol_of_another_scenario_is_taken(small: mcastlab.Scenario) -> None:
+    other = mcastlab.load(small, protocol={"name": "n1"})
+    assert small.under(other.protocol).digest() == other.digest()

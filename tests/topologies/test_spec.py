@@ -43,6 +43,19 @@ def test_an_unknown_host_is_named_with_some_that_exist(name: str) -> None:
         topology.member(name)
 
 
+@pytest.mark.parametrize("name", ["nobody", None, 7, ["a"]])
+def test_an_unknown_node_or_link_and_what_is_no_name_are_named(name: Any) -> None:
+    topology = Topology(graph_of({"a": HOST, "s": SWITCH, "r": NodeSpec("host", 3)}, ("a", "s"), ("s", "r")))
+    for call in (topology.node, topology.size, topology.networks_of):
+        with pytest.raises(UsageError, match=r"is no node of this topology; nodes are a, s, r$"):
+            call(name)
+    with pytest.raises(UsageError, match=r"is no link of this topology; links are a-s, s-a, s-r, r-s$"):
+        topology.link("a", name)
+    for find in (topology.member, topology.index, topology.hosts_of):
+        with pytest.raises(UsageError, match=r"is no host of this topology; hosts are a, r1, r2, r3$"):
+            find(name)
+
+
 def test_groups_whose_names_end_in_digits_are_found() -> None:
     nodes = {"s": SWITCH, "r1_": NodeSpec("host", 20), "r2": NodeSpec("host", 5)}
     topology = Topology(graph_of(nodes, ("s", "r1_"), ("s", "r2")))
