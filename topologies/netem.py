@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, assert_never
 
 from topologies.channels import Bernoulli, Channel, GilbertElliott, Perfect, Recorded
 from topologies.delays import DelayModel, NormalDelay, ParetoDelay, UniformDelay
-from topologies.queues import Codel, DropTail, Priority, Red, TokenBucket
+from topologies.queues import Codel, Discipline, DropTail, Priority, Red, TokenBucket
 from topologies.service_classes import DEFAULT_RANK, RANKS, rank_of
 from topologies.spec import LinkSpec
 
@@ -42,7 +42,7 @@ def netem_of(spec: LinkSpec, device: str) -> Netem:
     # Without `limit`, netem queues 1000 packets.
     found.commands.append(" ".join((f"tc qdisc add dev {device} root handle 1: netem", *words)))
     if spec.discipline is not None:
-        _queue(spec, device, found)
+        _queue(spec.discipline, spec, device, found)
     return found
 
 
@@ -102,9 +102,10 @@ def _loss(channel: Channel, found: Netem) -> list[str]:
     return []
 
 
-def _queue(spec: LinkSpec, device: str, found: Netem) -> None:
+def _queue(model: Discipline, spec: LinkSpec, device: str, found: Netem) -> None:
     """Add a child qdisc for the queue; netem then only delays and loses."""
-    model = spec.discipline
+    if isinstance(model, (DropTail, TokenBucket)) and model.bytes is not None and model.packets is not None:
+        found.missing.append(f"packets {model.packets}: the kernel's queue has one limit, here that of bytes")
     begin = f"tc qdisc add dev {device} parent 1: handle 10:"
     if isinstance(model, Codel):
         ecn = " ecn" if model.ecn else ""
@@ -131,6 +132,8 @@ def _queue(spec: LinkSpec, device: str, found: Netem) -> None:
             f"{begin} red limit {sizes[0]} min {sizes[1]} max {sizes[2]} avpkt {_MTU_ON_THE_LINE} burst {burst} "
             f"probability {model.p:g}{rate}{ecn}"
         )
+    else:
+        assert_never(model)
 
 
 def _bands(begin: str, device: str, packets: int) -> list[str]:
