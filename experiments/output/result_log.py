@@ -31,8 +31,6 @@ class ResultLog(Generic[T]):
         *,
         resume: bool,
     ) -> None:
-        if page.is_dir():
-            raise _unwritable(page, "Is a directory")
         self._page = page
         self._path = page.with_name(page.name + ".part")
         self._plain = plain
