@@ -26,6 +26,8 @@ __all__ = ["SweepError", "run_job", "todo_table"]
 
 COMMITTER = "mapreduce.fileoutputcommitter.algorithm.version"
 """Algorithm version 2 commits a task's file at the end of the task instead of the end of the job."""
+GRACE = 3.0
+"""Seconds after an interrupt in which a run may end, so that it and those before it in its task are stored."""
 POLL_INTERVAL = 0.25
 """Seconds between updates of the progress line."""
 
@@ -61,7 +63,8 @@ def _typed(value: Value, kind: str) -> Value:
 def run_job(spark: "SparkSession", todo: Any, task: Task, part: Path, progress: Progress) -> bool:
     """Execute the runs of `todo` and write their rows to `part`; return False if interrupted by SIGINT.
 
-    Raises SweepError if the Spark job fails. In all cases the files of finished tasks are committed.
+    Raises SweepError if the Spark job fails. In all cases the files of finished tasks are committed. After SIGINT tasks end
+    before their next run, and those of longer runs are ended after `GRACE` seconds.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -71,15 +74,15 @@ def run_job(spark: "SparkSession", todo: Any, task: Task, part: Path, progress: 
     tasks = max(todo["task"].to_pylist()) + 1
     frame = spark.createDataFrame(todo).repartitionById(tasks, "task")
     rows = frame.mapInArrow(work, from_arrow_schema(runs_schema(task.axes)))
-    return _in_background(spark, lambda: _write(rows, part), progress)
+    return _in_background(spark, lambda: _write(rows, part), progress, Path(task.stop))
 
 
 def _write(frame: "DataFrame", part: Path) -> None:
     frame.write.option(COMMITTER, "2").option("compression", "zstd").parquet(location(part))
 
 
-def _in_background(spark: "SparkSession", action: Callable[[], None], progress: Progress) -> bool:
-    """Run `action` in a thread, so that the main thread can handle SIGINT."""
+def _in_background(spark: "SparkSession", action: Callable[[], None], progress: Progress, file: Path) -> bool:
+    """Run `action` in a thread, so that the main thread can handle SIGINT; make `file`, at which tasks end, when it comes."""
     failed: list[Exception] = []
     stop = threading.Event()
 
@@ -96,8 +99,11 @@ def _in_background(spark: "SparkSession", action: Callable[[], None], progress: 
             thread.join(POLL_INTERVAL)
             progress.report()
         if stop.is_set():
-            spark.interruptAll()
-            thread.join(2.0)
+            file.touch()
+            thread.join(GRACE)
+            if thread.is_alive():
+                spark.interruptAll()
+                thread.join(2.0)
     progress.report(last=True)
     if failed and not stop.is_set():
         raise SweepError(

@@ -61,6 +61,8 @@ class Task:
     """Source of protocols from outside, by the path that scenarios name them by."""
     reports: str = ""
     """Folder in which every finished run is reported at once, long before its row is on disk; empty for none."""
+    stop: str = ""
+    """File whose existence ends a task before its next run, so that rows of finished runs are stored; empty for none."""
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield the rows of one task."""
@@ -75,10 +77,13 @@ class Task:
                 wanted = batch.to_pylist()
                 # Yield one row first, so that Java opens the file while the other runs execute.
                 for some in filter(None, (wanted[:1], wanted[1:])):
-                    rows = [self._row(child, todo, attempt) for todo in some]
+                    rows = [self._row(child, todo, attempt) for todo in some if not self._is_stopped()]
                     yield from pa.Table.from_pylist(rows, schema).to_batches()
         # All modules a task needs are imported by now.
         _freeze_heap()
+
+    def _is_stopped(self) -> bool:
+        return bool(self.stop) and Path(self.stop).exists()
 
     def _row(self, child: ChildProcess, todo: Mapping[str, Any], attempt: int) -> dict[str, Any]:
         started = datetime.now(UTC)

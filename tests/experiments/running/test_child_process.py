@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,14 @@ def test_the_first_row_of_a_task_is_yielded_before_its_other_runs() -> None:
     rows = [row for batch in made for row in batch.to_pylist()]
     assert [row["run_id"] for row in rows] == ["run2", "run7"]
     assert all(row["started"] >= before for row in rows)
+
+
+def test_a_stopped_task_yields_the_rows_of_its_finished_runs_and_makes_no_other(tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    made = replace(TASK, stop=str(stop))(jobs_for([1, 2, 7]))
+    assert [row["run_id"] for row in next(made).to_pylist()] == ["run1"]
+    stop.touch()
+    assert list(made) == []
 
 
 def test_a_task_yields_a_row_for_each_run_even_if_it_fails() -> None:

@@ -231,6 +231,24 @@ def test_an_interrupted_sweep_stops_within_seconds_and_prints_how_to_resume(tmp_
     assert 0 < kept < 8000
 
 
+def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(tmp_path: Path) -> None:
+    need_spark()
+    path, out = write_sweep(tmp_path, **KEYS | {"replications": 2000}), tmp_path / "out"
+    with subprocess.Popen(
+        command("sweep", path, "--out", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        while not list(out.glob(".progress-*/*")) and process.poll() is None:
+            time.sleep(0.01)
+        assert not parts(out)
+        os.kill(process.pid, signal.SIGINT)
+        stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    kept = len(table(out))
+    assert 0 < kept < 8000
+    assert f"{kept} ok" in stdout
+    assert not list(out.glob(".stop-*"))
+
+
 def test_without_java_one_line_names_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
