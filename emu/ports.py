@@ -6,8 +6,8 @@ from functools import partial
 
 from emu.addresses import SocketAddress, at_port, is_multicast, socket_address, socket_address_of
 from emu.loop import HostLoop
-from emu.udp import SendQueue, open_receiver, open_transmitter
-from emu.udp_options import UdpOptions, allow_loopback
+from emu.udp import SendQueue, bind_receiver, open_receiver, open_transmitter
+from emu.udp_options import UdpOptions, allow_loopback, join_group
 from protocols.batches import RunCodec
 from protocols.errors import UsageError
 from protocols.machine import Address, Codec, Group, Message
@@ -97,16 +97,18 @@ def make_ports(
     """Make the ports of a host at an address, from UDP port `port` on; `tuned` are options, buffers and burst of it."""
     options, buffers, burst = tuned
     make = partial(_open_port, address=address, options=options, buffers=buffers, burst=burst)
-    join = None if options.tx_only else partial(open_receiver, address=address, buffers=buffers, options=options)
-    return UdpPorts(loop, socket_address(address, port), make, join, on_readable, after_joining, devices)
+    bind = None if options.tx_only else partial(bind_receiver, address=address, buffers=buffers, options=options)
+    join = partial(join_group, address=address, sources=options.sources)
+    return UdpPorts(loop, socket_address(address, port), make, (bind, join), on_readable, after_joining, devices)
 
 
 class UdpPorts:
     """The ports of one host, by number, and the groups they joined.
 
-    Port n receives unicasts at `where`, n above its UDP port. `make` opens a port, `open_group` a socket for a group's
-    address on some of the `devices` (None: groups are not joined); `on_readable(socket, address)` is called for a socket that
-    packets arrived at, and `after_joining(action)` calls `action` when packets of a group that is joined now arrive.
+    Port n receives unicasts at `where`, n above its UDP port. `make` opens a port. Of `groups` the first binds a socket to a
+    group's address (None: groups are not joined), the second has it join on some of the `devices`. `on_readable(socket,
+    address)` is called for a socket that packets arrived at, and `after_joining(action)` calls `action` when packets of a group
+    that is joined now arrive.
     """
 
     def __init__(
@@ -114,14 +116,15 @@ class UdpPorts:
         loop: HostLoop,
         where: SocketAddress,
         make: Callable[[int, SocketAddress], UdpPort],
-        open_group: Callable[..., socket.socket] | None,
+        groups: tuple[Callable[[SocketAddress], socket.socket] | None, Callable[..., None]],
         on_readable: Callable[[socket.socket, Address], None],
         after_joining: Callable[[Callable[[], None]], None],
         devices: Devices,
     ) -> None:
         self.devices = devices
         self._after_joining = after_joining
-        self._loop, self._where, self._make, self._open_group, self._on_readable = loop, where, make, open_group, on_readable
+        self._loop, self._where, self._make, self._on_readable = loop, where, make, on_readable
+        self._bind_group, self._join_group = groups
         self._ports: dict[int, UdpPort] = {}
         self._sockets: dict[Address, socket.socket] = {}
         # The port whose codec reads what arrives at an address.
@@ -198,7 +201,7 @@ class UdpPorts:
         """Have a port receive from a group; one with a unicast address is a port of this host.
 
         Ports that join the same group speak the same protocol: the codec of the first one reads what arrives. UsageError, and
-        nothing changes, if another program has the port, or this one may not use it.
+        nothing changes, if another program has the port, or this one may not use it, also where joining takes time.
         """
         members = self._members.setdefault(group, [])
         if number not in members:
@@ -207,21 +210,25 @@ class UdpPorts:
         if len(members) == 1:
             request = self._joins[group] = object()
             try:
-                self._after_joining(partial(self._receive_group, group, request))
+                self._bind(group)
+                self._after_joining(partial(self._receive_group, group, request, self.devices.of(group)))
             except UsageError:
                 self.leave(group, number)
                 raise
 
-    def _receive_group(self, group: Group, request: object) -> None:
-        """Receive from a group, unless it has been left or joined again since."""
-        if self._open_group is None or self._joins.get(group) is not request or group in self._sockets:
-            return
+    def _bind(self, group: Group) -> None:
+        """Open the socket of a group; one with the address of a port has that port's."""
         where = socket_address_of(group.name)
         if not is_multicast(where[0]):
             where = at_port(self._where, where[1])
-            if where in self._sockets:
-                return
-        self._add(group, self._open_group(where, devices=self.devices.of(group)))
+        if self._bind_group is not None and where not in self._sockets:
+            self._add(group, self._bind_group(where))
+
+    def _receive_group(self, group: Group, request: object, devices: Sequence[str]) -> None:
+        """Receive from a group, unless it has been left or joined again since."""
+        where = socket_address_of(group.name)
+        if self._joins.get(group) is request and group in self._sockets and is_multicast(where[0]):
+            self._join_group(self._sockets[group], where, devices=devices)
 
     def leave(self, group: Group, number: int = 0) -> None:
         """Have a port receive no more from a group, whose socket is closed when no other port is a member."""

@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Sequence
 
 from emu.addresses import SocketAddress, device_of, family_of, ip_of, is_link_local, is_multicast, socket_address, text_of
-from emu.udp_options import DEFAULTS, UdpOptions, is_mark, join_group, read_marks, set_options
+from emu.udp_options import DEFAULTS, UdpOptions, ignore_groups_of_others, is_mark, join_group, read_marks, set_options
 from protocols.errors import UsageError
 
 __all__ = [
     "BUFFERS",
     "SEGMENTS",
     "SendQueue",
+    "bind_receiver",
     "open_receiver",
     "open_transmitter",
     "granted_buffers",
@@ -93,6 +94,21 @@ def open_receiver(
 
     With `devices` it is joined on these instead. Raises UsageError if it can't be opened, bound or joined.
     """
+    sock = bind_receiver(where, address, buffers, options)
+    if is_multicast(where[0]):
+        try:
+            join_group(sock, where, address, devices, options.sources)
+        except UsageError:
+            sock.close()
+            raise
+    return sock
+
+
+def bind_receiver(where: SocketAddress, address: str, buffers: int, options: UdpOptions = DEFAULTS) -> socket.socket:
+    """Open a socket as `open_receiver` does; one for a multicast address receives nothing until it joins (`join_group`).
+
+    Raises UsageError if it can't be opened or bound.
+    """
     try:
         sock = _socket(family_of(where[0]), buffers)
     except OSError as error:
@@ -100,15 +116,11 @@ def open_receiver(
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(options.reuse))
     if options.ecn:
         read_marks(sock)
+    if is_multicast(where[0]):
+        ignore_groups_of_others(sock)
     if len(where) == 4 and not where[3] and is_link_local(where[0]):
         where = (where[0], where[1], 0, device_of(address))
     _bind(sock, where)
-    if is_multicast(where[0]):
-        try:
-            join_group(sock, where, address, devices, options.sources)
-        except UsageError:
-            sock.close()
-            raise
     return sock
 
 

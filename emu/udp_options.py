@@ -11,7 +11,17 @@ from typing import SupportsIndex
 from emu.addresses import SocketAddress, device_of, family_of, ip_of
 from protocols.errors import UsageError
 
-__all__ = ["DEFAULTS", "LARGEST_TTL", "UdpOptions", "allow_loopback", "is_mark", "join_group", "read_marks", "set_options"]
+__all__ = [
+    "DEFAULTS",
+    "LARGEST_TTL",
+    "UdpOptions",
+    "allow_loopback",
+    "ignore_groups_of_others",
+    "is_mark",
+    "join_group",
+    "read_marks",
+    "set_options",
+]
 
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _IPV6_DONTFRAG = 10, 23, 62
 _NEVER_DF, _ALWAYS_DF = 0, 2
@@ -124,18 +134,23 @@ def allow_loopback(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
 
 
+def ignore_groups_of_others(sock: socket.socket) -> None:
+    """Have a socket receive nothing of groups that it has not joined itself."""
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_MULTICAST_ALL, 0)
+    else:
+        sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+
+
 def join_group(
     sock: socket.socket, group: SocketAddress, address: str, devices: Sequence[str] = (), sources: Sequence[str] = ()
 ) -> None:
     """Receive from a multicast group on the device of `address`, or on `devices`; of `sources` only, if there are any.
 
-    The socket receives nothing of groups that others joined. Raises UsageError.
+    Raises UsageError.
     """
-    level, only_own = (socket.IPPROTO_IP, _IP_MULTICAST_ALL)
-    if sock.family == socket.AF_INET6:
-        level, only_own = (socket.IPPROTO_IPV6, _IPV6_MULTICAST_ALL)
+    level = socket.IPPROTO_IPV6 if sock.family == socket.AF_INET6 else socket.IPPROTO_IP
     try:
-        sock.setsockopt(level, only_own, 0)
         for option, request in _requests(group[0], address, devices, sources):
             sock.setsockopt(level, option, request)
     except OSError as error:

@@ -36,14 +36,14 @@ class Hosts:
         self.loop = loop
         self.made: list[UdpHost] = []
 
-    def __call__(self, *, held: bool = False) -> UdpHost:
+    def __call__(self, *, held: bool = False, joining: float = 0.0) -> UdpHost:
         """Return a new host, on a port of its own."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.bind(("127.0.0.1", 0))
             port = sock.getsockname()[1]
-        rng = Rng(len(self.made))
+        options, rng = UdpOptions(ttl=0), Rng(len(self.made))
         self.made.append(
-            UdpHost(self.loop, NumberCodec(), interface="lo", port=port, options=UdpOptions(ttl=0), rng=rng, held=held)
+            UdpHost(self.loop, NumberCodec(), interface="lo", port=port, options=options, rng=rng, held=held, joining=joining)
         )
         return self.made[-1]
 
@@ -127,8 +127,9 @@ def test_nothing_is_received_after_leaving_a_group(loop: Loop, make: Hosts) -> N
         receiving_host.join(Group("nonsense"))
 
 
-def test_a_group_whose_port_is_in_use_is_refused_and_leaves_nothing_behind(loop: Loop, make: Hosts) -> None:
-    host = make()
+@pytest.mark.parametrize("joining", [0.0, 0.05])
+def test_a_group_whose_port_is_in_use_is_refused_and_leaves_nothing_behind(loop: Loop, make: Hosts, joining: float) -> None:
+    host = make(joining=joining)
     host.run(NumberReceiver(host), ignore)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("0.0.0.0", 0))
@@ -138,6 +139,31 @@ def test_a_group_whose_port_is_in_use_is_refused_and_leaves_nothing_behind(loop:
     assert group not in host._ports.readers
     host.join(group)
     assert group in host._ports.readers
+    loop.run(0.1)
+
+
+def test_packets_of_a_group_arrive_only_after_the_time_of_joining(loop: Loop, make: Hosts) -> None:
+    host = make(joining=0.1)
+    receiver = NumberReceiver(host)
+    host.run(receiver, ignore)
+    sender = make()
+    sender.run(NumberSender(sender, total=40, rate=200), stopping(loop))
+    loop.run(5)
+    # The numbers of the first 100 ms are missing, with a tolerance for a busy machine.
+    assert receiver.numbers
+    assert 10 <= min(receiver.numbers) <= 35
+    assert receiver.numbers == list(range(receiver.numbers[0], 40))
+
+
+def test_a_group_that_is_left_while_it_is_joined_is_not_received(loop: Loop, make: Hosts) -> None:
+    host = make(joining=0.05)
+    receiver = NumberReceiver(host)
+    host.run(receiver, ignore)
+    host.leave(GROUP)
+    sender = make()
+    sender.run(NumberSender(sender, total=20, rate=200), stopping(loop))
+    loop.run(5)
+    assert receiver.numbers == []
 
 
 def test_malformed_datagrams_are_counted_and_dropped(loop: Loop, make: Hosts) -> None:
