@@ -5,7 +5,7 @@ import subprocess
 import sys
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -18,6 +18,7 @@ from experiments.running.simulate import simulate
 from experiments.scenario.ready import ready_scenarios
 from experiments.scenario.scenario import Scenario, load, parse
 from tests.sim.stored import ROOT
+from topologies.generators import AnyTopology, Inline
 
 LINK = {"rate": "100Mbit", "delay": "5ms", "down": {"loss": "1%"}}
 
@@ -89,6 +90,25 @@ def test_a_smaller_run_of_a_graph_has_fewer_members_in_each_group() -> None:
     links = [{"ends": ("sender", "s1")}, {"ends": ("s1", "near")}, {"ends": ("s1", "far")}]
     small = shrunk(scenario_of(1, topology={"kind": "graph", "nodes": nodes, "links": links}), 110, 10)
     assert [small.build_topology().size(name) for name in ("near", "far")] == [100, 10]
+
+
+NEEDED: dict[str, dict[str, Any]] = {
+    "chain": {"switches": 2},
+    "tree": {"depth": 2},
+    "wan": {"sites": 2},
+    "waxman": {"switches": 3},
+    "transit-stub": {"transit": 1, "stubs": 1, "size": 2},
+}
+"""What generators need beside the receivers."""
+
+
+@pytest.mark.parametrize("model", [each for each in get_args(get_args(AnyTopology)[0]) if each is not Inline])
+def test_a_smaller_run_of_every_generator_has_fewer_receivers(model: Any) -> None:
+    kind = model.model_fields["kind"].default
+    whole = scenario_of(1, topology={"kind": kind, "receivers": 500, **NEEDED.get(kind, {})})
+    small = shrunk(whole, 50, 10)
+    assert size_of(small).hosts <= 60
+    assert type(small.topology) is model
 
 
 # -- estimates -----------------------------------------------------------------------------------------------------------
