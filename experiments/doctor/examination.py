@@ -9,7 +9,7 @@ from experiments.doctor.feedback_rules import FEEDBACK_RULES
 from experiments.doctor.finding import PROBLEM, Finding
 from experiments.doctor.network_rules import NETWORK_RULES, load_above_rate, loss_of_all, sending_time
 from experiments.doctor.norm_rules import NORM_RULES, NormTiming, cache_below_load, stream_buffer
-from experiments.doctor.session_facts import SessionFacts, sessions_of
+from experiments.doctor.session_facts import SessionFacts, lost_publications, sessions_of
 from experiments.scenario.scenario import Scenario
 from protocols.arq.config import AConfig
 from protocols.errors import UsageError
@@ -81,13 +81,14 @@ def _findings(scenario: Scenario, sessions: list[SessionFacts], stream: int | No
     config = scenario.protocol.config
     if stream is not None and not isinstance(config, NormConfig):
         raise UsageError(f"--stream-buffer: protocol {scenario.protocol.name} has no streams; norm has")
+    yield from loss_of_all(scenario, lost_publications(scenario))
     yield from load_above_rate(scenario)
     if isinstance(config, NormConfig):
         yield from cache_below_load(scenario, config)
     for facts in sessions:
-        if facts.cut_off:
+        if facts.lost.nodes:
             # Other rules would advise parameters for receivers that none of them helps.
-            yield from loss_of_all(scenario, facts)
+            yield from loss_of_all(scenario, facts.lost)
             continue
         for rule in NETWORK_RULES:
             yield from rule(scenario, facts)

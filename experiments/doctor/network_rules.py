@@ -5,7 +5,7 @@ from math import ceil, inf
 from typing import Any
 
 from experiments.doctor.finding import COST, PROBLEM, Finding
-from experiments.doctor.session_facts import HEADER, SessionFacts
+from experiments.doctor.session_facts import HEADER, LostWays, SessionFacts
 from experiments.scenario.scenario import Scenario
 from topologies.channels import Channel
 from topologies.generators import AnyTopology
@@ -65,12 +65,12 @@ def sending_time(scenario: Scenario, facts: SessionFacts) -> float:
     return facts.octets * (1 + HEADER / scenario.segment) / (min(rate, facts.rate) if is_adaptive(scenario) else rate)
 
 
-def loss_of_all(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:
-    """Judge the ways to the receivers: on some, every packet is lost."""
-    if not facts.cut_off:
+def loss_of_all(scenario: Scenario, lost: LostWays) -> Iterator[Finding]:
+    """Judge the ways to receivers or subscribers: on some, every packet is lost."""
+    if not lost.nodes:
         return
-    keys = list(_loss_keys(scenario.topology, [spec.loss for spec in facts.dead.values()]))
-    links, hosts = (f"{', '.join(names[:3])}{', ...' if len(names) > 3 else ''}" for names in (list(facts.dead), facts.cut_off))
+    keys = list(_loss_keys(scenario.topology, [spec.loss for spec in lost.links.values()]))
+    links, hosts = (f"{', '.join(names[:3])}{', ...' if len(names) > 3 else ''}" for names in (list(lost.links), lost.nodes))
     implies = f"every packet of content to {hosts} is lost on the way (link {links}), whatever else is set"
     advice = f"a loss below 100%, such as {_SOME_LOSS}"
     yield Finding("loss-of-all", PROBLEM, keys[0], "100%", implies, advice, dict.fromkeys(keys, _SOME_LOSS))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, prod
+from typing import TypeAlias
 
 from experiments.report.run_report_routes import Routes
 from experiments.running.participants import MulticastSession
@@ -13,13 +14,25 @@ from topologies.ethernet import size_on_link
 from topologies.spec import LinkSpec, Topology
 from topologies.trees import in_scope
 
-__all__ = ["HEADER", "SessionFacts", "sessions_of"]
+__all__ = ["HEADER", "LostWays", "SessionFacts", "lost_publications", "sessions_of"]
 
 HEADER = 40
 """Bytes of a protocol's header in a packet of content, about."""
 _OUTAGES = ("flap", "change", "partition")
 REQUEST = 60
 """Bytes of UDP payload of a NACK, about."""
+
+
+_Way: TypeAlias = Sequence[tuple[str, LinkSpec]]
+"""The links of a way by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostWays:
+    """Nodes to which no packet of content comes, and the links on the way to them that lose every packet."""
+
+    nodes: tuple[str, ...]
+    links: Mapping[str, LinkSpec]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +43,7 @@ class SessionFacts:
     way from one receiver to another. `loss` is the mean
     loss of content on the way to the receiver that loses most, `shared` the part of it on links before the ways of receivers
     part, `back` the loss of the way back. `narrowest` is the link with the least `rate` (bytes of UDP payload per second, in
-    packets of content). `mtu` is the least of all links, None without any. `out_of_scope` are receivers beyond the TTL,
-    `cut_off` the nodes of those to which no packet of content comes, since `dead` links lose all of them.
+    packets of content). `mtu` is the least of all links, None without any. `out_of_scope` are receivers beyond the TTL.
     """
 
     sender: str
@@ -47,8 +59,7 @@ class SessionFacts:
     mtu: int | None
     ttl: int | None
     out_of_scope: tuple[str, ...]
-    cut_off: tuple[str, ...]
-    dead: Mapping[str, LinkSpec]
+    lost: LostWays
     has_outages: bool
     """Whether faults of the scenario cut links or change them, so that all receivers may miss the same packets."""
 
@@ -95,6 +106,34 @@ def sessions_of(scenario: Scenario) -> list[SessionFacts]:
     return found
 
 
+def lost_publications(scenario: Scenario) -> LostWays:
+    """Return the subscribers to which nothing comes from a publisher; none where a role, such as a broker, is between them."""
+    if any(node.taken_role is not None for node in scenario.nodes.values()):
+        return LostWays((), {})
+    topology = scenario.build_topology()
+    routes, found = Routes(topology), dict[str, _Way]()
+    for work in scenario.publications:
+        wanted = dict.fromkeys(name for other in scenario.subscriptions if other.group == work.group for name in other.hosts)
+        # Members of a counted group are alike, so one of each stands for all; another one where it publishes to itself.
+        for publisher in (topology.hosts_of(name)[0] for name in work.hosts):
+            subscribers = (topology.hosts_of(name)[-1] for name in wanted)
+            ways = {
+                topology.member(host).node: list(_links(topology, routes.path(publisher, host)))
+                for host in subscribers
+                if host != publisher
+            }
+            lost = _lost(ways)
+            found |= dict.fromkeys(lost.nodes, tuple(lost.links.items()))
+    return LostWays(tuple(found), dict(link for way in found.values() for link in way))
+
+
+def _lost(ways: Mapping[str, _Way]) -> LostWays:
+    """Return which nodes are cut off, of those at the ends of these ways."""
+    dead = {node: [link for link in way if link[1].loss.rate >= 1] for node, way in ways.items()}
+    nodes = tuple(node for node, links in dead.items() if links)
+    return LostWays(nodes, dict(link for links in dead.values() for link in links))
+
+
 def _default(scenario: Scenario, topology: Topology) -> list[str]:
     """Return the hosts that receive a group without named members."""
     sending = frozenset(scenario.senders)
@@ -139,8 +178,7 @@ def _facts(
         out_of_scope=()
         if scope is None
         else tuple(name for name in wanted if name != sender and topology.member(name).node not in scope),
-        cut_off=tuple(node for node, loss in zip(nodes, losses, strict=True) if loss >= 1),
-        dead={name: spec for way in ways for name, spec in way if spec.loss.rate >= 1},
+        lost=_lost(dict(zip(nodes, ways, strict=True))),
         has_outages=any(fault.verb in _OUTAGES for fault in scenario.faults),
     )
 

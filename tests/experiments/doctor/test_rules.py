@@ -139,3 +139,9 @@ def test_a_link_that_loses_all_is_a_problem_whose_key_is_named(topology: dict[st
 def test_a_network_that_loses_all_is_a_problem_under_every_protocol(protocol: str) -> None:
     found = examine(load("lan-file", ["topology.link.down.loss=100%", f"protocol={{name: {protocol}}}"])).findings
     assert [(finding.rule, finding.severity) for finding in found] == [("loss-of-all", "problem")]
+
+
+def test_subscribers_to_which_every_packet_is_lost_are_a_problem() -> None:
+    found = examine(load("market-data", ["topology.link.down.loss=100%"])).findings
+    assert [(finding.rule, finding.key) for finding in found] == [("loss-of-all", "topology.link.down.loss")]
+    assert "to r " in found[0].implies
