@@ -5,10 +5,13 @@ also where messages are a head longer than a power of two.
 """
 
 from collections.abc import Callable
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Final, Generic, TypeVar
 
 __all__ = ["Container", "Pool"]
 
+_LARGE: Final = 128 << 10
+"""Bytes of a container from which on its memory is mapped, page by page as it is written to."""
 _SMALLEST: Final = 256
 """Bytes of the smallest containers."""
 _STEPS: Final = 8
@@ -19,6 +22,11 @@ _STEP_BITS: Final = _STEPS.bit_length()
 _CLASSES: Final = [_SMALLEST, *((_STEPS + step) << shift for shift in range(_FIRST_SHIFT, 60) for step in range(1, _STEPS + 1))]
 _FIRST_CLASS: Final = 1 - _STEPS * (_FIRST_SHIFT + 1)
 """The place in `_CLASSES` at which the classes of shift 0 would begin."""
+
+
+def _pages(octets: int) -> mmap:
+    """Return zeros of which only the pages that are written to take memory: what a forged message announces takes none."""
+    return mmap(-1, octets, flags=MAP_PRIVATE | MAP_ANONYMOUS)
 
 
 class Container:
@@ -45,7 +53,7 @@ class Container:
         A view, since bytes that are assigned to a slice of a bytearray are copied twice.
         """
         if self._memory is None:
-            self._memory = memoryview(bytearray(self.octets))
+            self._memory = memoryview(bytearray(self.octets) if self.octets < _LARGE else _pages(self.octets))
         return self._memory
 
 

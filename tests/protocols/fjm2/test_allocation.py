@@ -1,5 +1,7 @@
 """Containers from pools, and new memory in their place."""
 
+from pathlib import Path
+from resource import getpagesize
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from experiments.scenario.scenario import parse
 from protocols.fjm2 import Fjm2Config
 from protocols.fjm2.allocation import containers
 from protocols.fjm2.content import KnownMessage, MessageSink
-from protocols.fjm2.pool import Container
+from protocols.fjm2.pool import Container, Pool
 from protocols.jms import jms_message
 
 SIZE, COUNT, ALLOCATE = 4000, 300, 1e-8
@@ -87,3 +89,17 @@ def test_what_all_subscribers_have_of_a_known_message_is_never_used_for_another_
     following = pool.take(4000)
     assert following is not None
     assert following is not known
+
+
+def test_a_container_takes_memory_for_what_was_written_and_not_for_what_was_announced() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
+
+    pool = Pool(400 << 20, MessageSink)
+    before = resident()
+    sinks = [pool.take(15_000_000) for _ in range(20)]
+    for sink in sinks:
+        assert sink is not None
+        sink.write(10_000_000, b"x" * 1400)
+        assert sink.read(9_999_999, 3) == b"\0xx"
+    assert resident() - before < 20_000_000
