@@ -21,11 +21,16 @@ Perform: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 """Function that executes a run in the child; its result must be picklable."""
 
 PR_SET_PDEATHSIG = 1
+CALLS_PER_SECOND = 10
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """Outcome of a run: `status` is ok, error, timeout or crashed; `result` is the result of `perform` if ok."""
+    """Outcome of a run: `status` is ok, error, timeout, crashed or stopped; `result` is the result of `perform` if ok."""
 
     status: str
     error: str | None
@@ -53,17 +58,24 @@ class ChildProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def run(self, job: Mapping[str, Any]) -> RunOutcome:
-        """Execute one run; failures are reported in the outcome, never raised."""
+    def run(self, job: Mapping[str, Any], is_stopped: Callable[[], bool] = _never) -> RunOutcome:
+        """Execute one run; failures are reported in the outcome, never raised.
+
+        It is ended when `is_stopped`, which is called `CALLS_PER_SECOND` times a second, returns True.
+        """
         if self._child is None:
             self._start()
         assert self._pipe is not None
         began = time.monotonic()
         try:
             self._pipe.send(job)
-            if not self._pipe.poll(self._limit):
-                self.close()
-                return RunOutcome("timeout", f"not finished after {self._limit:g} s", None, time.monotonic() - began, 0.0)
+            while not self._pipe.poll(min(1 / CALLS_PER_SECOND, max(began + self._limit - time.monotonic(), 0.0))):
+                if is_stopped():
+                    self.close()
+                    return RunOutcome("stopped", None, None, time.monotonic() - began, 0.0)
+                if time.monotonic() - began >= self._limit:
+                    self.close()
+                    return RunOutcome("timeout", f"not finished after {self._limit:g} s", None, time.monotonic() - began, 0.0)
             status, error, result, cpu = self._pipe.recv()
         except (EOFError, OSError):
             return RunOutcome("crashed", self._reap(), None, time.monotonic() - began, 0.0)

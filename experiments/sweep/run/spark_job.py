@@ -26,8 +26,8 @@ __all__ = ["SweepError", "run_job", "todo_table"]
 
 COMMITTER = "mapreduce.fileoutputcommitter.algorithm.version"
 """Algorithm version 2 commits a task's file at the end of the task instead of the end of the job."""
-GRACE = 3.0
-"""Seconds after an interrupt in which a run may end, so that it and those before it in its task are stored."""
+GRACE = 2.0
+"""Seconds after an interrupt until tasks that have not ended are killed with what they have not stored."""
 POLL_INTERVAL = 0.25
 """Seconds between updates of the progress line."""
 
@@ -63,8 +63,8 @@ def _typed(value: Value, kind: str) -> Value:
 def run_job(spark: "SparkSession", todo: Any, task: Task, part: Path, progress: Progress) -> bool:
     """Execute the runs of `todo` and write their rows to `part`; return False if interrupted by SIGINT.
 
-    Raises SweepError if the Spark job fails. In all cases the files of finished tasks are committed. After SIGINT tasks end
-    before their next run, and those of longer runs are ended after `GRACE` seconds.
+    Raises SweepError if the Spark job fails. In all cases the files of finished tasks are committed. After SIGINT tasks
+    end without their present run; those that do not see the file `task.stop` are killed after `GRACE` seconds.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 

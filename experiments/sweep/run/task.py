@@ -62,7 +62,7 @@ class Task:
     reports: str = ""
     """Folder in which every finished run is reported at once, long before its row is on disk; empty for none."""
     stop: str = ""
-    """File whose existence ends a task before its next run, so that rows of finished runs are stored; empty for none."""
+    """File whose existence ends a task and its present run, so that rows of finished runs are stored; empty for none."""
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield the rows of one task."""
@@ -78,16 +78,19 @@ class Task:
                 # Yield one row first, so that Java opens the file while the other runs execute.
                 for some in filter(None, (wanted[:1], wanted[1:])):
                     rows = [self._row(child, todo, attempt) for todo in some if not self._is_stopped()]
-                    yield from pa.Table.from_pylist(rows, schema).to_batches()
+                    yield from pa.Table.from_pylist([row for row in rows if row is not None], schema).to_batches()
         # All modules a task needs are imported by now.
         _freeze_heap()
 
     def _is_stopped(self) -> bool:
         return bool(self.stop) and Path(self.stop).exists()
 
-    def _row(self, child: ChildProcess, todo: Mapping[str, Any], attempt: int) -> dict[str, Any]:
+    def _row(self, child: ChildProcess, todo: Mapping[str, Any], attempt: int) -> dict[str, Any] | None:
+        """Make a run and return its row; None if it was stopped."""
         started = datetime.now(UTC)
-        outcome = child.run(self._job(todo))
+        outcome = child.run(self._job(todo), self._is_stopped)
+        if outcome.status == "stopped":
+            return None
         if self.reports:
             report_run(Path(self.reports), todo["task"], attempt, outcome.status)
         return row_of(todo, outcome) | {"attempt": attempt, "started": started, "machine": socket.gethostname()}

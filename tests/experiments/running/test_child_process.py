@@ -1,7 +1,9 @@
 """The child process that makes runs: a failure in one run does not affect the next."""
 
 import json
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,6 +50,13 @@ def test_a_failed_run_has_a_reason_and_the_next_one_succeeds(child: ChildProcess
     assert reason in str(failed.error)
     assert before.status == after.status == "ok"
     assert before.result == after.result
+
+
+def test_a_run_that_is_stopped_ends_at_once_and_the_next_one_succeeds(child: ChildProcess) -> None:
+    stopped = child.run(job(HANGS), lambda: True)
+    assert (stopped.status, stopped.result) == ("stopped", None)
+    assert stopped.duration < 10
+    assert child.run(job(1)).status == "ok"
 
 
 def test_a_run_returns_metrics_receivers_and_series(child: ChildProcess) -> None:
@@ -107,6 +116,17 @@ def test_a_stopped_task_yields_the_rows_of_its_finished_runs_and_makes_no_other(
     assert [row["run_id"] for row in next(made).to_pylist()] == ["run1"]
     stop.touch()
     assert list(made) == []
+
+
+def test_the_run_under_way_of_a_stopped_task_has_no_row(tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    made = replace(TASK, stop=str(stop))(jobs_for([1, HANGS]))
+    assert [row["run_id"] for row in next(made).to_pylist()] == ["run1"]
+    with ThreadPoolExecutor() as pool:
+        rest = pool.submit(list, made)
+        time.sleep(0.3)
+        stop.touch()
+        assert rest.result(timeout=30) == []
 
 
 def test_a_task_yields_a_row_for_each_run_even_if_it_fails() -> None:
