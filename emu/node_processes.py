@@ -209,7 +209,8 @@ class NodeProcesses:
         self._send_to_all({"begin": epoch})
         # A node that reports before it was told to end has failed, and never finishes.
         ended = self._run_until(epoch + duration, lambda: over(self._in_state("finished", "reported", "dead")))
-        elapsed = time.monotonic() - epoch
+        # All hosts may have failed before.
+        elapsed = max(time.monotonic() - epoch, 0.0)
         self._actions.clear()
         self._send_to_all({"stop": True})
         self._run_until(time.monotonic() + _TIMEOUT, lambda: not self._running())

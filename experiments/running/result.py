@@ -114,7 +114,8 @@ def row_of(
     counts: Mapping[str, int] = result.get("counts", {})
     due = expected.keys() if required is None else required
     intact = all(expected.get(key) == came for key, came in received.items()) and not result.get("duplicates", 0)
-    complete = due <= received.keys() <= expected.keys()
+    has_died = result.get("fault") is not None and "received" not in result
+    complete = due <= received.keys() <= expected.keys() and not has_died
     return Row(
         name=name,
         objects=len(received),

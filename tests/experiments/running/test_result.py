@@ -55,6 +55,11 @@ def test_a_failed_node_has_a_row_with_its_fault() -> None:
     assert (row.objects, row.equal, row.completed_at, row.fault) == (0, False, None, "died by signal 9")
 
 
+def test_a_receiver_that_died_is_not_complete_even_if_nothing_was_sent() -> None:
+    assert not row_of("r1", {"fault": "died by signal 9"}, {}, True).equal
+    assert row_of("r1", {"received": []}, {}, True).equal
+
+
 def test_goodput_counts_content_from_the_first_submission_to_the_last_completion() -> None:
     rows = [row_of(name, WHOLE | {"last_at": at}, EXPECTED, True) for name, at in (("r1", 2.0), ("r2", 3.0))]
     metrics = combine(
