@@ -1,9 +1,9 @@
 """Measure the memory of simulated receivers of every protocol: `python -m benchmarks.memory [--receivers N ...] [--json]`.
 
 The peak of a run in bytes per receiver, without topology and network. Receivers of files are those of `benchmarks.cases`.
-Subscribers of a messaging protocol begin one after the other within four seconds, and get five messages of 1000 bytes after
-five; a connection counts with both ends. They are in a star with 0.1 % loss on the last hops, or without any where the
-protocol uses connections.
+Subscribers of a messaging protocol begin one after the other within four seconds, those of FJM at most 250 in one; a second
+later they get five messages of 1000 bytes. A connection counts with both ends. They are in a star with 0.1 % loss on the last
+hops, or without any where the protocol uses connections.
 
     python -m benchmarks.memory --protocols bus fjm2 --receivers 1000
 """
@@ -13,6 +13,7 @@ import gc
 import json
 import tracemalloc
 from collections.abc import Callable
+from math import inf
 from typing import Any, cast
 
 from benchmarks.simulator import bytes_per_receiver, star
@@ -27,12 +28,17 @@ from sim.network import Network
 __all__ = ["FJM2", "LOSS", "Outcome", "bytes_per_subscriber", "main", "subscribe_all"]
 
 LOSS = 0.001
-SPREAD, PUBLISHED_AT, LONGEST = 4.0, 5.0, 60.0
-"""Seconds in which subscribers begin, until messages are published, and after which a run ends without them all."""
+SPREAD, PAUSE, LONGEST = 4.0, 1.0, 56.0
+"""Seconds in which subscribers begin, from then until messages are published, and after which a run ends without them all."""
+MOST_PER_SECOND = {"fjm": 250}
+"""Subscribers that begin in a second at most: those of FJM take longer with more of them.
+
+Each that waits for its registration registers again whenever the guard answers another one, and all are told of each.
+"""
 FILES = {"parity": 200, "plain": 200, "n1": 200, "n2": 200, "a": 20, "srm": 2}
 """Packets of content by the case of a protocol of files."""
-MOST = {"a": 1000, "srm": 1000, "relay": 1000, "broker": 1000, "fjm": 1000}
-"""The most receivers of protocols whose runs would take too long; a manager of FJM tells all subscribers of each."""
+MOST = {"a": 1000, "srm": 1000, "relay": 1000, "broker": 1000}
+"""The most receivers of protocols whose runs would take too long."""
 LEAST = {"datagram": 0.99, "distributor": 0.99}
 """Least share of the messages that arrive where not all have to.
 
@@ -101,10 +107,11 @@ def bytes_per_subscriber(name: str, receivers: int, messages: int = 5, size: int
     tracemalloc.start()
     network = Network(topology, seed=1)
     before = tracemalloc.get_traced_memory()[0]
-    outcome, publish = subscribe_all(network, name, config, SPREAD)
-    network.run(PUBLISHED_AT)
+    spread = max(SPREAD, receivers / MOST_PER_SECOND.get(name, inf))
+    outcome, publish = subscribe_all(network, name, config, spread)
+    network.run(spread + PAUSE)
     publish(messages, size)
-    network.run(LONGEST, lambda: outcome.is_over and outcome.delivered >= receivers * messages)
+    network.run(spread + LONGEST, lambda: outcome.is_over and outcome.delivered >= receivers * messages)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert outcome.delivered >= receivers * messages * LEAST.get(name, 1), "messages are missing"

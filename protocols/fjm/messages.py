@@ -5,14 +5,37 @@ from typing import ClassVar
 
 from protocols.machine import Message
 
-__all__ = ["MOST_TOPICS", "Answer", "Ask", "Candidate", "Guard", "Register", "Registered", "Unregister"]
+__all__ = [
+    "MOST_TOPICS",
+    "Answer",
+    "Ask",
+    "Candidate",
+    "ForManagers",
+    "FromManager",
+    "Guard",
+    "Register",
+    "Registered",
+    "Unregister",
+]
 
 MOST_TOPICS = 1000
 """Topics of a session; their groups are numbered."""
 
 
+class ForManagers(Message):
+    """A message without an effect on publishers and subscribers, which receive it, too."""
+
+    __slots__ = ()
+
+
+class FromManager(Message):
+    """A message of a manager to publishers and subscribers."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
-class Candidate(Message):
+class Candidate(ForManagers):
     """A topic manager stands for election as guard, or answers a candidate with a lower id."""
 
     kind: ClassVar[str] = "candidate"
@@ -20,7 +43,7 @@ class Candidate(Message):
 
 
 @dataclass(slots=True)
-class Guard(Message):
+class Guard(ForManagers):
     """Heartbeat of the guard."""
 
     kind: ClassVar[str] = "guard"
@@ -28,7 +51,7 @@ class Guard(Message):
 
 
 @dataclass(slots=True)
-class Ask(Message):
+class Ask(ForManagers):
     """Request of a publisher or a subscriber to the guard for the manager of a topic."""
 
     kind: ClassVar[str] = "ask"
@@ -38,7 +61,7 @@ class Ask(Message):
 
 
 @dataclass(slots=True)
-class Answer(Message):
+class Answer(FromManager):
     """Reply of the guard: the manager of a topic, and the number of its multicast group."""
 
     kind: ClassVar[str] = "answer"
@@ -48,7 +71,7 @@ class Answer(Message):
 
 
 @dataclass(slots=True)
-class Register(Message):
+class Register(ForManagers):
     """Request of a publisher or a subscriber to the manager of a topic to become a member."""
 
     kind: ClassVar[str] = "register"
@@ -59,7 +82,7 @@ class Register(Message):
 
 
 @dataclass(slots=True)
-class Registered(Message):
+class Registered(FromManager):
     """Reply of a manager: the number of members of a topic after `node` joined or left."""
 
     kind: ClassVar[str] = "registered"
@@ -69,7 +92,7 @@ class Registered(Message):
 
 
 @dataclass(slots=True)
-class Unregister(Message):
+class Unregister(ForManagers):
     """Notice of a member that leaves a topic."""
 
     kind: ClassVar[str] = "unregister"

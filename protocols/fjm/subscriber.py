@@ -4,6 +4,7 @@ from typing import Final
 
 from protocols.errors import UsageError
 from protocols.fjm.config import FjmConfig
+from protocols.fjm.messages import ForManagers, FromManager
 from protocols.fjm.registration import RegisteredClient, Registration
 from protocols.machine import Address, Group, Message, Ports
 from protocols.messaging import Subscribed, Subscription
@@ -68,14 +69,18 @@ class FjmSubscriber(RegisteredClient, NackedSubscriber):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Handle a message of a manager or a packet; one of another topic costs time only."""
-        if isinstance(message, Data) and to in self._others:
+        if isinstance(message, ForManagers):
+            return
+        if isinstance(message, FromManager):
+            self.take_from_manager(message, now)
+        elif isinstance(message, Data) and to in self._others:
             self._unwanted_received += 1
             self.ports.work(self.fjm.unwanted)
             return
-        self.take_from_manager(message, now)
+        else:
+            super().receive(message, source, to, now)
         if self.fjm.address_fault:
             self._let_pass()
-        super().receive(message, source, to, now)
         self.rearm()
 
     def _let_pass(self) -> None:

@@ -13,6 +13,7 @@ from protocols.nacked.packet_receiver import PacketReceiver
 from protocols.nacked.wire import size_of
 from protocols.norm.maps import SmallDict
 from protocols.roles import RoleContext
+from protocols.shared_maps import shared_map, with_entry, without_entry
 from protocols.subscriptions import SubscriptionTable, shared_table
 
 __all__ = ["NackedSubscriber"]
@@ -30,23 +31,6 @@ EARLY = 64
 def _key(node: int, group: Group) -> tuple[int, Group]:
     """Return the key of a publisher, one object for all its subscribers."""
     return node, group
-
-
-@lru_cache(maxsize=64)
-def _shared(*counts: tuple[Group, int]) -> dict[Group, int]:
-    """Return a dictionary for all subscribers with the same subscriptions; not to be modified."""
-    return dict(counts)
-
-
-def _with_count(counts: dict[Group, int], group: Group, count: int) -> dict[Group, int]:
-    """Return the counts with another one for a group, which is left out at 0; those of at most one group are shared."""
-    if len(counts) < 2:
-        counts = dict(counts)
-    if count:
-        counts[group] = count
-    else:
-        del counts[group]
-    return counts if len(counts) > 1 else _shared(*counts.items())
 
 
 class NackedSubscriber(Subscriber):
@@ -71,7 +55,7 @@ class NackedSubscriber(Subscriber):
         self.config: NackedConfig = context.config
         self.subscriptions = shared_table(SubscriptionTable)
         # How many subscriptions need each group.
-        self._groups = _shared()
+        self._groups: dict[Group, int] = shared_map()
         # By the node id of the publisher and its group. Most subscribers hear one publisher: a dictionary would be a third of
         # their memory.
         self._receivers: SmallDict[PacketReceiver] = SmallDict()
@@ -102,12 +86,15 @@ class NackedSubscriber(Subscriber):
         """Join a group for one more subscription. UsageError if the host can't."""
         if group not in self._groups:
             self.ports.join(group)
-        self._groups = _with_count(self._groups, group, self._groups.get(group, 0) + 1)
+        self._groups = with_entry(self._groups, group, self._groups.get(group, 0) + 1)
 
     def leave(self, group: Group) -> None:
         """Leave a group when the last subscription that needs it ends."""
-        self._groups = _with_count(self._groups, group, self._groups[group] - 1)
-        if group not in self._groups:
+        count = self._groups[group] - 1
+        if count:
+            self._groups = with_entry(self._groups, group, count)
+        else:
+            self._groups = without_entry(self._groups, group)
             for key in [key for key in self._receivers if key[1] == group]:
                 del self._receivers[key]
             self.ports.leave(group)
