@@ -9,12 +9,13 @@ from protocols.errors import UsageError
 from protocols.framing import Framing
 from protocols.machine import Packet
 from protocols.rng import key_of
+from protocols.tcp.congestion import CONTROLS
 from protocols.tcp.options import TcpOptions
 from sim.addresses import HostPort
 from sim.flight import Flight, Hop, Route
 from sim.link import Link
 from sim.occurrence import Occurrence, post
-from sim.tcp.end import ACCEPTING, GONE, OPEN, TcpEnd
+from sim.tcp.end import ACCEPTING, FIRST_WINDOW, GONE, OPEN, TcpEnd
 from sim.tcp.idle_timers import TCP_TIMER, IdleTimers
 from sim.tcp.segment import RST, SYN, TCP_HEADER, ControlSegment, Key, Segment, options_size
 from sim.tcp.streams import ByteReader, ByteWriter, Frames, Messages, ObjectReader, ObjectWriter, Reader, Writer
@@ -41,6 +42,8 @@ class TcpStack:
 
     def __init__(self, fabric: "Fabric", options: TcpOptions | None, framing: Callable[[], Framing]) -> None:
         self.options = TcpOptions() if options is None else options
+        self.first_control = CONTROLS[self.options.control](FIRST_WINDOW)
+        """See `sim.tcp.stack.Stack`."""
         self._framing = framing
         self._frames = Frames(framing())
         self._fabric = fabric

@@ -11,7 +11,7 @@ from typing import Any, Final
 from protocols.connection import Connection, Reason
 from protocols.errors import ContractError, WireError
 from protocols.machine import Address, Message
-from protocols.tcp.congestion import CONTROLS
+from protocols.tcp.congestion import CONTROLS, Control
 from protocols.tcp.options import KEEP_IDLE, KEEP_INTERVAL, KEEP_PROBES, SILENCE, SYN_RETRIES
 from protocols.tcp.rtt import LEAST, MOST, RttEstimator
 from sim.flight import Hop, Route
@@ -20,7 +20,7 @@ from sim.tcp.scoreboard import RECOVERING, RESTARTED, UNDISTURBED, Scoreboard, S
 from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment, SynSegment
 from sim.tcp.stack import Stack
 
-__all__ = ["OPEN", "TcpEnd"]
+__all__ = ["FIRST_WINDOW", "OPEN", "TcpEnd"]
 
 # States.
 CONNECTING: Final = 0
@@ -89,7 +89,7 @@ class TcpEnd(Connection):
         self._una = self._nxt = 0
         self._score: Scoreboard | None = None
         """The segments between the two, while there are any."""
-        self._control = CONTROLS[self._options.control](FIRST_WINDOW)
+        self._control = self._stack.first_control
         self._rtt = RttEstimator(LEAST)
         self._edge = 1
         """Number of the first byte that the peer has no room for."""
@@ -143,6 +143,7 @@ class TcpEnd(Connection):
             raise ContractError(f"{self.name} sends on a connection that is not open: {self!r}")
         writer = self._writer
         if self._una == self._nxt and now - self._sent_at > self._rtt.timeout:
+            # Nothing changes in a control of all ends.
             self._control.restart(FIRST_WINDOW)
         writer.write(message, size)
         if not self._inside:
@@ -391,7 +392,7 @@ class TcpEnd(Connection):
             self._on_probe_ack(score, ack, ack > before, repeated, now)
         if score.phase != UNDISTURBED and ack >= score.recovery_point:
             if score.phase == RECOVERING:
-                self._control.recovered(score.in_flight)
+                self._own_control().recovered(score.in_flight)
             score.phase = UNDISTURBED
         if score.find_lost() and score.phase == UNDISTURBED:
             self._recover_from_loss(score, now)
@@ -399,7 +400,8 @@ class TcpEnd(Connection):
             if sent is not None:
                 self._repeat(sent, now)
         elif arrived and (score.phase == RESTARTED or (score.phase == UNDISTURBED and score.is_limiting)):
-            self._control.acknowledged(arrived, now, self._rtt.smoothed or 0.0)
+            control = self._control if self._control is not self._stack.first_control else self._own_control()
+            control.acknowledged(arrived, now, self._rtt.smoothed or 0.0)
         if ack > before:
             if self.state == LEAVING and self._writer.behind < ack:
                 self._fin_acked = True
@@ -420,7 +422,13 @@ class TcpEnd(Connection):
 
     def _recover_from_loss(self, score: Scoreboard, now: float) -> None:
         score.disturb(RECOVERING, self._nxt)
-        self._control.lost(now)
+        self._own_control().lost(now)
+
+    def _own_control(self) -> Control:
+        """Return the congestion control, to be changed: before its first change it is one object for all ends."""
+        if self._control is self._stack.first_control:
+            self._control = CONTROLS[self._options.control](FIRST_WINDOW)
+        return self._control
 
     # Output
 
@@ -615,7 +623,7 @@ class TcpEnd(Connection):
 
     def _retransmit(self, score: Scoreboard, now: float) -> None:
         """Handle the retransmission time-out: whatever is not known to have arrived is lost (RFC 6298, section 5)."""
-        control = self._control
+        control = self._own_control()
         self._retries += 1
         self._rtt.back_off()
         score.lose_all()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from protocols.connection import Connection, Reason
+from protocols.tcp.congestion import Control
 from protocols.tcp.options import TcpOptions
 from sim.flight import Flight, Hop, Route
 from sim.tcp.idle_timers import IdleTimers
@@ -53,6 +54,8 @@ class Stack(Protocol):
     options: TcpOptions
     retransmissions: int
     undecodable: int
+    first_control: Control
+    """The congestion control of all ends whose window has not changed yet; never modified."""
     idle_timers: IdleTimers
     """Call `expire` of ends, for times far ahead."""
 

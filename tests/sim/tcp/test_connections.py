@@ -53,6 +53,17 @@ def test_idle_connections_have_one_event_in_the_queue_for_all_keep_alive_timers_
     assert len(scene.network.env._queue) == 1
 
 
+@pytest.mark.parametrize("control", ["reno", "cubic", "reno-linux", "cubic-linux"])
+def test_a_connection_changes_no_window_but_its_own(control: str) -> None:
+    scene = Scene(star(2, rate="10Mbit", delay="10ms"), control=control)
+    scene.listener("sender")
+    busy, idle = (scene.caller(name, "sender", lines) for name, lines in (("r1", [200_000]), ("r2", [100])))
+    scene.network.run(until=5)
+    (mine,), (other,) = busy.connections, idle.connections
+    assert mine.window > other.window == 10.0  # type: ignore[attr-defined]
+    assert other._control is scene.tcp.first_control  # type: ignore[attr-defined]
+
+
 def test_a_connection_to_a_host_where_nobody_listens_is_refused() -> None:
     scene = Scene()
     caller = scene.caller("sender", "r1")
