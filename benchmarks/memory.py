@@ -18,10 +18,12 @@ from typing import Any, cast
 
 from benchmarks.simulator import bytes_per_receiver, star
 from benchmarks.yardsticks import GROUP
+from protocols.broker.config import BrokerConfig
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.fjm2 import Fjm2Config
 from protocols.messaging import MessageReceived, Publication, Publisher, PublisherIdle, Subscriber, Subscription
 from protocols.registry import PROTOCOLS, protocol
+from protocols.relay.config import RelayConfig
 from protocols.roles import RoleContext
 from sim.network import Network
 
@@ -37,7 +39,7 @@ Each that waits for its registration registers again whenever the guard answers 
 """
 FILES = {"parity": 200, "plain": 200, "n1": 200, "n2": 200, "a": 20, "srm": 2}
 """Packets of content by the case of a protocol of files."""
-MOST = {"a": 1000, "srm": 1000, "relay": 1000, "broker": 1000}
+MOST = {"a": 1000, "srm": 1000}
 """The most receivers of protocols whose runs would take too long."""
 LEAST = {"datagram": 0.99, "distributor": 0.99}
 """Least share of the messages that arrive where not all have to.
@@ -46,6 +48,8 @@ Datagrams are not repeated. A subscriber that began after a publisher of the dis
 heartbeat that it hears.
 """
 FJM2 = Fjm2Config(rate=1.25e6, grtt=0.05)
+CONFIGS = {"fjm2": FJM2, "relay": RelayConfig(clients=1_000_000), "broker": BrokerConfig(clients=1_000_000)}
+"""Parameters of protocols that are not the defaults; a server serves any number of clients."""
 
 
 class Outcome:
@@ -98,7 +102,7 @@ def subscribe_all(network: Network, name: str, config: Any, spread: float = 0.0)
 def bytes_per_subscriber(name: str, receivers: int, messages: int = 5, size: int = 1000) -> float:
     """Return the peak memory of a run in bytes per subscriber of a messaging protocol, without topology and network."""
     spec = protocol(name)
-    config = FJM2 if name == "fjm2" else spec.config()
+    config = CONFIGS.get(name) or spec.config()
     roles = spec.roles_for(fast=True)
     gc.collect()
     topology = star(receivers + len(roles["subscriber"].needs), 0.0 if spec.connected else LOSS)
