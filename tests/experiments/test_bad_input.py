@@ -124,7 +124,7 @@ HOSTILE_FILES = {
     ),
     "a weight of no size": (
         PUBLISHED.replace("size: 1", "size: {large: 1}"),
-        "workload.0.size: value {'large': 1} is not allowed; 'large' is not a size; like 60kB or 1MiB",
+        "workload.0.size.large: value 'large' is not allowed; it is not a size; like 60kB or 1MiB",
     ),
     "a text for a list": (SCENARIO + "traffic: x\n", "traffic: value 'x' is not allowed; it should be a list"),
     "an empty list": (
