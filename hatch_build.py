@@ -1,4 +1,9 @@
-"""Build hook: `MCASTLAB_COMPILE=1 pip install .` adds compiled modules to the wheel (`scripts/compiled.py`)."""
+"""Build hook: a wheel has the reference values of `mcastlab validate`, and with `MCASTLAB_COMPILE=1` compiled modules.
+
+    MCASTLAB_COMPILE=1 pip install .
+
+compiles them by `scripts/compiled.py`.
+"""
 
 import os
 import sys
@@ -12,20 +17,24 @@ sys.path.insert(0, str(Path(__file__).parent / "scripts"))
 
 from compiled import NAME, compile_into
 
-__all__ = ["CompileHook"]
+__all__ = ["BuildHook"]
 
 WANTED = os.environ.get("MCASTLAB_COMPILE") == "1"
 
 
-class CompileHook(BuildHookInterface):
-    """Add the package of the compiled modules, and the file that imports it, to the wheel."""
+class BuildHook(BuildHookInterface):
+    """Add the `files` of its configuration, and the package of compiled modules with the file that imports it, to the wheel."""
 
     def dependencies(self) -> list[str]:
         """Return the packages that the compiled build requires; none for a pure build."""
         return ["mypy>=2.4", "mypy-extensions>=1.0", "setuptools"] if WANTED else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile in a temporary folder."""
+        """Add files; compile in a temporary folder if that is wanted."""
+        is_editable = version == "editable"
+        if not is_editable:
+            # An editable installation has them in the checkout.
+            build_data["force_include"] |= {str(Path(self.root) / source): at for source, at in self.config["files"].items()}
         if not WANTED:
             return
         self._folder = tempfile.TemporaryDirectory()
@@ -33,7 +42,7 @@ class CompileHook(BuildHookInterface):
         compile_into(folder)
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        included = "force_include_editable" if version == "editable" else "force_include"
+        included = "force_include_editable" if is_editable else "force_include"
         build_data[included] |= {str(folder / name): name for name in (NAME, f"{NAME}.pth")}
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -227,9 +227,8 @@ def _flushed(code: int) -> int:
     """Write out what is left of the output, so that Python has nothing to complain of when it exits; return the exit code."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        code = 141
-    if code == 141:
+    except OSError as error:
+        code = 141 if isinstance(error, BrokenPipeError) else code or 2
         os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
     return code
 

@@ -68,8 +68,8 @@ def test_the_workflow_runs_make_setup_and_make_check_on_every_python_and_builds_
 
 
 def test_a_wheel_has_the_reference_values_where_validate_looks_for_them() -> None:
-    included = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert {ROOT / source: ROOT / place for source, place in included.items()} == {REFERENCES: PACKAGED}
+    files = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["files"]
+    assert {ROOT / source: ROOT / place for source, place in files.items()} == {REFERENCES: PACKAGED}
     assert REFERENCES.exists()
 
 
