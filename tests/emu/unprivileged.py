@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import traceback
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -24,13 +25,19 @@ def run_unprivileged(work: Callable[[], Any]) -> Any:
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
+            # The checkout may be in a folder that is closed to others, such as root's home.
+            os.chdir("/")
             # After a change of user a process owns its files in /proc only once it is dumpable (PR_SET_DUMPABLE).
             ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
-            os.write(writer, json.dumps(work()).encode())
+            os.write(writer, json.dumps({"result": work()}).encode())
+        except BaseException:
+            os.write(writer, json.dumps({"error": traceback.format_exc()}).encode())
+            raise
         finally:
             os._exit(0)
     os.close(writer)
     with open(reader) as pipe:
-        answer = pipe.read()
+        answer = json.load(pipe)
     os.waitpid(child, 0)
-    return json.loads(answer)
+    assert "error" not in answer, answer["error"]
+    return answer["result"]
