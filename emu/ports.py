@@ -99,16 +99,16 @@ def make_ports(
     make = partial(_open_port, address=address, options=options, buffers=buffers, burst=burst)
     bind = None if options.tx_only else partial(bind_receiver, address=address, buffers=buffers, options=options)
     join = partial(join_group, address=address, sources=options.sources)
-    return UdpPorts(loop, socket_address(address, port), make, (bind, join), on_readable, after_joining, devices)
+    return UdpPorts(loop, socket_address(address, port), make, bind, join, on_readable, after_joining, devices)
 
 
 class UdpPorts:
     """The ports of one host, by number, and the groups they joined.
 
-    Port n receives unicasts at `where`, n above its UDP port. `make` opens a port. Of `groups` the first binds a socket to a
-    group's address (None: groups are not joined), the second has it join on some of the `devices`. `on_readable(socket,
-    address)` is called for a socket that packets arrived at, and `after_joining(action)` calls `action` when packets of a group
-    that is joined now arrive.
+    Port n receives unicasts at `where`, n above its UDP port. `make` opens a port. `bind_group` binds a socket to
+    the address of a group (None: groups are not joined), and `join_group` lets it join on some of the `devices`.
+    `on_readable(socket, address)` is called for a socket that packets arrived at, and `after_joining(action)` calls `action`
+    when packets of a group that is joined now arrive.
     """
 
     def __init__(
@@ -116,7 +116,8 @@ class UdpPorts:
         loop: HostLoop,
         where: SocketAddress,
         make: Callable[[int, SocketAddress], UdpPort],
-        groups: tuple[Callable[[SocketAddress], socket.socket] | None, Callable[..., None]],
+        bind_group: Callable[[SocketAddress], socket.socket] | None,
+        join_group: Callable[..., None],
         on_readable: Callable[[socket.socket, Address], None],
         after_joining: Callable[[Callable[[], None]], None],
         devices: Devices,
@@ -124,7 +125,7 @@ class UdpPorts:
         self.devices = devices
         self._after_joining = after_joining
         self._loop, self._where, self._make, self._on_readable = loop, where, make, on_readable
-        self._bind_group, self._join_group = groups
+        self._bind_group, self._join_group = bind_group, join_group
         self._ports: dict[int, UdpPort] = {}
         self._sockets: dict[Address, socket.socket] = {}
         # The port whose codec reads what arrives at an address.

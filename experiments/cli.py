@@ -224,7 +224,10 @@ def _fail(text: str, code: int, place: str = "") -> int:
 
 
 def _flushed(code: int) -> int:
-    """Write out what is left of the output, so that Python has nothing to complain of when it exits; return the exit code."""
+    """Flush standard output and return the exit code, which is another one if that fails.
+
+    What can't be written is discarded, since Python would print a traceback when it flushes again at its exit.
+    """
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -22,6 +22,7 @@ Perform: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 PR_SET_PDEATHSIG = 1
 CALLS_PER_SECOND = 10
+"""How often a second a run is checked for a stop."""
 
 
 def _never() -> bool:

@@ -43,7 +43,7 @@ class Range(BaseModel, Generic[T]):
 
 
 def _form(value: Any) -> str:
-    """Return the form in which a size is written, so that an error is told of this form alone."""
+    """Return the form in which a size is written; only this form is validated, and an error names its keys."""
     is_range = isinstance(value, Range) or (isinstance(value, Mapping) and not _ENDS.isdisjoint(value))
     return _RANGE if is_range else _form_of_priority(value)
 

@@ -23,7 +23,7 @@ MOST_TOPICS = 1000
 
 
 class ForManagers(Message):
-    """A message without an effect on publishers and subscribers, which receive it, too."""
+    """A message for managers; publishers and subscribers receive it, too, and ignore it."""
 
     __slots__ = ()
 

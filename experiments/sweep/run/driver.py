@@ -162,14 +162,14 @@ class _Driver:
             tasks = list(range(len(todo)))
         job = record_invocation(self.folder, options.remote or options.master, len(todo), self.plan.version)
         part = self.folder / "runs" / f"job={job}"
-        reports, ending = (self.folder.absolute() / f".{name}-{job}" for name in ("progress", "stop"))
+        reports, stop_file = (self.folder.absolute() / f".{name}-{job}" for name in ("progress", "stop"))
         progress = Progress(part, len(todo), self.summary.known, options.quiet, reports=reports)
         table = todo_table(todo, tasks, self.plan.axis_types, self.plan.version)
         try:
-            self.summary.interrupted = not run_job(self.spark, table, self._task(reports, ending), part, progress)
+            self.summary.interrupted = not run_job(self.spark, table, self._task(reports, stop_file), part, progress)
         finally:
             shutil.rmtree(reports, ignore_errors=True)
-            ending.unlink(missing_ok=True)
+            stop_file.unlink(missing_ok=True)
         self.summary.made += progress.done
 
     def _master(self) -> str:
@@ -185,7 +185,7 @@ class _Driver:
             )
         return "local[1]"
 
-    def _task(self, reports: Path, ending: Path) -> Task:
+    def _task(self, reports: Path, stop_file: Path) -> Task:
         sweep = self.plan.sweep
         return Task(
             perform=self.options.perform,
@@ -199,7 +199,7 @@ class _Driver:
             memory=sweep.memory,
             modules=self.plan.modules,
             reports="" if self.options.quiet else str(reports),
-            stop=str(ending),
+            stop=str(stop_file),
         )
 
     def _count(self, runs: Sequence[SweepRun]) -> None:

@@ -81,8 +81,8 @@ def _write(frame: "DataFrame", part: Path) -> None:
     frame.write.option(COMMITTER, "2").option("compression", "zstd").parquet(location(part))
 
 
-def _in_background(spark: "SparkSession", action: Callable[[], None], progress: Progress, file: Path) -> bool:
-    """Run `action` in a thread, so that the main thread can handle SIGINT; make `file`, at which tasks end, when it comes."""
+def _in_background(spark: "SparkSession", action: Callable[[], None], progress: Progress, stop_file: Path) -> bool:
+    """Run `action` in a thread, so that the main thread can handle SIGINT; then create `stop_file`, at which tasks end."""
     failed: list[Exception] = []
     stop = threading.Event()
 
@@ -99,7 +99,7 @@ def _in_background(spark: "SparkSession", action: Callable[[], None], progress: 
             thread.join(POLL_INTERVAL)
             progress.report()
         if stop.is_set():
-            file.touch()
+            stop_file.touch()
             thread.join(GRACE)
             if thread.is_alive():
                 spark.interruptAll()

@@ -99,7 +99,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "waxman": {"switches": 3},
     "transit-stub": {"transit": 1, "stubs": 1, "size": 2},
 }
-"""What generators need beside the receivers."""
+"""Parameters that generators require besides `receivers`, by kind."""
 
 
 @pytest.mark.parametrize("model", [each for each in get_args(get_args(AnyTopology)[0]) if each is not Inline])

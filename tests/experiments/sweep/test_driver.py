@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -211,38 +212,35 @@ def test_one_core_and_another_process_give_the_same_rows(done: Path, tmp_path: P
     assert comparable(out) == comparable(done)
 
 
-def test_an_interrupted_sweep_stops_within_seconds_and_prints_how_to_resume(tmp_path: Path) -> None:
-    need_spark()
-    path, out = write_sweep(tmp_path, **KEYS | {"replications": 2000}), tmp_path / "out"
+def interrupted(path: Path, out: Path, is_due: Callable[[], object]) -> tuple[str, str, float]:
+    """Run a sweep of 8000 runs and interrupt it when `is_due`; return what it printed, and the seconds that it took to end."""
     with subprocess.Popen(
         command("sweep", path, "--out", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
-        while not parts(out) and process.poll() is None:
-            time.sleep(0.1)
+        while not is_due() and process.poll() is None:
+            time.sleep(0.01)
         os.kill(process.pid, signal.SIGINT)
         began = time.monotonic()
         stdout, stderr = process.communicate(timeout=60)
         spent = time.monotonic() - began
     assert process.returncode == 130
+    return stdout, stderr, spent
+
+
+def test_an_interrupted_sweep_stops_within_seconds_and_prints_how_to_resume(tmp_path: Path) -> None:
+    need_spark()
+    path, out = write_sweep(tmp_path, **KEYS | {"replications": 2000}), tmp_path / "out"
+    stdout, stderr, spent = interrupted(path, out, lambda: parts(out))
     assert spent < 10.0
     assert "Traceback" not in stderr
     assert f"interrupted; go on with: mcastlab sweep {path} --out {out} --resume" in stdout
-    kept = len(table(out))
-    assert 0 < kept < 8000
+    assert 0 < len(table(out)) < 8000
 
 
 def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(tmp_path: Path) -> None:
     need_spark()
     path, out = write_sweep(tmp_path, **KEYS | {"replications": 2000}), tmp_path / "out"
-    with subprocess.Popen(
-        command("sweep", path, "--out", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        while not list(out.glob(".progress-*/*")) and process.poll() is None:
-            time.sleep(0.01)
-        assert not parts(out)
-        os.kill(process.pid, signal.SIGINT)
-        stdout, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
+    stdout, _, _ = interrupted(path, out, lambda: not parts(out) and list(out.glob(".progress-*/*")))
     kept = len(table(out))
     assert 0 < kept < 8000
     assert f"{kept} ok" in stdout
