@@ -8,7 +8,7 @@ pytestmark = [pytest.mark.emu, pytest.mark.peer, pytest.mark.slow, pytest.mark.s
 
 
 def test_nrls_sender_follows_our_receiver_that_loses_packets() -> None:
-    found = following(case := Case("nrl", "ours", 13.0), run_case(case))
+    found = following(case := Case("nrl", "ours"), run_case(case))
     assert found.ok, found
     assert LOSS / 3 < found.loss < LOSS * 4
 
