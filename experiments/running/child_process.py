@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias
 
-__all__ = ["ChildProcess", "Perform", "RunOutcome"]
+__all__ = ["CALLS_PER_SECOND", "ChildProcess", "Perform", "RunOutcome"]
 
 Perform: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 """Function that executes a run in the child; its result must be picklable."""

@@ -72,6 +72,12 @@ class Progress:
         told = b"".join(path.read_bytes() for _, path in latest.values())
         self._told = (len(told), told.count(FAILED))
 
+    def is_stored(self) -> bool:
+        """Count, and return whether the rows of all runs that workers have reported are committed."""
+        self.count_new()
+        self.count_reports()
+        return self.done >= self._told[0]
+
     def report(self, last: bool = False) -> None:
         """Count, and write a progress line if one is due."""
         self.count_new()

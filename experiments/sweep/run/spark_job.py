@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from experiments.running.child_process import CALLS_PER_SECOND
 from experiments.sweep.run.progress import Progress
 from experiments.sweep.run.task import TODO_SCHEMA, Task
 from experiments.sweep.spec.grid import SweepRun
@@ -28,6 +30,8 @@ COMMITTER = "mapreduce.fileoutputcommitter.algorithm.version"
 """Algorithm version 2 commits a task's file at the end of the task instead of the end of the job."""
 GRACE = 2.0
 """Seconds after an interrupt until tasks that have not ended are killed with what they have not stored."""
+NOTICE = 2 / CALLS_PER_SECOND
+"""Seconds after an interrupt in which all tasks under way see it."""
 POLL_INTERVAL = 0.25
 """Seconds between updates of the progress line."""
 
@@ -64,7 +68,8 @@ def run_job(spark: "SparkSession", todo: Any, task: Task, part: Path, progress: 
     """Execute the runs of `todo` and write their rows to `part`; return False if interrupted by SIGINT.
 
     Raises SweepError if the Spark job fails. In all cases the files of finished tasks are committed. After SIGINT tasks
-    end without their present run; those that do not see the file `task.stop` are killed after `GRACE` seconds.
+    end without their present run. What remains of the job is killed once all runs that were reported are stored, after
+    `GRACE` seconds at the latest.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -100,7 +105,11 @@ def _in_background(spark: "SparkSession", action: Callable[[], None], progress: 
             progress.report()
         if stop.is_set():
             stop_file.touch()
-            thread.join(GRACE)
+            until = time.monotonic() + GRACE
+            thread.join(NOTICE)
+            # Thousands of tasks may not have begun; each would take 30 ms to end without a run.
+            while thread.is_alive() and not progress.is_stored() and time.monotonic() < until:
+                thread.join(0.05)
             if thread.is_alive():
                 spark.interruptAll()
                 thread.join(2.0)

@@ -63,3 +63,14 @@ def test_runs_are_shown_as_they_are_reported_and_a_repeated_task_counts_its_last
     progress.count_reports()
     assert progress.line(progress._began + 1.0).startswith("3 of 10 done, 1 failed, 7 left")
     assert progress.done == 0
+
+
+def test_runs_are_stored_once_there_are_as_many_rows_as_reports(tmp_path: Path) -> None:
+    part, reports = tmp_path / "part", tmp_path / "reports"
+    progress = Progress(part, 4, 0, quiet=True, reports=reports)
+    assert progress.is_stored()
+    report_run(reports, 0, 0, "ok")
+    report_run(reports, 0, 0, "failed")
+    assert not progress.is_stored()
+    finish(part, "a.parquet", "ok", "failed")
+    assert progress.is_stored()
