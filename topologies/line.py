@@ -21,7 +21,7 @@ from topologies.repeats import Repeats
 from topologies.script import Script
 from topologies.spec import LinkSpec
 
-__all__ = ["Arrivals", "Line", "OccurrenceCounter", "frames_of"]
+__all__ = ["Arrivals", "Line", "OccurrenceCounter", "damage_probability", "frames_of"]
 
 Arrivals: TypeAlias = Sequence[tuple[Any, float]]
 """Packets and their times of arrival at the far end, in seconds."""
@@ -44,7 +44,7 @@ def frames_of(size: int, mtu: int | None) -> int:
 
 
 @lru_cache(maxsize=256)
-def _damage_probability(corrupt: float, bit_errors: float, octets: int) -> float:
+def damage_probability(corrupt: float, bit_errors: float, octets: int) -> float:
     """Return the probability that a packet of `octets` bytes is damaged, which the UDP checksum detects."""
     hit = -expm1(8 * octets * log1p(-bit_errors)) if bit_errors < 1 else 1.0
     return 1 - (1 - corrupt) * (1 - hit)
@@ -205,7 +205,7 @@ class Line:
         return arrivals
 
     def _damaged(self, transit: _Transit) -> bool:
-        probability = _damage_probability(self._spec.corrupt, self._spec.bit_errors, transit.octets)
+        probability = damage_probability(self._spec.corrupt, self._spec.bit_errors, transit.octets)
         return probability > 0 and unit(transit.key, _CORRUPTION) < probability
 
     def _propagate(self, transit: _Transit, end: float, arrivals: list[tuple[Any, float]]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from experiments.doctor.arq_rules import ARQ_RULES
 from experiments.doctor.feedback_rules import FEEDBACK_RULES
 from experiments.doctor.finding import PROBLEM, Finding
-from experiments.doctor.network_rules import NETWORK_RULES, load_above_rate, loss_of_all, sending_time
+from experiments.doctor.network_rules import NETWORK_RULES, feedback_of_none, load_above_rate, loss_of_all, sending_time
 from experiments.doctor.norm_rules import NORM_RULES, NormTiming, cache_below_load, stream_buffer
 from experiments.doctor.session_facts import SessionFacts, lost_publications, sessions_of
 from experiments.scenario.scenario import Scenario
@@ -89,6 +89,9 @@ def _findings(scenario: Scenario, sessions: list[SessionFacts], stream: int | No
         if facts.lost.nodes:
             # Other rules would advise parameters for receivers that none of them helps.
             yield from loss_of_all(scenario, facts.lost)
+            continue
+        if silent := list(feedback_of_none(scenario, facts)):
+            yield from silent
             continue
         for rule in NETWORK_RULES:
             yield from rule(scenario, facts)

@@ -1,19 +1,21 @@
 """Rules of every protocol that sends files or messages at a rate: time, rate, MTU, scope and load."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from math import ceil, inf
 from typing import Any
 
 from experiments.doctor.finding import COST, PROBLEM, Finding
 from experiments.doctor.session_facts import HEADER, LostWays, SessionFacts
 from experiments.scenario.scenario import Scenario
-from topologies.channels import Channel
+from protocols.arq.config import AConfig
 from topologies.generators import AnyTopology
-from topologies.spec import LinkAttributes
+from topologies.spec import LinkAttributes, LinkSpec
 from topologies.units import format_duration, format_rate, format_size
 
 __all__ = [
     "NETWORK_RULES",
+    "feedback_of_none",
     "is_adaptive",
     "load_above_rate",
     "loss_of_all",
@@ -27,7 +29,8 @@ __all__ = [
 _SPARE = 0.9
 """Share of the narrowest link that a sender should use at the most."""
 _DIGITS = 2
-_SOME_LOSS = "1%"
+_SMALLER = {"loss": "1%", "corrupt": "1%", "bit_errors": "1e-7"}
+"""What to set in place of an attribute of a link by which it loses every packet."""
 _IP_UDP = 28
 """Bytes of the headers of IPv4 and UDP."""
 _MANY_ROUTERS = 64
@@ -67,24 +70,62 @@ def sending_time(scenario: Scenario, facts: SessionFacts) -> float:
 
 def loss_of_all(scenario: Scenario, lost: LostWays) -> Iterator[Finding]:
     """Judge the ways to receivers or subscribers: on some, every packet is lost."""
-    if not lost.nodes:
-        return
-    keys = list(_loss_keys(scenario.topology, [spec.loss for spec in lost.links.values()]))
-    links, hosts = (f"{', '.join(names[:3])}{', ...' if len(names) > 3 else ''}" for names in (list(lost.links), lost.nodes))
-    implies = f"every packet of content to {hosts} is lost on the way (link {links}), whatever else is set"
-    advice = f"a loss below 100%, such as {_SOME_LOSS}"
-    yield Finding("loss-of-all", PROBLEM, keys[0], "100%", implies, advice, dict.fromkeys(keys, _SOME_LOSS))
+    if lost.nodes:
+        implies = f"every packet of content to {_listed(lost.nodes)} is lost on the way"
+        yield _loss_finding("loss-of-all", scenario, lost, implies, ", whatever else is set")
 
 
-def _loss_keys(topology: AnyTopology, losses: Container[Channel]) -> Iterator[str]:
-    """Yield the keys that set one of these losses, as `--set` takes them."""
+def feedback_of_none(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:
+    """Judge the ways back: on some, every packet is lost, and the protocol needs one."""
+    config = scenario.protocol.config
+    # A's sender waits for each ACK; of the others only those that lost something send what a sender waits for.
+    needs_feedback = facts.is_lossy and "none" not in (getattr(config, "feedback", ""), getattr(config, "nacking", ""))
+    is_acked = type(config) is AConfig
+    if facts.unheard.nodes and (needs_feedback or is_acked):
+        implies = f"every {'ACK' if is_acked else 'NACK'} of {_listed(facts.unheard.nodes)} is lost on the way back"
+        result = (
+            ": the sender stops when its window is full"
+            if is_acked
+            else ": what they miss is repaired only if others request it"
+        )
+        yield _loss_finding("feedback-of-none", scenario, facts.unheard, implies, result)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:3])}{', ...' if len(names) > 3 else ''}"
+
+
+def _loss_finding(rule: str, scenario: Scenario, lost: LostWays, implies: str, result: str) -> Finding:
+    """Return a finding about links that lose every packet."""
+    settings = dict(_settings(scenario.topology, [cause for spec in lost.links.values() for cause in _causes(spec)]))
+    key = next(iter(settings), "topology")
+    value = settings.get(key, "100%")
+    implies = f"{implies} (link {_listed(list(lost.links))}){result}"
+    changes = {key: _SMALLER[key.rpartition(".")[2]] for key in settings}
+    return Finding(rule, PROBLEM, key, value, implies, f"less than that, such as {changes.get(key, '1%')}", changes)
+
+
+def _causes(spec: LinkSpec) -> list[tuple[str, object]]:
+    """Return the attributes by which a link loses every packet, with their values."""
+    causes: list[tuple[str, object]] = []
+    if spec.loss.rate >= 1:
+        causes.append(("loss", spec.loss))
+    if spec.corrupt >= 1:
+        causes.append(("corrupt", spec.corrupt))
+    return causes or [("bit_errors", spec.bit_errors)]
+
+
+def _settings(topology: AnyTopology, causes: Sequence[tuple[str, object]]) -> Iterator[tuple[str, str]]:
+    """Yield the keys that set one of these attributes, as `--set` takes them, with their values."""
     for name in type(topology).model_fields:
         value = getattr(topology, name)
         listed = {f"{name}.{n}": edge for n, edge in enumerate(value)} if isinstance(value, tuple) else {name: value}
         for key, link in listed.items():
             if isinstance(link, LinkAttributes):
                 sides = {f"{key}.down": link.down, f"{key}.up": link.up, key: link}
-                yield from (f"topology.{side}.loss" for side, written in sides.items() if written and written.loss in losses)
+                for (side, written), (attribute, found) in product(sides.items(), causes):
+                    if written and getattr(written, attribute) == found:
+                        yield f"topology.{side}.{attribute}", f"{found:g}" if attribute == "bit_errors" else "100%"
 
 
 def _rate_below_duration(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:

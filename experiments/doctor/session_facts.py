@@ -11,6 +11,7 @@ from experiments.running.participants import MulticastSession
 from experiments.scenario.scenario import Scenario
 from experiments.workload.file import FileWorkload
 from topologies.ethernet import size_on_link
+from topologies.line import damage_probability
 from topologies.spec import LinkSpec, Topology
 from topologies.trees import in_scope
 
@@ -29,7 +30,7 @@ _Way: TypeAlias = Sequence[tuple[str, LinkSpec]]
 
 @dataclass(frozen=True, slots=True)
 class LostWays:
-    """Nodes to which no packet of content comes, and the links on the way to them that lose every packet."""
+    """Nodes to or from which no packet comes, and the links on the way that lose or damage every one."""
 
     nodes: tuple[str, ...]
     links: Mapping[str, LinkSpec]
@@ -41,9 +42,10 @@ class SessionFacts:
 
     `rtt` is the longest round trip in seconds, for a packet of content and a request back, without queues; `apart` the longest
     way from one receiver to another. `loss` is the mean
-    loss of content on the way to the receiver that loses most, `shared` the part of it on links before the ways of receivers
-    part, `back` the loss of the way back. `narrowest` is the link with the least `rate` (bytes of UDP payload per second, in
+    loss of content, damaged packets included, on the way to the receiver that loses most, `shared` the part of it on links
+    before the ways of receivers part. `narrowest` is the link with the least `rate` (bytes of UDP payload per second, in
     packets of content). `mtu` is the least of all links, None without any. `out_of_scope` are receivers beyond the TTL.
+    Nothing that is sent comes to the receivers of `lost`, and no feedback comes from those of `unheard`.
     """
 
     sender: str
@@ -53,13 +55,13 @@ class SessionFacts:
     apart: float
     loss: float
     shared: float
-    back: float
     rate: float
     narrowest: str
     mtu: int | None
     ttl: int | None
     out_of_scope: tuple[str, ...]
     lost: LostWays
+    unheard: LostWays
     has_outages: bool
     """Whether faults of the scenario cut links or change them, so that all receivers may miss the same packets."""
 
@@ -122,14 +124,14 @@ def lost_publications(scenario: Scenario) -> LostWays:
                 for host in subscribers
                 if host != publisher
             }
-            lost = _lost(ways)
+            lost = _lost(ways, scenario.segment + HEADER)
             found |= dict.fromkeys(lost.nodes, tuple(lost.links.items()))
     return LostWays(tuple(found), dict(link for way in found.values() for link in way))
 
 
-def _lost(ways: Mapping[str, _Way]) -> LostWays:
-    """Return which nodes are cut off, of those at the ends of these ways."""
-    dead = {node: [link for link in way if link[1].loss.rate >= 1] for node, way in ways.items()}
+def _lost(ways: Mapping[str, _Way], size: int) -> LostWays:
+    """Return which nodes are cut off by packets of `size` bytes, of those at the ends of these ways."""
+    dead = {node: [link for link in way if _loss([link], size) >= 1] for node, way in ways.items()}
     nodes = tuple(node for node, links in dead.items() if links)
     return LostWays(nodes, dict(link for links in dead.values() for link in links))
 
@@ -155,7 +157,7 @@ def _facts(
     backs = [list(_links(topology, routes.path(name, sender, unicast=True))) for name in nodes.values()]
     size = scenario.segment + HEADER
     common = _common(topology, ways) if ways and len(members) > 1 else []
-    losses = [_loss(spec for _, spec in way) for way in ways]
+    losses = [_loss(way, size) for way in ways]
     rate, narrowest = min(
         ((_payload_rate(spec, size), name) for way in ways for name, spec in way), default=(inf, ""), key=lambda item: item[0]
     )
@@ -169,8 +171,7 @@ def _facts(
         rtt=max((_delay(way, size) + _delay(back, REQUEST) for way, back in zip(ways, backs, strict=True)), default=0.0),
         apart=_apart(ways, common) if ways else 0.0,
         loss=max(losses, default=0.0),
-        shared=_loss(spec for _, spec in common),
-        back=max((_loss(spec for _, spec in back) for back in backs), default=0.0),
+        shared=_loss(common, size),
         rate=rate,
         narrowest=narrowest,
         mtu=min(mtus, default=None),
@@ -178,7 +179,8 @@ def _facts(
         out_of_scope=()
         if scope is None
         else tuple(name for name in wanted if name != sender and topology.member(name).node not in scope),
-        lost=_lost(dict(zip(nodes, ways, strict=True))),
+        lost=_lost(dict(zip(nodes, ways, strict=True)), size),
+        unheard=_lost(dict(zip(nodes, backs, strict=True)), REQUEST),
         has_outages=any(fault.verb in _OUTAGES for fault in scenario.faults),
     )
 
@@ -202,8 +204,12 @@ def _common(topology: Topology, ways: Sequence[Sequence[tuple[str, LinkSpec]]]) 
     return [link for link in common if not link[0].endswith(tuple(counted))]
 
 
-def _loss(links: Iterator[LinkSpec]) -> float:
-    return 1 - prod(1 - spec.loss.rate for spec in links)
+def _loss(way: _Way, size: int) -> float:
+    """Return the mean loss of packets of `size` bytes, damaged ones included."""
+    return 1 - prod(
+        (1 - spec.loss.rate) * (1 - damage_probability(spec.corrupt, spec.bit_errors, size_on_link(size, spec.overhead)))
+        for _, spec in way
+    )
 
 
 def _payload_rate(spec: LinkSpec, size: int) -> float:

@@ -144,6 +144,12 @@ CASES = (
         1,
     ),
     RuleCase("loss-of-all", _scenario(_star(2, down={"loss": "100%"}), _norm(), _file("100kB")), _incomplete, 1),
+    RuleCase(
+        "feedback-of-none",
+        _scenario(_star(2, down={"loss": "5%"}, up={"loss": "100%"}), _norm(), _file("100kB")),
+        _incomplete,
+        1,
+    ),
     RuleCase("load-above-rate", _scenario(_star(2), _norm(rate="1Mbit"), _publications(200)), _blocked, 1),
     RuleCase("cache-below-load", _scenario(_star(2), _norm(), _publications(1000)), _blocked, 1),
     RuleCase(

@@ -135,6 +135,43 @@ def test_a_link_that_loses_all_is_a_problem_whose_key_is_named(topology: dict[st
     assert not examination.is_sound
 
 
+@pytest.mark.parametrize(
+    ("key", "advised"), [("down.corrupt=100%", "1%"), ("bit_errors=1", "1e-7"), ("bit_errors=0.5", "1e-7")]
+)
+def test_a_link_that_damages_all_is_a_problem_whose_key_is_named(key: str, advised: str) -> None:
+    (finding,) = examine(load("lan-file", [f"topology.link.{key}"])).findings
+    name, _, value = key.partition("=")
+    assert (finding.rule, finding.key, finding.value) == ("loss-of-all", f"topology.link.{name}", value)
+    assert finding.changes == {finding.key: advised}
+
+
+def test_damaged_packets_count_as_lost() -> None:
+    (facts,) = sessions_of(
+        load("lan-file", ["topology.link.down.loss=0", "topology.trunk.corrupt=1%", "topology.link.down.corrupt=2%"])
+    )
+    assert facts.loss == pytest.approx(1 - 0.99 * 0.98)
+    assert facts.shared == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "loss", "is_found"),
+    [
+        ("norm", "1%", True),
+        ("norm", "0%", False),
+        ("norm, feedback: none", "1%", False),
+        ("srm", "1%", True),
+        ("a", "0%", True),
+    ],
+)
+def test_a_way_back_that_loses_all_is_a_problem_where_feedback_is_needed(protocol: str, loss: str, is_found: bool) -> None:
+    keys = [f"topology.link.down.loss={loss}", "topology.link.up.loss=100%", f"protocol={{name: {protocol}}}"]
+    found = {finding.rule: finding for finding in examine(load("lan-file", keys)).findings}
+    assert ("feedback-of-none" in found) is is_found
+    if is_found:
+        assert list(found) == ["feedback-of-none"]
+        assert found["feedback-of-none"].changes == {"topology.link.up.loss": "1%"}
+
+
 @pytest.mark.parametrize("protocol", ["norm", "n1", "a"])
 def test_a_network_that_loses_all_is_a_problem_under_every_protocol(protocol: str) -> None:
     found = examine(load("lan-file", ["topology.link.down.loss=100%", f"protocol={{name: {protocol}}}"])).findings
