@@ -22,7 +22,7 @@ Perform: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 PR_SET_PDEATHSIG = 1
 CALLS_PER_SECOND = 10
-"""How often a second a run is checked for a stop."""
+"""Checks per second whether a run is to be ended."""
 
 
 def _never() -> bool:

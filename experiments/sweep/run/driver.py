@@ -198,7 +198,7 @@ class _Driver:
             time_limit=sweep.time_limit,
             memory=sweep.memory,
             modules=self.plan.modules,
-            reports="" if self.options.quiet else str(reports),
+            reports=str(reports),
             stop=str(stop_file),
         )
 

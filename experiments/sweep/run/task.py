@@ -60,7 +60,10 @@ class Task:
     modules: Mapping[str, bytes] = field(default_factory=dict)
     """Source of protocols from outside, by the path that scenarios name them by."""
     reports: str = ""
-    """Folder in which every finished run is reported at once, long before its row is on disk; empty for none."""
+    """Folder in which every finished run is reported at once, long before its row is on disk; empty for none.
+
+    An interrupted sweep waits for the rows of these.
+    """
     stop: str = ""
     """File whose existence ends a task and its present run, so that rows of finished runs are stored; empty for none."""
 

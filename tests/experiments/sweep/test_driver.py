@@ -212,10 +212,11 @@ def test_one_core_and_another_process_give_the_same_rows(done: Path, tmp_path: P
     assert comparable(out) == comparable(done)
 
 
-def interrupted(path: Path, out: Path, is_due: Callable[[], object]) -> tuple[str, str, float]:
+def interrupted(path: Path, out: Path, is_due: Callable[[], object], *options: str) -> tuple[str, str, float]:
     """Run a sweep of 8000 runs and interrupt it when `is_due`; return what it printed, and the seconds that it took to end."""
+    arguments = command("sweep", path, "--out", out, *options)
     with subprocess.Popen(
-        command("sweep", path, "--out", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         while not is_due() and process.poll() is None:
             time.sleep(0.01)
@@ -237,7 +238,8 @@ def test_an_interrupted_sweep_stops_within_seconds_and_prints_how_to_resume(tmp_
     assert 0 < len(table(out)) < 8000
 
 
-def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["shown", "quiet"])
+def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(options: tuple[str, ...], tmp_path: Path) -> None:
     need_spark()
     path, out = write_sweep(tmp_path, **KEYS | {"replications": 2000}), tmp_path / "out"
     told = 0
@@ -247,10 +249,11 @@ def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(tm
         told = sum(len(file.read_bytes()) for file in out.glob(".progress-*/*"))
         return told > 0 and not parts(out)
 
-    stdout, _, _ = interrupted(path, out, is_due)
+    stdout, _, _ = interrupted(path, out, is_due, *options)
     kept = len(table(out))
     assert 0 < told <= kept < 8000
-    assert f"{kept} ok" in stdout
+    # Its lines are filled to the width of a terminal.
+    assert (f'"ok": {kept}' if options else f"{kept} ok") in " ".join(stdout.split())
     assert not list(out.glob(".stop-*"))
 
 
