@@ -30,7 +30,7 @@ _SPARE = 0.9
 """Share of the narrowest link that a sender should use at the most."""
 _DIGITS = 2
 _SMALLER = {"loss": "1%", "corrupt": "1%", "bit_errors": "1e-7"}
-"""What to set in place of an attribute of a link by which it loses every packet."""
+"""Small probabilities to be set for the attributes of a link that make it lose every packet."""
 _IP_UDP = 28
 """Bytes of the headers of IPv4 and UDP."""
 _MANY_ROUTERS = 64
@@ -165,7 +165,8 @@ def _segment_above_mtu(scenario: Scenario, facts: SessionFacts) -> Iterator[Find
     if facts.mtu is None or size <= facts.mtu or not hasattr(scenario.protocol.config, "segment"):
         return
     frames = ceil(size / facts.mtu)
-    loss = 1 - (1 - facts.loss) ** frames
+    # A packet is damaged once, but each of its fragments can be lost.
+    loss = 1 - (1 - facts.loss) * (1 - facts.fragment_loss) ** (frames - 1)
     fragments = f"each packet is {frames} fragments at an MTU of {facts.mtu}"
     implies = f"{fragments}; one lost loses all: {loss:.1%} in place of {facts.loss:.1%}"
     fits = (facts.mtu - HEADER - _IP_UDP) // 8 * 8

@@ -41,11 +41,11 @@ class SessionFacts:
     """The network between one sender and the receivers of its group, and what it sends.
 
     `rtt` is the longest round trip in seconds, for a packet of content and a request back, without queues; `apart` the longest
-    way from one receiver to another. `loss` is the mean
-    loss of content, damaged packets included, on the way to the receiver that loses most, `shared` the part of it on links
-    before the ways of receivers part. `narrowest` is the link with the least `rate` (bytes of UDP payload per second, in
-    packets of content). `mtu` is the least of all links, None without any. `out_of_scope` are receivers beyond the TTL.
-    Nothing that is sent comes to the receivers of `lost`, and no feedback comes from those of `unheard`.
+    way from one receiver to another. `loss` is the mean loss of content, damaged packets included, on the way to the receiver
+    that loses most, `shared` the part of it on links before the ways of receivers part; `fragment_loss` is the mean loss of one
+    fragment, damage not included. `narrowest` is the link with the least `rate` (bytes of UDP payload per second, in packets
+    of content). `mtu` is the least of all links, None without any. `out_of_scope` are receivers beyond the TTL. Nothing that
+    is sent comes to the receivers of `lost`, and no feedback comes from those of `unheard`.
     """
 
     sender: str
@@ -55,6 +55,7 @@ class SessionFacts:
     apart: float
     loss: float
     shared: float
+    fragment_loss: float
     rate: float
     narrowest: str
     mtu: int | None
@@ -172,6 +173,7 @@ def _facts(
         apart=_apart(ways, common) if ways else 0.0,
         loss=max(losses, default=0.0),
         shared=_loss(common, size),
+        fragment_loss=max((1 - prod(1 - spec.loss.rate for _, spec in way) for way in ways), default=0.0),
         rate=rate,
         narrowest=narrowest,
         mtu=min(mtus, default=None),

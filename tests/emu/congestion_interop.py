@@ -82,7 +82,7 @@ def _run(case: Case) -> dict[str, list[dict[str, Any]]]:
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """How a sender followed the receiver that lost packets, in the second half of a session.
+    """The rate of a sender compared with that of the receiver that lost packets, in the second half of a session.
 
     What came before that receiver first limited the rate is left out, up to the last two seconds: libnorm1's slow start lasts
     longer on a busy machine.

@@ -145,6 +145,16 @@ def test_a_link_that_damages_all_is_a_problem_whose_key_is_named(key: str, advis
     assert finding.changes == {finding.key: advised}
 
 
+def test_a_packet_of_several_fragments_is_damaged_once_and_lost_with_each() -> None:
+    def implied(*keys: str) -> str:
+        changes = ["protocol.segment=4000", "topology.link.mtu=1500", "topology.link.down.loss=0", *keys]
+        (finding,) = [found for found in examine(load("lan-file", changes)).findings if found.rule == "segment-above-mtu"]
+        return finding.implies
+
+    assert "1.0% in place of 1.0%" in implied("topology.link.down.corrupt=1%")
+    assert "3.0% in place of 1.0%" in implied("topology.link.down.loss=1%")
+
+
 def test_damaged_packets_count_as_lost() -> None:
     (facts,) = sessions_of(
         load("lan-file", ["topology.link.down.loss=0", "topology.trunk.corrupt=1%", "topology.link.down.corrupt=2%"])
