@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 from protocols.errors import ConfigError
 from topologies.multicast import Multicast
+from topologies.names import first_names
 from topologies.node_models import NodeAttributes
 from topologies.spec import Graph, LinkAttributes, NodeSpec, Topology, connect
 
@@ -37,8 +38,7 @@ class Blueprint(BaseModel):
         graph = self.graph()
         for name, attributes in self.nodes.items():
             if name not in graph:
-                known = ", ".join(list(graph)[:8]) + (", ..." if len(graph) > 8 else "")
-                raise ConfigError(f"nodes.{name}: {name!r} is not allowed; no such node, nodes are {known}")
+                raise ConfigError(f"nodes.{name}: {name!r} is not allowed; no such node, nodes are {first_names(graph)}")
             graph.nodes[name]["node"] = _changed(name, graph.nodes[name]["node"], attributes)
         return Topology(graph, self.multicast)
 

@@ -8,7 +8,6 @@ their networks from it.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from math import inf, isfinite
 from types import NoneType
 from typing import Annotated, Any, NamedTuple, TypeAlias, cast
@@ -22,6 +21,7 @@ from topologies.delays import AnyDelay, DelayModel
 from topologies.disk_model import DiskModel
 from topologies.ethernet import Framing
 from topologies.multicast import Multicast, check_multicast
+from topologies.names import first_names
 from topologies.node_models import HOST_LIMIT, HostModel, Kind, Model, RouterModel, SwitchModel
 from topologies.queues import AnyQueue, Discipline
 from topologies.units import Fraction, Rate, Size
@@ -32,8 +32,6 @@ Graph: TypeAlias = "nx.DiGraph[str]"
 
 UDP_OVERHEAD = 42
 """Bytes of headers of a UDP datagram on Ethernet: 14 Ethernet, 20 IPv4, 8 UDP."""
-_SHOWN = 8
-"""Names that an error lists."""
 LEAST_MTU = 68
 """MTU in bytes that every IPv4 link must support (RFC 791)."""
 
@@ -229,14 +227,14 @@ class Topology:
         try:
             return cast(NodeSpec, self.graph.nodes[name]["node"])
         except (KeyError, TypeError):
-            raise UsageError(f"{name!r} is no node of this topology; nodes are {_some(self.graph)}") from None
+            raise UsageError(f"{name!r} is no node of this topology; nodes are {first_names(self.graph)}") from None
 
     def link(self, near: str, far: str) -> LinkSpec:
         """Return the attributes of the direction from graph node `near` to `far`. UsageError if no link joins them."""
         try:
             return cast(LinkSpec, self.graph.edges[near, far]["link"])
         except (KeyError, TypeError):
-            links = _some(f"{one}-{other}" for one, other in self.graph.edges)
+            links = first_names(f"{one}-{other}" for one, other in self.graph.edges)
             raise UsageError(f"{near!r} to {far!r} is no link of this topology; links are {links}") from None
 
     def size(self, node: str) -> int:
@@ -251,7 +249,7 @@ class Topology:
         """Return the graph node and index of a host. UsageError for an unknown name."""
         found = self._find(host) if isinstance(host, str) else None
         if found is None:
-            raise UsageError(f"{host!r} is no host of this topology; hosts are {_some(self.hosts)}")
+            raise UsageError(f"{host!r} is no host of this topology; hosts are {first_names(self.hosts)}")
         return found
 
     def hosts_of(self, name: str) -> list[str]:
@@ -292,12 +290,6 @@ class Topology:
             for other in groups:
                 if name != other and _names_member(f"{name}{self.size(name)}", other, self.size(other)):
                     raise ConfigError(f"node {name}: its members have the same names as members of {other}")
-
-
-def _some(names: Iterable[str]) -> str:
-    """Return the first of many names for an error."""
-    listed = list(islice(names, _SHOWN + 1))
-    return ", ".join(listed[:_SHOWN]) + (", ..." if len(listed) > _SHOWN else "")
 
 
 def _names_member(name: str, group: str, count: int) -> bool:

@@ -10,6 +10,7 @@ from experiments.doctor.session_facts import HEADER, LostWays, SessionFacts
 from experiments.scenario.scenario import Scenario
 from protocols.arq.config import AConfig
 from topologies.generators import AnyTopology
+from topologies.names import first_names
 from topologies.spec import LinkAttributes, LinkSpec
 from topologies.units import format_duration, format_rate, format_size
 
@@ -33,6 +34,8 @@ _SMALLER = {"loss": "1%", "corrupt": "1%", "bit_errors": "1e-7"}
 """Small probabilities to be set for the attributes of a link that make it lose every packet."""
 _IP_UDP = 28
 """Bytes of the headers of IPv4 and UDP."""
+_NAMED = 3
+"""Hosts or links that a finding names."""
 _MANY_ROUTERS = 64
 """A TTL that is enough for every network that is built here."""
 
@@ -71,7 +74,7 @@ def sending_time(scenario: Scenario, facts: SessionFacts) -> float:
 def loss_of_all(scenario: Scenario, lost: LostWays) -> Iterator[Finding]:
     """Judge the ways to receivers or subscribers: on some, every packet is lost."""
     if lost.nodes:
-        implies = f"every packet of content to {_listed(lost.nodes)} is lost on the way"
+        implies = f"every packet of content to {first_names(lost.nodes, _NAMED)} is lost on the way"
         yield _loss_finding("loss-of-all", scenario, lost, implies, ", whatever else is set")
 
 
@@ -82,7 +85,7 @@ def feedback_of_none(scenario: Scenario, facts: SessionFacts) -> Iterator[Findin
     needs_feedback = facts.is_lossy and "none" not in (getattr(config, "feedback", ""), getattr(config, "nacking", ""))
     is_acked = type(config) is AConfig
     if facts.unheard.nodes and (needs_feedback or is_acked):
-        implies = f"every {'ACK' if is_acked else 'NACK'} of {_listed(facts.unheard.nodes)} is lost on the way back"
+        implies = f"every {'ACK' if is_acked else 'NACK'} of {first_names(facts.unheard.nodes, _NAMED)} is lost on the way back"
         result = (
             ": the sender stops when its window is full"
             if is_acked
@@ -91,16 +94,12 @@ def feedback_of_none(scenario: Scenario, facts: SessionFacts) -> Iterator[Findin
         yield _loss_finding("feedback-of-none", scenario, facts.unheard, implies, result)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:3])}{', ...' if len(names) > 3 else ''}"
-
-
 def _loss_finding(rule: str, scenario: Scenario, lost: LostWays, implies: str, result: str) -> Finding:
     """Return a finding about links that lose every packet."""
     settings = dict(_settings(scenario.topology, [cause for spec in lost.links.values() for cause in _causes(spec)]))
     key = next(iter(settings), "topology")
     value = settings.get(key, "100%")
-    implies = f"{implies} (link {_listed(list(lost.links))}){result}"
+    implies = f"{implies} (link {first_names(lost.links, _NAMED)}){result}"
     changes = {key: _SMALLER[key.rpartition(".")[2]] for key in settings}
     return Finding(rule, PROBLEM, key, value, implies, f"less than that, such as {changes.get(key, '1%')}", changes)
 
@@ -178,9 +177,9 @@ def _segment_above_mtu(scenario: Scenario, facts: SessionFacts) -> Iterator[Find
 def _ttl_below_path(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding]:
     if not facts.out_of_scope or facts.ttl is None:
         return
-    some = ", ".join(facts.out_of_scope[:3]) + (", ..." if len(facts.out_of_scope) > 3 else "")
     named = any(work.members for work in facts.works)
     what = "get nothing" if named else "are not part of the session"
+    some = first_names(facts.out_of_scope, _NAMED)
     implies = f"{len(facts.out_of_scope)} hosts ({some}) are behind more routers than that, and {what}"
     numbers = [n for n, work in enumerate(scenario.workload) if work in facts.works]
     keys = ["workload.ttl"] if len(scenario.workload) == 1 else [f"workload.{n}.ttl" for n in numbers]

@@ -15,6 +15,7 @@ from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 from protocols.norm.messages import Ack, Command, Data, Info, Nack, Squelch
 from protocols.norm.quantise import rtt_seconds
+from topologies.names import first_names
 
 __all__ = ["CaptureHistory", "read_capture_history"]
 
@@ -86,7 +87,7 @@ def _object(captured: list[CapturedMessage], sender: str, wanted: int | None) ->
         return known[0]
     if wanted is None or wanted not in known:
         given = "is needed" if wanted is None else f"value {wanted} is not allowed"
-        some = ", ".join(map(str, known[:8])) + (", ..." if len(known) > 8 else "")
+        some = first_names(known)
         raise UsageError(f"--object: {given}; the capture has content of the objects {some or 'none'}")
     return wanted
 

@@ -21,6 +21,7 @@ from experiments.scenario.scenario import USUAL_SEGMENT
 from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 from topologies.addressing import node_id
+from topologies.names import first_names
 
 __all__ = ["Fate", "History", "read_history"]
 
@@ -261,7 +262,7 @@ def _check_known(history: History) -> None:
     """UsageError if the object was never sent and is not one that was submitted."""
     known = sorted({found.object_id for found in map(carried_by, history.packets.values()) if found is not None})
     if history.begin is None:
-        some = ", ".join(map(str, known[:8])) + (", ..." if len(known) > 8 else "")
+        some = first_names(known)
         raise UsageError(
             f"--object: value {history.object_id} is not allowed; {history.sender} sent the objects {some or 'none'}"
         )

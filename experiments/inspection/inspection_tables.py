@@ -14,6 +14,7 @@ from experiments.inspection.senders import SenderView
 from experiments.output.budget import Column, Table
 from experiments.output.condensed import ALIKE, condensed
 from experiments.output.printer import Printer
+from topologies.names import first_names
 from topologies.units import format_duration, format_rate
 
 __all__ = ["INSPECTED", "overview", "show"]
@@ -61,7 +62,7 @@ def overview(found: Inspection) -> Iterator[str]:
     plain, session = found.plain(), found.session
     yield (
         f"{found.path}: {session.messages} NORM messages, {session.octets} bytes, in {plain['duration']:.6g} s "
-        f"from {_moment(session.begin)}, to {', '.join(plain['to'][:4])}" + (", ..." if len(plain["to"]) > 4 else "")
+        f"from {_moment(session.begin)}, to {first_names(plain['to'], 4)}"
     )
     others = {
         "frames without UDP": plain["other_frames"],

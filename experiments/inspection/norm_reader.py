@@ -13,6 +13,7 @@ from protocols.errors import ConfigError, WireError
 from protocols.norm.messages import NormMessage
 from protocols.norm.wire.authentication import Authenticator
 from protocols.norm.wire.codec import NormCodec
+from topologies.names import first_names
 
 __all__ = ["CapturedMessage", "NormReader", "looks_like_norm"]
 
@@ -99,7 +100,7 @@ class NormReader:
     def _nothing(self, port: int | None, total: Counter[tuple[str, int]]) -> str:
         where = "" if port is None else f" to port {port}"
         ports = sorted({key[1] for key in total})
-        seen = ", ".join(map(str, ports[:_PORTS_NAMED])) + (", ..." if len(ports) > _PORTS_NAMED else "")
+        seen = first_names(ports, _PORTS_NAMED)
         count = sum(total.values())
         flaw = f" ({self.capture.file.flaw})" if self.capture.file.flaw else ""
         return f"holds no NORM messages{where} among {count} UDP datagrams" + (f" to ports {seen}" if ports else "") + flaw

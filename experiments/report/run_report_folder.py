@@ -16,6 +16,7 @@ from experiments.running.result import Result, Row
 from protocols.errors import ConfigError, UsageError
 from topologies.generators import AnyTopology
 from topologies.input_file import read_text
+from topologies.names import first_names
 from topologies.spec import Topology
 
 __all__ = ["MOST_HOSTS", "WORST", "RunFolder", "is_run", "open_run"]
@@ -102,8 +103,7 @@ class RunFolder:
         """
         for name in wanted:
             if name not in known:
-                some = ", ".join(known[:MOST_HOSTS]) + (", ..." if len(known) > MOST_HOSTS else "")
-                raise UsageError(f"--hosts: value {name!r} is not allowed; recorded are {some}")
+                raise UsageError(f"--hosts: value {name!r} is not allowed; recorded are {first_names(known, MOST_HOSTS)}")
         if len(wanted) > MOST_HOSTS:
             raise UsageError(f"--hosts: {len(wanted)} hosts are not allowed; at most {MOST_HOSTS}")
         chosen = set(wanted)
@@ -126,7 +126,7 @@ def is_run(folder: Path) -> bool:
         return True
     cases = sorted(path.parent.name for path in folder.glob("*/result.json"))
     if cases and not is_sweep(folder):
-        some = ", ".join(str(folder / name) for name in cases[:_MOST_CASES]) + (", ..." if len(cases) > _MOST_CASES else "")
+        some = first_names((folder / name for name in cases), _MOST_CASES)
         raise UsageError(f"{folder}: holds {len(cases)} runs; name one: {some}")
     return False
 

@@ -11,6 +11,7 @@ from experiments.analysis.paired_variants import VariantDifference, compare_vari
 from experiments.analysis.runs import Runs, axis_column, metric_column, open_runs
 from experiments.analysis.summary import sort_key, summarise
 from protocols.errors import UsageError
+from topologies.names import first_names
 
 __all__ = ["SWEEP", "PairedSweeps", "open_pair", "paired_differences"]
 
@@ -114,8 +115,7 @@ def _reason(sides: tuple[Runs, Runs]) -> str:
 
 
 def _listed(values: set[Any]) -> str:
-    shown = sorted(values, key=sort_key)
-    return ", ".join(map(str, shown[:5])) + (", ..." if len(shown) > 5 else "")
+    return first_names(sorted(values, key=sort_key), 5)
 
 
 def _side(side: Runs, other: Runs, name: str, metrics: Sequence[str]) -> Any:
