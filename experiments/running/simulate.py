@@ -51,10 +51,14 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = (), progress: Run
 
 @contextmanager
 def _without_full_collections() -> Iterator[None]:
-    """Search only young objects for cycles.
+    """Search only objects that the run makes for cycles, and of them only the young ones.
 
     A search of all objects of a million hosts takes seconds, in which no signal is handled; and a run makes hardly a cycle.
     """
+    if not gc.get_freeze_count():
+        # All that exists by now counts as old, so that it is not searched either.
+        gc.freeze()
+        gc.unfreeze()
     thresholds = gc.get_threshold()
     gc.set_threshold(max(thresholds[0], FIRST_THRESHOLD), thresholds[1], NO_FULL_COLLECTION)
     try:
