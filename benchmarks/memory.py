@@ -22,7 +22,7 @@ from protocols.broker.config import BrokerConfig
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.fjm2 import Fjm2Config
 from protocols.messaging import MessageReceived, Publication, Publisher, PublisherIdle, Subscriber, Subscription
-from protocols.registry import PROTOCOLS, protocol
+from protocols.registry import names, protocol
 from protocols.relay.config import RelayConfig
 from protocols.roles import RoleContext
 from sim.network import Network
@@ -129,11 +129,11 @@ def measure(name: str, receivers: int) -> float:
 
 def main() -> None:
     """Measure and print."""
-    messaging = [name for name, spec in PROTOCOLS.items() if spec.guarantees is not None]
-    names = [*FILES, *messaging]
+    messaging = [name for name in names() if protocol(name).guarantees is not None]
+    cases = [*FILES, *messaging]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--receivers", nargs="+", type=int, default=[1000, 10_000], metavar="N", help="numbers of receivers")
-    parser.add_argument("--protocols", nargs="+", choices=names, default=names, metavar="NAME", help=f"only these of {names}")
+    parser.add_argument("--protocols", nargs="+", choices=cases, default=cases, metavar="NAME", help=f"only these of {cases}")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     if min(options.receivers) < 1:

@@ -1,11 +1,8 @@
 """Run a scenario in the simulator or in Mininet."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from emu.attachment import Attendant
-from emu.hold import Hold
-from emu.node_processes import ProgressCallback
-from experiments.running.emulate import emulate_scenario
 from experiments.running.recording import Recording
 from experiments.running.result import Result
 from experiments.running.run_progress import RunProgress
@@ -13,9 +10,28 @@ from experiments.running.simulate import simulate_recorded
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
 
+if TYPE_CHECKING:
+    from emu.attachment import Attendant
+    from emu.hold import Hold
+    from emu.node_processes import ProgressCallback
+
 __all__ = ["BACKENDS", "home_of", "run"]
 
-BACKENDS: dict[str, Callable[[Scenario, Recording | None], Result]] = {"sim": simulate_recorded, "emu": emulate_scenario}
+
+def _emulate(
+    scenario: Scenario,
+    recording: Recording | None = None,
+    watch: "ProgressCallback | None" = None,
+    hold: "Hold | None" = None,
+    attendants: Sequence["Attendant"] = (),
+) -> Result:
+    # Simulations need no emulator, which takes long to import.
+    from experiments.running.emulate import emulate_scenario
+
+    return emulate_scenario(scenario, recording, watch, hold, attendants)
+
+
+BACKENDS: dict[str, Callable[[Scenario, Recording | None], Result]] = {"sim": simulate_recorded, "emu": _emulate}
 
 
 def home_of(scenarios: Iterable[Scenario]) -> str:
@@ -27,10 +43,10 @@ def run(
     scenario: Scenario,
     backend: str = "sim",
     recording: Recording | None = None,
-    watch: ProgressCallback | None = None,
-    hold: Hold | None = None,
+    watch: "ProgressCallback | None" = None,
+    hold: "Hold | None" = None,
     progress: RunProgress | None = None,
-    attendants: Sequence[Attendant] = (),
+    attendants: Sequence["Attendant"] = (),
 ) -> Result:
     """Run a scenario until every sender is finished, at most for its `duration`; returns its result.
 
@@ -47,4 +63,4 @@ def run(
         return BACKENDS[backend](scenario, recording)
     if backend != "emu":
         raise UsageError(f"live, hold: {backend!r} is not allowed; only Mininet runs in real time (--on emu)")
-    return emulate_scenario(scenario, recording, watch, hold, attendants)
+    return _emulate(scenario, recording, watch, hold, attendants)

@@ -10,7 +10,7 @@ from typing import Any
 from experiments.scenario.scenario import Scenario, load
 from experiments.zoo.observation import RuleBreak, observe
 from protocols.errors import UsageError
-from protocols.registry import PROTOCOLS
+from protocols.registry import names, protocol
 
 __all__ = ["SCENARIOS", "Specimen", "Visit", "specimens", "visit"]
 
@@ -66,15 +66,15 @@ class Visit:
 def specimens(only: Sequence[str] = ()) -> list[Specimen]:
     """Return every protocol that has mutants, and these after it, or of them those in `only`. UsageError for an unknown one."""
     found = []
-    for name, spec in PROTOCOLS.items():
-        mutants = spec.mutant_table
+    for name in names():
+        mutants = protocol(name).mutant_table
         plain = [Specimen(name, "", "without a defect")] if mutants else []
         wanted = [Specimen(name, mutant, made.about) for mutant, made in mutants.items() if not only or mutant in only]
         found += plain + wanted if wanted else []
     known = [specimen.mutant for specimen in found]
     for name in only:
         if name not in known:
-            every = [mutant for spec in PROTOCOLS.values() for mutant in spec.mutant_table]
+            every = [mutant for own in names() for mutant in protocol(own).mutant_table]
             raise UsageError(f"--only: value {name!r} is not allowed; one of {', '.join(every)}")
     return found
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.registry import PROTOCOLS, protocol
+from protocols.registry import names, protocol
 from protocols.snapshot import MEASURES, PARTS, Measure, Rates, Snapshot, buffers, measure_of, measures_by_name, walk
 
 
@@ -71,7 +71,7 @@ def test_a_name_that_nobody_describes_is_a_counter() -> None:
     assert measure_of("rate").kind == "gauge"
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", names())
 def test_a_name_means_the_same_in_every_protocol(name: str) -> None:
     own = protocol(name).measures
     assert not {each.name for each in own} & MEASURES.keys()
@@ -87,7 +87,7 @@ def rows(text: str) -> list[tuple[str, ...]]:
 
 def test_the_documentation_lists_every_measure_and_part_with_its_unit() -> None:
     text = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
-    own = [(each, name) for name in PROTOCOLS for each in protocol(name).measures]
+    own = [(each, name) for name in names() for each in protocol(name).measures]
     wanted: list[tuple[str, ...]] = [(each.name, each.kind, each.unit, each.help) for each in MEASURES.values()]
     wanted += [(each.name, each.kind, each.unit, each.help, name) for each, name in own]
     assert rows(text[text.index("## Measures") :]) == wanted

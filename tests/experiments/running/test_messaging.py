@@ -12,7 +12,6 @@ from experiments.running.run import run
 from experiments.scenario.cases import load_cases
 from experiments.scenario.scenario import load, parse
 from experiments.search.search import search
-from protocols import registry
 from protocols.central.outbox import Outbox
 from protocols.errors import ConfigError
 from protocols.machine import Message
@@ -23,6 +22,7 @@ from protocols.relay.messages import Delivery
 from protocols.relay.relay import Relay
 from protocols.relay.subscriber import RelaySubscriber
 from protocols.relay.wire import size_of
+from tests.support.registered import register
 
 WORK: list[dict[str, Any]] = [
     {"kind": "publish", "hosts": ["sender"], "to": "topic:t", "size": "1kB", "rate": "200/s", "at": "200ms", "count": 200},
@@ -280,7 +280,7 @@ class _Generous(RelaySubscriber):
 )
 def test_planted_mistakes_are_found(role: str, mutant: Any, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = replace(PROTOCOL, roles={**PROTOCOL.roles, role: replace(PROTOCOL.roles[role], make=mutant)})
-    monkeypatch.setitem(registry.PROTOCOLS, "relay", wrong)
+    register(monkeypatch, {"relay": wrong})
     work = workload({"rate": "saturated", "size": "4kB", "linger": "4s"}, {"hosts": ["r1", "r2"], "to": ["topic:t", "topic:u"]})
     found = search(plain(workload=work, connections={"buffer": "16kB"}), "messages", runs=10, seed=1)
     assert found is not None

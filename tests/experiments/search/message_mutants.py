@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
+from protocols import registry
 from protocols.admin.node import Node, place_of
 from protocols.bus.publisher import BusPublisher
 from protocols.bus.subscriber import BusSubscriber
@@ -21,7 +22,6 @@ from protocols.norm.messages import Ack, Command, Data, DataRun, Info, Nack, Nor
 from protocols.norm.request_names import LEVEL_BLOCK, LEVEL_SEGMENT
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.sender import NormSender
-from protocols.registry import PROTOCOLS
 from protocols.roles import Role, RoleContext
 from protocols.spec import ProtocolSpec
 from protocols.tunnel import ROLE as TUNNEL
@@ -248,7 +248,7 @@ class ForgetfulBus(BusPublisher):
 
 def _with_publisher(name: str, protocol: str, role: Role) -> ProtocolSpec:
     """Return a protocol with another publisher, without fast machines."""
-    spec = PROTOCOLS[protocol]
+    spec = registry.protocol(protocol)
     return replace(spec, name=name, roles={**spec.roles, "publisher": role}, fast_roles=None)
 
 
@@ -258,7 +258,7 @@ def _fjm(name: str, subscriber: type[FjmSubscriber]) -> ProtocolSpec:
 
 def _with_subscriber(name: str, protocol: str, role: Role) -> ProtocolSpec:
     """Return a protocol with another subscriber, without fast machines."""
-    spec = PROTOCOLS[protocol]
+    spec = registry.protocol(protocol)
     return replace(spec, name=name, roles={**spec.roles, "subscriber": role}, fast_roles=None)
 
 
@@ -266,7 +266,7 @@ def _fjm2(name: str, subscriber: type[Fjm2Subscriber]) -> ProtocolSpec:
     return _with_subscriber(name, "fjm2", Role(partial(subscriber, NormBatchReceiver)))
 
 
-FJM2 = PROTOCOLS["fjm2"]
+FJM2 = registry.protocol("fjm2")
 assert FJM2.guarantees is not None
 RELABELLING = replace(FJM2, name="relabelling", roles={**FJM2.roles, "tunnel": replace(TUNNEL, make=_relabelling)})
 MUTANTS = {

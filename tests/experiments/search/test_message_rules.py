@@ -8,16 +8,17 @@ import yaml
 
 from experiments.cli import invoke
 from experiments.running.run import run
+from experiments.scenario.protocol_modules import find_protocol
 from experiments.scenario.scenario import load, parse, read
 from experiments.search.plans import random_plan, targets_of
 from experiments.search.search import check_run, search
 from experiments.zoo.zoo import SCENARIOS
-from protocols import registry
 from protocols.errors import ConfigError
 from protocols.fjm.config import FjmConfig
 from protocols.fjm2 import Fjm2Config
 from protocols.rng import Rng
 from tests.experiments.search.message_mutants import MUTANTS
+from tests.support.registered import register
 
 LAN: dict[str, Any] = {
     "name": "hunt",
@@ -60,8 +61,7 @@ SITES: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _mutants_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, mutant in MUTANTS.items():
-        monkeypatch.setitem(registry.PROTOCOLS, name, mutant)
+    register(monkeypatch, MUTANTS)
 
 
 def on_lan(name: str, **settings: Any) -> dict[str, Any]:
@@ -105,7 +105,7 @@ SHARED: dict[str, Any] = {
 
 
 def on_star(name: str) -> dict[str, Any]:
-    kind = registry.PROTOCOLS[name].config
+    kind = find_protocol(name).spec.config
     settings = {} if kind is Fjm2Config else {"backoff": "20ms"}
     workload = [LAN["workload"][0], {**LAN["workload"][1], "hosts": ["r1", "r2", "r3"]}]
     nodes = {"r4": {"role": "manager"}} if kind is FjmConfig else {}

@@ -13,10 +13,10 @@ from experiments.scenario.scenario import load, parse
 from experiments.search import plans as planning
 from experiments.search.plans import random_plan
 from experiments.search.search import BrokenRule, search, shrink
-from protocols import registry
 from protocols.errors import ConfigError
 from protocols.rng import Rng
 from tests.experiments.search.mutants import MUTANTS
+from tests.support.registered import register
 
 BASE: dict[str, Any] = {
     "name": "hunt",
@@ -30,8 +30,7 @@ BASE: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _mutants_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, mutant in MUTANTS.items():
-        monkeypatch.setitem(registry.PROTOCOLS, name, mutant)
+    register(monkeypatch, MUTANTS)
 
 
 def scenario_for(name: str) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from experiments.scenario.scenario import load, parse, read
 from experiments.zoo.observation import RULES, observe
 from experiments.zoo.zoo import SCENARIOS, Specimen, Visit, specimens, visit
 from protocols.errors import ConfigError
-from protocols.registry import PROTOCOLS
+from protocols.registry import names as protocol_names
+from protocols.registry import protocol
 from tests.tidy.tree import ROOT
 
 SPECIMENS = specimens()
@@ -70,6 +71,6 @@ def test_a_mutant_that_the_protocol_does_not_have_is_refused(name: str, allowed:
 
 
 def test_the_plain_protocol_names_no_mutant() -> None:
-    names = [name for spec in PROTOCOLS.values() for name in spec.mutant_table]
+    names = [name for own in protocol_names() for name in protocol(own).mutant_table]
     sources = [path for path in (ROOT / "protocols" / "distributor").glob("*.py") if path.name != "__init__.py"]
     assert not [path for path in sources for name in (*names, "mutant") if name in Path(path).read_text()]
