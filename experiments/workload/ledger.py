@@ -7,7 +7,7 @@ delivered nor expired is *lost*; one that is promised and lost is *missing*, and
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
@@ -87,48 +87,65 @@ class _Life:
     dropped: int
 
 
-@dataclass(slots=True)
+class _Message(NamedTuple):
+    """A message of a publisher, published at `at` (seconds), or inf where nobody told of that life.
+
+    `octets` is the size of its body; `stream` has publisher and priority (0 if that does not matter), within which messages are
+    sent in order. `is_expired`: it expired at its publisher or by the end of the run; `is_promised`: it was accepted, by a
+    publisher that did not crash later unless accepted ones survive that; `is_sent`: it was sent, by a publisher that did not
+    crash later, and nobody answers for it.
+    """
+
+    number: int
+    at: float
+    octets: int
+    stream: tuple[int, int]
+    is_expired: bool
+    is_promised: bool
+    is_sent: bool
+
+
 class _Published:
-    """Messages of a publisher in all its lives."""
+    """Messages of a publisher in all its lives, in a run of `end` seconds."""
 
-    name: str
-    plan: MessagePlan
-    lives: dict[int, _Life]
-    blocked: float
+    def __init__(
+        self, name: str, plan: MessagePlan, lives: Mapping[int, _Life], blocked: float, guarantees: Guarantees, end: float
+    ) -> None:
+        self.name, self.plan, self.lives, self.blocked = name, plan, lives, blocked
+        self._guarantees = guarantees
+        self._by_life = {number: self._messages(number, lives[number], end) for number in sorted(lives)}
 
-    def times(self) -> Iterator[tuple[int, float]]:
-        """Yield number and time of every message."""
-        for life, found in sorted(self.lives.items()):
-            for place, at in enumerate(found.at):
-                yield life << LIFE_SHIFT | place, at
+    def __iter__(self) -> Iterator[_Message]:
+        return (message for messages in self._by_life.values() for message in messages)
 
-    def time_of(self, number: int) -> float | None:
-        """Return when a message was published; None for one that was not, or in a life that nobody told of."""
-        life, place = number >> LIFE_SHIFT, number & (1 << LIFE_SHIFT) - 1
-        found = self.lives.get(life)
-        return found.at[place] if found is not None and place < len(found.at) else None
+    def find(self, number: int) -> _Message | None:
+        """Return a message; None for one that was not published."""
+        messages = self._by_life.get(number >> LIFE_SHIFT)
+        if messages is None:
+            return _Message(number, inf, self.plan.size(number), self.stream(number), False, False, False)
+        place = number & (1 << LIFE_SHIFT) - 1
+        return messages[place] if place < len(messages) else None
 
-    def is_known(self, number: int) -> bool:
-        """Return whether the life of a message is known."""
-        return number >> LIFE_SHIFT in self.lives
+    def _messages(self, number: int, life: _Life, end: float) -> list[_Message]:
+        is_last = number == max(self.lives)
+        survives = is_last or self._guarantees.survives_publisher
+        first, expires = number << LIFE_SHIFT, self.plan.work.expires
+        return [
+            _Message(
+                first | place,
+                at,
+                self.plan.size(first | place),
+                self.stream(first | place),
+                place in life.expired or (expires is not None and at + expires <= end),
+                survives and any(begin <= place <= last for begin, last in life.accepted),
+                is_last and any(begin <= place <= last for begin, last in life.sent),
+            )
+            for place, at in enumerate(life.at)
+        ]
 
-    def is_promised(self, number: int, survives: bool) -> bool:
-        """Return whether a message was accepted, by a publisher that did not crash later unless accepted ones survive that."""
-        life, place = number >> LIFE_SHIFT, number & (1 << LIFE_SHIFT) - 1
-        if not survives and life != max(self.lives):
-            return False
-        return any(first <= place <= last for first, last in self.lives[life].accepted)
-
-    def is_sent(self, number: int) -> bool:
-        """Return whether a message was sent, by a publisher that did not crash later, and nobody answers for it."""
-        life, place = number >> LIFE_SHIFT, number & (1 << LIFE_SHIFT) - 1
-        return life == max(self.lives) and any(first <= place <= last for first, last in self.lives[life].sent)
-
-    def is_expired(self, number: int, at: float, end: float) -> bool:
-        """Return whether a message, published at `at`, expired at its publisher, or has expired by `end`."""
-        if self.plan.work.expires is not None and at + self.plan.work.expires <= end:
-            return True
-        return number & (1 << LIFE_SHIFT) - 1 in self.lives[number >> LIFE_SHIFT].expired
+    def stream(self, number: int) -> tuple[int, int]:
+        """Return the stream of a message (`_Message`)."""
+        return self.plan.client, self.plan.priority(number) if self._guarantees.fifo_by_priority else 0
 
 
 @dataclass(slots=True)
@@ -140,6 +157,13 @@ class _Tally:
     octets: int = 0
     in_order: bool = True
     latencies: list[float] = field(default_factory=list)
+
+    def enter(self, key: Key, message: _Message, at: float) -> None:
+        """Enter the first delivery of a message, at `at` seconds."""
+        self.first[key] = at
+        self.octets += message.octets
+        if message.at < inf:
+            self.latencies.append(at - message.at)
 
 
 class _ToldLost:
@@ -195,7 +219,8 @@ class Ledger:
             )
             for entry in result.get("lives", ())
         }
-        self._published[plan.client] = _Published(name, plan, lives, result.get("blocked", 0.0))
+        blocked = result.get("blocked", 0.0)
+        self._published[plan.client] = _Published(name, plan, lives, blocked, self.guarantees, self._end)
 
     def add_subscriber(self, name: str, result: Mapping[str, Any]) -> list[SubscriptionAccount]:
         """Enter the result of a subscriber, after those of all publishers; return the accounts of its subscriptions."""
@@ -232,21 +257,20 @@ class Ledger:
         first_due = inf
         steady = _steady_from(entry)
         latest = self._latest(tally)
-        for key, at, published in self._due(subscription, *entry["wanted"]):
+        for key, message in self._due(subscription, *entry["wanted"]):
             publisher, number = key
             # What was not delivered in its time may have been dropped anywhere, and must not be delivered later.
-            came, over = key in tally.first, key in expired or published.is_expired(number, at, self._end)
-            answered = published.is_promised(number, self.guarantees.survives_publisher)
-            due, first_due = due + 1, min(first_due, at)
+            came, over = key in tally.first, message.is_expired or key in expired
+            due, first_due = due + 1, min(first_due, message.at)
             gone += over and not came
             lost += not came and not over
-            if answered and (came or (at >= steady and not over)):
+            if message.is_promised and (came or (message.at >= steady and not over)):
                 promised += 1
                 missing += not came
                 is_passed = number < latest.get(publisher, -1)
                 if not came and not told_lost.has(key, is_passed):
                     untold += 1
-                    self._note_untold(at, name, key, is_passed)
+                    self._note_untold(message.at, name, key, is_passed)
         if gaps is not None and lost:
             self._add_gaps(gaps, subscription, entry, expired, tally)
         return SubscriptionAccount(
@@ -277,69 +301,66 @@ class Ledger:
         self, gaps: Gaps, subscription: Subscription, entry: Mapping[str, Any], expired: set[Key], tally: _Tally
     ) -> None:
         """Add what is missing in a subscription since it is in effect, of what its publishers answer for or have sent."""
-        steady, survives = _steady_from(entry), self.guarantees.survives_publisher
+        steady = _steady_from(entry)
         due = []
-        for key, at, published in self._due(subscription, *entry["wanted"]):
-            came, number = key in tally.first, key[1]
-            is_over = not came and (key in expired or published.is_expired(number, at, self._end))
-            if at >= steady and not is_over and (came or published.is_promised(number, survives) or published.is_sent(number)):
-                due.append((self._stream(published, number), key, came))
+        for key, message in self._due(subscription, *entry["wanted"]):
+            came = key in tally.first
+            is_over = not came and (message.is_expired or key in expired)
+            if message.at >= steady and not is_over and (came or message.is_promised or message.is_sent):
+                due.append((message.stream, key, came))
         delivered = [key for key, at in tally.first.items() if at >= steady]
-        gaps.add([(self._stream(self._published[key[0]], key[1]), key) for key in delivered], due)
+        gaps.add([(self._published[key[0]].stream(key[1]), key) for key in delivered], due)
 
-    def _due(self, subscription: Subscription, begin: float, end: float | None) -> Iterator[tuple[Key, float, _Published]]:
-        """Yield what was published for the subscription while it was wanted: key, time and publisher."""
+    def _due(self, subscription: Subscription, begin: float, end: float | None) -> Iterator[tuple[Key, _Message]]:
+        """Yield what was published for the subscription while it was wanted."""
+        behind = inf if end is None else end
         for publisher, published in self._published.items():
-            for number, at in published.times():
-                if begin <= at < (inf if end is None else end) and self._is_match(subscription, published, number):
-                    yield (publisher, number), at, published
+            matches = self._matcher(subscription, published)
+            for message in published:
+                if begin <= message.at < behind and matches(message.number):
+                    yield (publisher, message.number), message
 
-    def _is_match(self, subscription: Subscription, published: _Published, number: int) -> bool:
-        fields = published.plan.fields(number) if subscription.selector else {}
-        return self.guarantees.matches(subscription, published.plan.work.to, fields)
+    def _matcher(self, subscription: Subscription, published: _Published) -> Callable[[int], bool]:
+        """Return what tells of a publisher's messages whether they match a subscription, by their numbers."""
+        matches, to, plan = self.guarantees.matches, published.plan.work.to, published.plan
+        if subscription.selector:
+            return lambda number: matches(subscription, to, plan.fields(number))
+        is_match = matches(subscription, to, {})
+        return lambda number: is_match
 
     def _deliveries(
         self, name: str, subscription: Subscription, rows: Mapping[str, Sequence[Any]], spans: Sequence[tuple[float, Any]]
     ) -> _Tally:
         """Go through the deliveries in order, and check what is guaranteed of each."""
         tally, highest = _Tally(), dict[tuple[int, int], int]()
+        matchers = {publisher: self._matcher(subscription, published) for publisher, published in self._published.items()}
         begins = [begin for begin, _ in spans]
-        in_span: set[tuple[int, int, int]] = set()
+        in_spans: dict[Key, set[int]] = {}
         for publisher, number, at in zip(rows["publisher"], rows["number"], rows["at"], strict=True):
-            what = _named((publisher, number))
-            published = self._published.get(publisher)
-            if published is None or (published.is_known(number) and published.time_of(number) is None):
-                self._break(at, name, "matches", f"{what} came, and was never published")
+            key = publisher, number
+            message = self._published[publisher].find(number) if publisher in self._published else None
+            if message is None:
+                self._break(at, name, "matches", f"{_named(key)} came, and was never published")
                 continue
-            if not self._is_match(subscription, published, number):
-                self._break(at, name, "matches", f"{what} came, and does not match {subscription.destination}")
-            span = bisect_left(begins, at)
-            if (publisher, number) in tally.first:
+            if not matchers[publisher](number):
+                self._break(at, name, "matches", f"{_named(key)} came, and does not match {subscription.destination}")
+            if key in tally.first:
                 tally.repeated += 1
-                if self.guarantees.once and (publisher, number, span) in in_span:
-                    self._break(at, name, "once", f"{what} came twice")
+                earlier = in_spans.setdefault(key, {bisect_left(begins, tally.first[key])})
+                span = bisect_left(begins, at)
+                if self.guarantees.once and span in earlier:
+                    self._break(at, name, "once", f"{_named(key)} came twice")
+                earlier.add(span)
+                continue
+            tally.enter(key, message, at)
+            latest = highest.get(message.stream, -1)
+            if number > latest:
+                highest[message.stream] = number
             else:
-                self._enter(tally, published, number, at)
-                stream = self._stream(published, number)
-                if number < highest.get(stream, -1):
-                    tally.in_order = False
-                    if self.guarantees.fifo:
-                        self._break(at, name, "fifo", f"{what} came after {highest[stream]}")
-                highest[stream] = max(number, highest.get(stream, -1))
-            in_span.add((publisher, number, span))
+                tally.in_order = False
+                if self.guarantees.fifo:
+                    self._break(at, name, "fifo", f"{_named(key)} came after {latest}")
         return tally
-
-    def _stream(self, published: _Published, number: int) -> tuple[int, int]:
-        """Return publisher and priority (0 if that does not matter), within which messages are sent in order."""
-        return published.plan.client, published.plan.priority(number) if self.guarantees.fifo_by_priority else 0
-
-    @staticmethod
-    def _enter(tally: _Tally, published: _Published, number: int, at: float) -> None:
-        tally.first[published.plan.client, number] = at
-        tally.octets += published.plan.size(number)
-        sent = published.time_of(number)
-        if sent is not None:
-            tally.latencies.append(at - sent)
 
     @staticmethod
     def _latest(tally: _Tally) -> dict[int, int]:
@@ -374,34 +395,31 @@ class Ledger:
 
     @staticmethod
     def _publisher(published: _Published) -> PublisherAccount:
-        numbers, times = [], []
-        for number, at in published.times():
-            numbers.append(number)
-            times.append(at)
-        span = times[-1] - times[0] if len(times) > 1 else 0.0
+        messages = list(published)
+        span = messages[-1].at - messages[0].at if len(messages) > 1 else 0.0
         lives = published.lives.values()
         return PublisherAccount(
             name=published.name,
             to=published.plan.work.to,
-            published=len(numbers),
-            bytes=sum(map(published.plan.size, numbers)),
+            published=len(messages),
+            bytes=sum(message.octets for message in messages),
             accepted=sum(last - first + 1 for life in lives for first, last in life.accepted),
             expired=sum(len(life.expired) for life in lives),
             dropped=sum(life.dropped for life in lives),
             blocked=published.blocked,
-            rate=(len(times) - 1) / span if span > 0 else None,
+            rate=(len(messages) - 1) / span if span > 0 else None,
         )
 
     def began_at(self) -> float | None:
         """Return the time of the first message; None without one."""
-        return min((at for published in self._published.values() for _, at in published.times()), default=None)
+        return min((message.at for published in self._published.values() for message in published), default=None)
 
     def expected(self) -> dict[Key, tuple[int, None]]:
         """Return the size of every message by publisher and number."""
         return {
-            (publisher, number): (published.plan.size(number), None)
+            (publisher, message.number): (message.octets, None)
             for publisher, published in self._published.items()
-            for number, _ in published.times()
+            for message in published
         }
 
     def plain(self) -> dict[str, list[dict[str, Any]]]:
