@@ -369,7 +369,12 @@ class Scenario(BaseModel):
                 # Which keys they are changes nothing but the bytes of MACs.
                 rest = {key: value for key, value in meaning["protocol"].items() if key != file}
                 meaning["protocol"] = rest | {file: True} if meaning["protocol"][file] else rest
-        if not any(choice.foreign or choice.role for choice in self.nodes.values()):
+        # The order of nodes decides their numbers.
+        if self.topology.kind == "graph":
+            meaning["topology"] = meaning["topology"] | {"nodes": list(meaning["topology"]["nodes"].items())}
+        if any(choice.foreign or choice.role for choice in self.nodes.values()):
+            meaning["nodes"] = list(meaning["nodes"].items())
+        else:
             del meaning["nodes"]
         # Where stores are kept; a digest can't know what is in them.
         del meaning["emu"]["disk"]

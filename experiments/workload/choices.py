@@ -5,6 +5,7 @@ from itertools import accumulate
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
@@ -52,6 +53,11 @@ def _form_of_priority(value: Any) -> str:
     return _WEIGHTS if isinstance(value, Mapping) else _ONE
 
 
+def _ascending(weights: dict[int, float]) -> dict[int, float]:
+    """Return weights in the order of their values: what is drawn does not depend on the order in which they are written."""
+    return dict(sorted(weights.items()))
+
+
 def _form_of_property(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return _LIST
@@ -72,13 +78,19 @@ class SizeRange(Range[MessageSize]):
 Sizes: TypeAlias = Annotated[
     Annotated[MessageSize, Tag(_ONE)]
     | Annotated[SizeRange, Tag(_RANGE)]
-    | Annotated[dict[MessageSize, Weight], Field(min_length=1, json_schema_extra=_NO_RANGE), Tag(_WEIGHTS)],
+    | Annotated[
+        dict[MessageSize, Weight],
+        Field(min_length=1, json_schema_extra=_NO_RANGE),
+        AfterValidator(_ascending),
+        Tag(_WEIGHTS),
+    ],
     Discriminator(_form),
 ]
 """Bytes: a size, a range, or sizes with their weights."""
 Priority: TypeAlias = Annotated[int, Field(ge=LEAST_PRIORITY, le=MOST_PRIORITY)]
 Priorities: TypeAlias = Annotated[
-    Annotated[Priority, Tag(_ONE)] | Annotated[dict[Priority, Weight], Field(min_length=1), Tag(_WEIGHTS)],
+    Annotated[Priority, Tag(_ONE)]
+    | Annotated[dict[Priority, Weight], Field(min_length=1), AfterValidator(_ascending), Tag(_WEIGHTS)],
     Discriminator(_form_of_priority),
 ]
 """A priority, or priorities with their weights."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from experiments.scenario.cases import load_cases
-from experiments.scenario.scenario import Scenario, load, parse
+from experiments.scenario.scenario import Scenario, load, parse, read
 from protocols.errors import ConfigError
 
 BASE: dict[str, Any] = {
@@ -71,6 +71,12 @@ def test_roles_are_part_of_the_digest_and_programs_named_mcastlab_are_not() -> N
     assert changed(**norm, nodes={}).digest() == changed(**norm, nodes={"r2": {"run": "mcastlab"}}).digest()
     other = {"r1": {"role": "relay"}}
     assert changed().digest() != changed(nodes=other).digest()
+
+
+def test_the_order_of_roles_is_part_of_the_digest() -> None:
+    data = read("fjm2-three-sites")
+    turned = {**data, "nodes": dict(reversed(data["nodes"].items()))}
+    assert parse(data, "test").digest() == parse(deepcopy(data), "test").digest() != parse(turned, "test").digest()
 
 
 def test_a_workload_without_a_kind_sends_files() -> None:

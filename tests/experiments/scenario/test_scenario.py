@@ -201,6 +201,15 @@ def test_different_scenarios_have_different_digests(other: str) -> None:
     assert changed(other).digest() != changed().digest()
 
 
+def test_another_order_of_the_nodes_of_a_graph_is_another_scenario() -> None:
+    def of(*names: str) -> Scenario:
+        links = [{"ends": [name, "x"], "rate": "10Mbit"} for name in ("s", "a", "b")]
+        graph = {"kind": "graph", "nodes": {name: {} for name in names}, "links": links}
+        return parse({**changed().plain(), "topology": graph, "workload": {"size": "1kB", "from": "s"}}, "test")
+
+    assert of("s", "x", "a", "b").digest() == of("s", "x", "a", "b").digest() != of("s", "x", "b", "a").digest()
+
+
 def test_the_digest_is_sha256_of_canonical_json() -> None:
     from hashlib import sha256
 

@@ -35,6 +35,12 @@ def test_priorities_come_by_their_weights() -> None:
     assert sum(found.values()) == found[0] + found[4] + found[9] == count
 
 
+def test_what_is_drawn_does_not_depend_on_the_order_of_weights() -> None:
+    one, other = plan(size={100: 1, "4kB": 2}, priority={0: 1, 9: 2}), plan(size={"4kB": 2, 100: 1}, priority={9: 2, 0: 1})
+    assert [one.size(n) for n in range(50)] == [other.size(n) for n in range(50)]
+    assert [one.priority(n) for n in range(50)] == [other.priority(n) for n in range(50)]
+
+
 def test_properties_are_drawn_from_lists_and_ranges() -> None:
     made = plan(properties={"symbol": ["A", "B"], "price": {"from": 1, "to": 3}, "x": {"from": 0.5, "to": 1.5}, "fixed": True})
     found = [made.properties(n) for n in range(300)]
