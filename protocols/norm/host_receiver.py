@@ -12,10 +12,11 @@ from protocols.norm.sender_state import SenderState
 __all__ = ["NormHostReceiver"]
 
 _GONE: Final = 1.0
-"""Seconds after which a sender that was not heard is not waited for."""
+"""Seconds after which a sender that was not heard is not waited for, if that is longer than `_ROUNDS`."""
 _LEAST: Final = 0.1
 _ROUNDS: Final = 5
-"""Seconds, and GRTT, for which a receiver waits after the last request for its ACK: in these the next one would come."""
+"""Seconds, and GRTT, for which a receiver that was asked for its ACK waits after the last message of the sender: in these the
+next request would come. While the sender repairs, it does not ask (RFC 5740 5.5.3)."""
 
 
 class NormHostReceiver(NormBatchReceiver):
@@ -25,8 +26,8 @@ class NormHostReceiver(NormBatchReceiver):
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         super().__init__(ports, config, node, group)
-        # Sender -> object of the last FLUSH, when it was received, and whether it asked for an ACK.
-        self._flushed: dict[int, tuple[int, float, bool]] = {}
+        # Sender -> object of the last FLUSH, and whether it asked for an ACK.
+        self._flushed: dict[int, tuple[int, bool]] = {}
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process a message of a sender, or the feedback of another receiver."""
@@ -34,16 +35,15 @@ class NormHostReceiver(NormBatchReceiver):
         if isinstance(message, Flush) and self._known(message.origin.source_id) is not None:
             if len(self._flushed) > self.session.config.senders:
                 self._flushed.clear()
-            self._flushed[message.origin.source_id] = message.object_id, now, is_asked(message, self.session.node)
+            self._flushed[message.origin.source_id] = message.object_id, is_asked(message, self.session.node)
 
     def is_awaited(self, now: float) -> bool:
-        """Return whether a sender may still ask for an ACK: it has not announced its end, or has asked just now."""
+        """Return whether a sender may still ask for an ACK: it has not announced its end, or asks or repairs."""
         return not self.session.is_silent and any(self._is_awaited_by(sender, now) for sender in self.senders())
 
     def _is_awaited_by(self, sender: SenderState, now: float) -> bool:
-        if not sender.is_joined or now > sender.last_heard + _GONE:
+        silence, rounds = now - sender.last_heard, _ROUNDS * sender.grtt
+        if not sender.is_joined or silence > max(_GONE, rounds):
             return False
-        object_id, heard, is_asked = self._flushed.get(sender.node, (-1, 0.0, False))
-        if object_id != sender.position.object_id:
-            return True
-        return is_asked and now < heard + max(_LEAST, _ROUNDS * sender.grtt)
+        object_id, is_asked = self._flushed.get(sender.node, (-1, False))
+        return object_id != sender.position.object_id or (is_asked and silence < max(_LEAST, rounds))

@@ -7,7 +7,7 @@ import pytest
 
 from protocols.acknowledgement import AwaitedReceiver
 from protocols.norm.host_receiver import NormHostReceiver
-from protocols.norm.messages import Ack
+from protocols.norm.messages import FLAG_REPAIR, Ack
 from tests.protocols.norm.scenes import GRTT, MessageBuilder, ReceiverHarness
 
 
@@ -56,3 +56,21 @@ def test_it_is_not_awaited_without_a_sender_nor_when_it_is_silent() -> None:
     assert isinstance(receiver.machine, NormHostReceiver)
     assert not receiver.machine.is_awaited(0.0)
     assert not complete(feedback="none")[2].is_awaited(0.0)
+
+
+def test_it_is_awaited_while_a_sender_that_asked_it_repairs_and_does_not_ask() -> None:
+    builder, receiver, machine = complete()
+    receiver.receive(replace(builder.flush(), acking=(9,)), now=0.5)
+    for step in range(1, 20):
+        receiver.receive(builder.data(0, 0, flags=FLAG_REPAIR), now=0.5 + step * GRTT)
+    assert machine.is_awaited(0.5 + 20 * GRTT)
+    assert not machine.is_awaited(0.5 + 25 * GRTT)
+
+
+def test_it_is_awaited_for_the_rounds_of_a_sender_whose_group_has_long_ways() -> None:
+    builder = MessageBuilder(bytes(1000), grtt=2.0)
+    receiver = ReceiverHarness(kind=NormHostReceiver)
+    receiver.receive(*builder.whole(), replace(builder.flush(), acking=(9,)), now=0.5)
+    assert isinstance(receiver.machine, NormHostReceiver)
+    assert receiver.machine.is_awaited(0.5 + 2 * 2.0)
+    assert not receiver.machine.is_awaited(0.5 + 6 * 2.0)
