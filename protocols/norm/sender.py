@@ -313,9 +313,9 @@ class NormSender(ObjectControl):
         )
 
     def _is_served(self, nack: Nack, source: Address, now: float, limit: RepairLimit) -> bool:
-        """Return whether a NACK is one that its address may send, no longer than a segment (RFC 5740 4.3.1)."""
+        """Return whether an address may send a NACK: one of a segment at the most (RFC 5740 4.3.1), or of a single range."""
         items = sum([len(request.items) for request in nack.requests])
-        if items * (ITEM_HEADER + ID_SIZES[self._config.fec]) > self._config.segment:
+        if items > 2 and items * (ITEM_HEADER + ID_SIZES[self._config.fec]) > self._config.segment:
             return False
         is_idle = not (self._unsent or self._repairs or self._window.backlog)
         return limit.admits(source, now, self._grtt.advertised, is_idle)

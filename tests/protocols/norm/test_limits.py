@@ -86,6 +86,15 @@ def test_without_a_limit_requests_stop_new_content() -> None:
     assert new < 0.2 * repairs
 
 
+def test_a_range_that_is_longer_than_a_segment_is_served() -> None:
+    sender = SenderHarness(rate=RATE, grtt=0.01, parity=0, repair_share=0.25, segment=8)
+    sender.submit(4000)
+    sender.run_until(1.0)
+    ask(sender, GOOD, Request(2, 1, (Item(5, 0, 1, 0), Item(5, 0, 1, 3))))
+    sender.run_until(2.0)
+    assert sender.machine.counts()["repairs_sent"] == 4
+
+
 def test_an_address_that_asked_for_everything_waits_and_another_is_served() -> None:
     sender = sending()
     ask(sender, BAD, EVERYTHING)
