@@ -1,6 +1,7 @@
 """The scenario of a run: all its parameters, frozen and validated, with a digest of those that influence the result."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import cache
@@ -48,6 +49,8 @@ MEANINGLESS = ("engine", "capture", "trace", "series", "statistics", "twin", "co
 
 MOST_STATISTICS = 1_000_000
 """Snapshots that are kept in a run, at most."""
+MOST_FILES = 65_536
+"""Files of one sender at the most: the object ids of NORM have 16 bits, as those in identities of content of all protocols."""
 SEEDS = 2**64
 """How many seeds there are: from 0 on."""
 USUAL_SEGMENT = 1400
@@ -169,6 +172,7 @@ class Scenario(BaseModel):
                     raise ConfigError(f"workload.{n}.{error}") from error
             if isinstance(work, PublishWorkload):
                 self._check_message(n, work.largest)
+        self._check_counts()
         if self.publications and not self.subscriptions:
             raise ConfigError("workload: nobody subscribes to what is published; add one of kind subscribe")
         if spec.separates_roles(self.protocol.config):
@@ -189,6 +193,19 @@ class Scenario(BaseModel):
                     f"nodes.{name}.run: value {choice.run!r} is not allowed with a workload of kind file; it "
                     f"confirms what it has, and not what receivers have; {{role: {choice.taken_role}}} does"
                 )
+
+    def _check_counts(self) -> None:
+        """ConfigError for a host that sends more files to a group than there are object ids."""
+        sent: Counter[tuple[str, str]] = Counter()
+        for n, work in enumerate(self.workload):
+            if isinstance(work, FileWorkload):
+                key = work.sender, work.group
+                sent[key] += work.count
+                if sent[key] > MOST_FILES:
+                    raise ConfigError(
+                        f"workload.{n}.count: value {work.count} is not allowed; at most {MOST_FILES} files of one host in "
+                        f"all, and with this {work.sender} sends {sent[key]}"
+                    )
 
     def _check_message(self, number: int, message: Publication) -> None:
         """ConfigError for a message of a workload that the protocol, or the protocol with these parameters, can't carry."""

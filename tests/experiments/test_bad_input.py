@@ -141,7 +141,12 @@ HOSTILE_FILES = {
     ),
     "a file whose name is longer than a segment": (
         SCENARIO.replace("10Mbit", "10Mbit, segment: 8"),
-        "bad.yaml: workload: information of 10 bytes; at most one segment (8)",
+        "bad.yaml: workload: a name of 10 bytes; at most one segment (8)",
+    ),
+    "more files than there are object ids": (
+        SCENARIO.replace("{kind: file, size: 10kB}", f"[{', '.join(['{size: 1, count: 30000}'] * 3)}]"),
+        "bad.yaml: workload.2.count: value 30000 is not allowed; at most 65536 files of one host in all, and with this sender "
+        "sends 90000",
     ),
     "a message that no object holds": (
         PUBLISHED.replace("size: 1", "size: 5GB"),
@@ -206,6 +211,10 @@ BAD_OPTIONS = {
     "a long channel": (["channel", "show", "[" * 5000], "is neither a file nor a channel"),
     "a protocol with a typo": (["compare", "ok.yaml", "--protocols", "norm,n22"], "; did you mean 'n2'?"),
     "a pipe to send": (["send", "pipe", "--group", GROUP], "pipe: is not a file"),
+    "a file to send whose name is longer than a segment": (
+        ["send", "ok.yaml", "long-name.yaml", "--group", GROUP, "--segment", "8"],
+        "long-name.yaml: a name of 14 bytes; at most one segment (8)",
+    ),
     "nan seconds to send": (
         ["send", "ok.yaml", "--group", GROUP, "--timeout", "nan"],
         "--timeout: 'nan' is not a duration; like 5ms or 1s",
@@ -227,9 +236,10 @@ BAD_OPTIONS = {
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, with a scenario `ok.yaml` and two pipes that nobody writes to."""
+    """The working directory, with two scenarios and two pipes that nobody writes to."""
     monkeypatch.chdir(tmp_path)
     Path("ok.yaml").write_text(SCENARIO, encoding="utf-8")
+    Path("long-name.yaml").write_text(SCENARIO, encoding="utf-8")
     for name in ("pipe", "pipe.yaml"):
         os.mkfifo(name)
     return tmp_path
