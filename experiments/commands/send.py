@@ -39,6 +39,8 @@ from protocols.acknowledgement import AckRequest
 from protocols.errors import TransferError, UsageError
 from protocols.events import NodeAcknowledged, NodeUnacknowledged, ObjectAborted
 from protocols.machine import Content, Event
+from protocols.norm.config import NormConfig
+from protocols.norm.tx_object import check_content
 from topologies.units import format_duration, format_rate, format_size
 
 __all__ = ["send"]
@@ -150,19 +152,33 @@ def send(
         if files:
             raise UsageError(f"FILE: value {str(files[0])!r} is not allowed; none with --watch")
         return send_folder(place, watch, state, then, acks, wanted, longest, brief=brief, as_json=as_json)
-    sources = _sources(files or [], "--then" if then else "--state" if state else "")
+    sources = _sources(files or [], "--then" if then else "--state" if state else "", config)
     with live() as runner:
         return _Sending(runner, place, sources, acks, wanted, brief=brief, as_json=as_json).run(longest)
 
 
-def _sources(files: list[Path], watching: str) -> list[FileSource]:
-    """Return the content of files; `watching` names an option that is allowed only when a folder is watched."""
+def _content_of(source: FileSource) -> Content:
+    """Return a file as an object whose information is its name."""
+    return Content(source, os.fsencode(source.path.name))
+
+
+def _sources(files: list[Path], watching: str, config: NormConfig) -> list[FileSource]:
+    """Return the content of files; `watching` names an option that is allowed only when a folder is watched.
+
+    UsageError for a file that NORM can't carry with these parameters, before any is sent.
+    """
     if not files:
         raise UsageError("FILE: is missing; at least one, or --watch DIR")
     if watching:
         raise UsageError(f"{watching}: is not allowed; only with --watch")
     opened = OpenFiles()
-    return [FileSource(path, opened) for path in files]
+    sources = [FileSource(path, opened) for path in files]
+    for source in sources:
+        try:
+            check_content(config, _content_of(source))
+        except UsageError as error:
+            raise UsageError(f"{source.path}: {error}") from error
+    return sources
 
 
 def _acks(ack: bool, expect: int | None, ackers: list[int]) -> AckRequest | None:
@@ -220,8 +236,7 @@ class _Sending:
         """Send and hash the files; each that fails is noted, and the others are sent."""
         async with self.session as session:
             for source in self.sources:
-                content = Content(source, os.fsencode(source.path.name))
-                self.sent.append(session.submit(content, str(source.path), source.close))
+                self.sent.append(session.submit(_content_of(source), str(source.path), source.close))
             told = self.wanted.told(self.runner, session.host, session.measures, as_json=self.says.as_json)
             with told as self.says.statistics:
                 self.digests = [hasher.hash(source.open) for source in self.sources]

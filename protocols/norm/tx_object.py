@@ -31,7 +31,8 @@ _fti: Final = lru_cache(maxsize=256)(Fti)
 def check_content(config: NormConfig, content: Content) -> None:
     """Raise UsageError when NORM can't carry this content with these parameters."""
     if len(content.info) > config.segment:
-        raise UsageError(f"information of {len(content.info)} bytes; at most one segment ({config.segment})")
+        what = "a name of" if content.is_file else "information of"
+        raise UsageError(f"{what} {len(content.info)} bytes; at most one segment ({config.segment})")
     if config.fti == "preset" and content.source.size != config.preset_size:
         raise UsageError(f"an object of {content.source.size} bytes; {config.preset_size} with fti preset (preset_size)")
     most = min(BLOCK_COUNTS[config.fec, config.fec_m] * config.block * config.segment, MAX_SIZE)
