@@ -13,7 +13,20 @@ from protocols.norm.config import NormConfig
 from protocols.norm.congestion.controller import CongestionControl
 from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.limits import RepairLimit
-from protocols.norm.messages import FLAG_REPAIR, Ack, CcNode, Command, Data, DataRun, Info, Nack, NormMessage, Request, Squelch
+from protocols.norm.messages import (
+    FLAG_REPAIR,
+    Ack,
+    CcNode,
+    Command,
+    Data,
+    DataRun,
+    Info,
+    Nack,
+    NormMessage,
+    RepairAdv,
+    Request,
+    Squelch,
+)
 from protocols.norm.object_control import ObjectControl
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
@@ -358,7 +371,7 @@ class NormSender(ObjectControl):
             message = self._next_content(now)
         if message is None:
             message = self._next_flush(now)
-        if message is not None and self._probe_at == inf and self._config.probing != "none":
+        if message is not None and self._probe_at == inf and self._config.probing != "none" and not self._has_only_probed:
             # Probing was suspended because nothing else was sent.
             self._probe_at = max(now, self._probe_next)
         return message
@@ -370,7 +383,17 @@ class NormSender(ObjectControl):
             repairing_until = self._aggregate_at
         elif self._repairs:
             repairing_until = now + self._grtt.advertised
-        return self._control.next(now, self._grtt.advertised, repairing_until)
+        has_only_probed = self._has_only_probed
+        message = self._control.next(now, self._grtt.advertised, repairing_until)
+        if has_only_probed and isinstance(message, RepairAdv):
+            # It belongs to the probe that it follows: with unicast feedback, probes would otherwise go on for ever.
+            self._probed = self._factory.ordinal
+        return message
+
+    @property
+    def _has_only_probed(self) -> bool:
+        """Whether nothing was sent since the last probe, but for CMD(REPAIR_ADV) about the answers to it."""
+        return self._factory.ordinal == self._probed
 
     def _next_content(self, now: float) -> NormMessage | DataRun | None:
         """Make a repair or new content; None when the source can't be read."""
@@ -514,7 +537,7 @@ class NormSender(ObjectControl):
 
     def _probe(self, now: float) -> NormMessage | DataRun | None:
         """Make a CMD(CC), unless nothing else was sent since the last one: then probing is suspended until something is."""
-        if self._factory.ordinal == self._probed:
+        if self._has_only_probed:
             self._probe_at = inf
             return self._next(now)
         if self._grtt.probed(now):

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.contract.losses import Crossing
 from protocols.norm.congestion.states import FLAG_CLR
-from protocols.norm.messages import Ack, Data, Flush, Nack, RepairAdv
+from protocols.norm.messages import Ack, Data, Flush, Nack, Probe, RepairAdv
 from protocols.norm.repair_requests import requested_repairs
 from tests.protocols.norm.group_scenes import GroupScene
 from tests.protocols.norm.scenes import SenderHarness, items, ranges
@@ -62,6 +62,21 @@ def test_a_repair_advertisement_has_the_rate_that_suppresses_the_answers_of_othe
     assert all(message.cc is not None and not message.cc.flags & FLAG_CLR for message in advertised)
     assert all(scene.received(node) == [0] for node in scene.nodes)
     assert {each.receiver for each in scene.crossings if isinstance(each.message, Ack)} == {"sender"}
+
+
+@pytest.mark.parametrize("congestion", ["none", "norm"])
+def test_probing_ends_with_the_transmission_although_answers_to_probes_are_advertised(congestion: str) -> None:
+    scene = GroupScene(4, feedback="unicast", congestion=congestion, probing="active", probe_min=0.1, probe_max=0.1)
+    scene.submit(3000)
+    scene.run(5.0)
+    probes = len(scene.messages_of(Probe))
+    assert scene.messages_of(RepairAdv)
+    scene.run(20.0)
+    assert len(scene.messages_of(Probe)) == probes
+    # It goes on with the next object.
+    scene.submit(3000)
+    scene.run(40.0)
+    assert len(scene.messages_of(Probe)) > probes
 
 
 def test_multicast_feedback_is_not_advertised() -> None:
