@@ -14,6 +14,7 @@ from experiments.running.files import ScratchSink
 from experiments.running.hashing import Hasher
 from experiments.running.invariants import Invariants
 from experiments.running.lives import NO_COUNTS, total_counts
+from experiments.running.open_sinks import OpenSinks
 from protocols.events import (
     FlushCompleted,
     ObjectAborted,
@@ -230,7 +231,7 @@ class ReceiverProgram:
         self._sinks = sinks
         self._expected = expected
         self._host: PortsHost | None = None
-        self._open: dict[Key, Sink] | None = None
+        self._open: OpenSinks[Sink] | None = None
         self.machine: Machine | None = None
         self.received: dict[Key, tuple[int, Sink | None]] | None = None
         """(sender, object id) -> (size in bytes, sink); None before the first object, to save memory."""
@@ -267,8 +268,9 @@ class ReceiverProgram:
     def _accept(self, offer: Offer) -> Sink | None:
         sink = self._sinks(offer)
         if sink is not None and sink is not ACCOUNTED:
-            self._open = self._open or {}
-            self._open[offer.sender, offer.object_id] = sink
+            if self._open is None:
+                self._open = OpenSinks()
+            self._open.add((offer.sender, offer.object_id), sink)
         return sink
 
     def _on_event(self, event: Event) -> None:
@@ -280,8 +282,8 @@ class ReceiverProgram:
         elif isinstance(event, ObjectAborted):
             self._check(event)
             self.aborted += 1
-            if self._open:
-                self._open.pop((event.sender, event.object_id), None)
+            if self._open is not None:
+                self._open.discard((event.sender, event.object_id))
         elif isinstance(event, ObjectsAborted):
             self._check(event)
             self.aborted += event.count
@@ -329,7 +331,7 @@ class ReceiverProgram:
         if key in self.received:
             self.duplicates += 1
             return
-        self.received[key] = (size, self._open.pop(key, None) if self._open else None)
+        self.received[key] = (size, None if self._open is None else self._open.take(key))
         self.octets += size
 
     def finished(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from experiments.running.folder import FileSink, Folder
+from experiments.running.open_sinks import OpenSinks
 from experiments.session.boundaries import Boundary
 from experiments.session.events import ContentReceived, ObjectRefused, StreamOpened
 from experiments.session.incoming_stream import IncomingStream
@@ -42,7 +43,7 @@ class Inbox:
         self._memory = MemoryObjects(memory)
         self._boundary = boundary
         self._told = told
-        self._sinks: dict[tuple[int, int], MemoryObject | FileSink] = {}
+        self._sinks: OpenSinks[MemoryObject | FileSink] = OpenSinks()
         self._streams: dict[tuple[int, int], IncomingStream] = {}
         self._later: deque[Event] = deque()
         # Complete objects, which take memory, and streams lie among events of which only the last are kept.
@@ -83,7 +84,7 @@ class Inbox:
         if isinstance(sink, str):
             self._later.append(ObjectRefused(offer.sender, offer.object_id, offer.size, sink))
             return None
-        self._sinks[offer.sender, offer.object_id] = sink
+        self._sinks.add((offer.sender, offer.object_id), sink)
         return sink
 
     def accept_stream(self, offer: Offer) -> IncomingStream | None:
@@ -159,7 +160,7 @@ class Inbox:
         self.resume(node, object_id)
 
     def _received(self, event: ObjectReceived) -> None:
-        sink = self._sinks.pop((event.sender, event.object_id), None)
+        sink = self._sinks.take((event.sender, event.object_id))
         self.objects, self.octets = self.objects + 1, self.octets + event.size
         path = None
         if isinstance(sink, FileSink):
@@ -175,7 +176,7 @@ class Inbox:
 
     def _note_lost(self, event: ObjectAborted | ObjectsAborted) -> None:
         if isinstance(event, ObjectAborted):
-            self._sinks.pop((event.sender, event.object_id), None)
+            self._sinks.discard((event.sender, event.object_id))
             self.lost += 1
         else:
             self.lost += event.count

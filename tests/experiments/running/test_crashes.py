@@ -34,6 +34,15 @@ def test_a_decision_that_is_never_made_crashes_nobody() -> None:
     assert not result.metrics["injected"].get("crash")
 
 
+@pytest.mark.parametrize("name", ["norm", "n1", "srm"])
+def test_content_of_a_sender_that_restarted_is_verified(name: str) -> None:
+    settings = {"probing": "none"} if name == "norm" else {}
+    protocol = {"name": name, "rate": "2Mbit", "segment": 500, **settings}
+    work = [{"kind": "file", "from": "sender", "size": "100kB"}]
+    result = crashed({"crash": "sender", "at": "200ms", "for": "100ms"}, protocol=protocol, workload=work, wire="bytes")
+    assert [(row.aborted, row.equal, row.proof) for row in result.receivers] == [(1, True, "sha256")] * 3
+
+
 def test_counters_are_those_of_all_lives() -> None:
     whole = crashed({"crash": "r1", "at": "20s", "for": "1s"})
     broken = crashed({"crash": "r1", "at": "0.35s", "for": "50ms"})

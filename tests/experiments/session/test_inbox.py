@@ -54,6 +54,24 @@ def test_an_object_of_the_same_id_does_not_take_the_content_of_one_that_waits() 
     assert [event.data for event in found if isinstance(event, ContentReceived)] == [b"before the sender restarted", b"after"]
 
 
+def test_the_object_of_a_restarted_sender_keeps_its_content_when_the_one_before_it_is_given_up() -> None:
+    inbox = Inbox(None, 1 << 20, "byte")
+    before = inbox.accept(Offer(1, 0, 5, False))
+    assert before is not None
+    # One message of the new instance ends the object of the old one and opens its own; the events come after that.
+    before.abort()
+    after = inbox.accept(Offer(1, 0, 5, False))
+    assert after is not None
+    inbox.on_event(ObjectAborted(1, 0, "the sender restarted"), 1.0)
+    after.write(0, b"again")
+    after.commit(b"")
+    inbox.on_event(ObjectReceived(1, 0, 5, b""), 2.0)
+    aborted, received = waiting(inbox, 2)
+    assert isinstance(aborted, ObjectAborted)
+    assert isinstance(received, ContentReceived)
+    assert received.data == b"again"
+
+
 def test_further_streams_are_not_received_until_some_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_STREAMS", 2)
     inbox = Inbox(None, 1 << 20, "byte")
