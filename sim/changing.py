@@ -7,7 +7,7 @@ from sim.link import Link, LinkGroup
 from sim.network import Network
 from sim.separate_links import SeparateLinks
 from topologies.channels import Bernoulli
-from topologies.keys import loss_key, member_loss_key
+from topologies.keys import line_key, loss_key
 from topologies.spec import Topology
 
 __all__ = ["change", "check_change", "make_changeable"]
@@ -36,12 +36,15 @@ def change(network: Network, near: str, far: str, rate: float | None, loss: floa
     """
     links = _links(network, near, far)
     before = [(link, link.sampler, link.queue.rate) for link in links]
-    key = loss_key(network.seed, near, far)
     for place, link in enumerate(links):
         if rate is not None:
             _set_rate(link, rate)
         if loss is not None:
-            _set_loss(link, key, place, len(links), loss)
+            channel = Bernoulli(p=loss)
+            if isinstance(link, LinkGroup):
+                link.sampler = channel.group(loss_key(network.seed, near, far), link.head.count)
+            else:
+                link.sampler = channel.link(line_key(network.topology, network.seed, near, far, place))
 
     def restore() -> None:
         for link, sampler, former in before:
@@ -63,11 +66,3 @@ def _links(network: Network, near: str, far: str) -> "list[Link | LinkGroup]":
 def _set_rate(link: Link | LinkGroup, rate: float) -> None:
     for queue in link.queues():
         queue.rate = rate
-
-
-def _set_loss(link: Link | LinkGroup, key: int, place: int, links: int, loss: float) -> None:
-    channel = Bernoulli(p=loss)
-    if isinstance(link, LinkGroup):
-        link.sampler = channel.group(key, link.head.count)
-    else:
-        link.sampler = channel.link(member_loss_key(key, place) if links > 1 else key)

@@ -53,6 +53,12 @@ def test_links_that_change_give_equal_fingerprints(number: int) -> None:
     compare_run(number, TOPOLOGIES[number], {"name": "norm", "rate": "8Mbit", "grtt": "30ms", "robust": 4}, "120kB", plan)
 
 
+def test_a_changed_loss_is_the_same_in_a_group_of_one() -> None:
+    topology = {"kind": "star", "receivers": 1, "link": {"rate": "10Mbit"}}
+    plan = [{"at": "20ms", "change": ["s1", "r"], "loss": "10%"}]
+    compare_run(1, topology, {"name": "norm", "rate": "8Mbit", "grtt": "30ms", "robust": 4}, "120kB", plan)
+
+
 def parse_topology(topology: dict[str, Any]) -> Topology:
     """Build a topology as a scenario does."""
     return parse(
