@@ -49,6 +49,8 @@ class _Channel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     plain: ClassVar[bool] = True
     """Whether losses depend on packet identities only; a scripted list depends on message kinds, too."""
+    loses_control: ClassVar[bool] = True
+    """Whether control packets, which have no identity, can be lost."""
 
     @property
     @abstractmethod
@@ -114,6 +116,7 @@ class Bernoulli(_Channel):
 class ContentLoss(_Channel):
     """Loses each content packet independently with probability `p`; NACKs and other control packets are not lost."""
 
+    loses_control: ClassVar[bool] = False
     model: Literal["content"] = "content"
     p: Fraction = Field(description="Loss probability, like 1%.")
 

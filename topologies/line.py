@@ -179,7 +179,7 @@ class Line:
         else:
             lost = self._channel is not None and self._channel.lost(identity)
         frames = frames_of(size, spec.mtu)
-        if frames > 1:
+        if frames > 1 and (identity is not None or spec.loss.loses_control):
             # The channel decided on the first fragment; the others are lost independently, at its mean rate.
             lost |= unit(key, _FRAGMENTS) >= (1 - spec.loss.rate) ** (frames - 1)
         octets = _octets(size, frames, spec)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.rng import extend, key_of
-from topologies.channels import Bernoulli, Recorded, Scripted
+from topologies.channels import Bernoulli, ContentLoss, Recorded, Scripted
 from topologies.delays import DelayModel, NormalDelay, ParetoDelay, TraceDelay, UniformDelay, longer
 from topologies.drop_tail import DropTailQueue
 from topologies.line import Line, OccurrenceCounter, frames_of
@@ -148,6 +148,12 @@ def test_exact_framing_counts_every_byte_of_every_frame() -> None:
     for mtu, octets in ((None, 1538 + 84), (1500, 1538 + 84), (1000, 1034 + 563)):
         line = Line(LinkSpec(rate=1.0, overhead="ethernet", mtu=mtu), KEY)
         assert line.offer(None, 1473, None, "data", 0.0) == [(None, float(octets))]
+
+
+def test_a_control_packet_in_several_fragments_passes_where_only_content_is_lost() -> None:
+    line = Line(LinkSpec(loss=ContentLoss(p=0.5), mtu=600), KEY)
+    assert all(line.offer(n, 5000, None, "nack", 0.0) for n in range(50))
+    assert not all(line.offer(n, 5000, n, "data", 0.0) for n in range(50))
 
 
 def test_a_datagram_in_one_frame_is_lost_with_an_mtu_as_without() -> None:
