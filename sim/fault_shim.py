@@ -19,6 +19,7 @@ from sim.addresses import name_and_port
 from sim.clock import Clock
 from sim.flight import Flight
 from sim.idle import IDLE
+from sim.noise import Noise
 from sim.timers import KernelHost
 
 __all__ = ["FaultShim", "Rule"]
@@ -90,8 +91,9 @@ class FaultShim(Machine):
         self._take(message, source, to, True, now)
 
     def _take(self, message: Message, source: Address, to: Address, is_marked: bool, now: float) -> None:
-        if self.inner is IDLE:
+        if self.inner is IDLE or isinstance(message, Noise):
             # The host is down. A group still lists the shim, which would keep the packet for a machine that starts later.
+            # Noise is for no machine, so it is neither dropped nor read.
             return
         received = message, source, to, is_marked
         if isinstance(source, Connection):

@@ -85,3 +85,20 @@ def compare_run(number: int, topology: dict[str, Any], protocol: dict[str, Any],
     results = [run(parse(base | way | {"faults": plan}, "equal")) for way in WAYS]
     assert len({result.fingerprint for result in results}) == 1
     assert [result.violations for result in results] == [[]] * len(WAYS)
+
+
+def test_noise_is_not_counted_at_a_host_that_is_cut_off() -> None:
+    link = {"rate": "1Mbit", "mtu": 1500, "down": {"loss": "5%"}}
+    topology = {"kind": "star", "receivers": 2, "trunk": {"rate": "5Mbit", "delay": "20ms"}, "link": link}
+    scenario = {
+        "name": "noise",
+        "topology": topology,
+        "protocol": {"name": "a", "rate": "500kbit"},
+        "workload": {"size": "20kB"},
+        "duration": "10s",
+    }
+    cut = {"at": "50ms", "flap": ["s1", "r1"], "for": "400ms"}
+    storm = {"at": "100ms", "storm": "sender", "rate": "5Mbit", "for": "20ms"}
+    ways: list[dict[str, Any]] = [{"engine": "fast"}, {"engine": "strict"}]
+    dropped = [run(parse(scenario | way | {"faults": [cut, storm]}, "x")).metrics["injected"]["dropped"] for way in ways]
+    assert dropped[0] == dropped[1]
