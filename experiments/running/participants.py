@@ -390,13 +390,13 @@ class Participants:
         )
         if self._has_messages and not self.scenario.files:
             metrics["goodput_mbit_s"] = told["messages"]["goodput_mbit_s"]
-        told |= self._uncounted() | self._failed(host_results, world)
+        told |= self._uncounted() | {"faults": self._faults(host_results, world)}
         return Result(
             scenario=self.scenario.name,
             digest=self.scenario.digest(),
             backend=backend,
             seed=self.scenario.seed,
-            completed=submitted and all(row.equal for row in rows) and not self._has_failed(world),
+            completed=submitted and all(row.equal for row in rows) and not self._has_failed(told["faults"]),
             fingerprint=world.fingerprint,
             metrics=metrics | self._cross(host_results, world) | world.metrics | told,
             receivers=rows,
@@ -428,15 +428,15 @@ class Participants:
                     found[name]["longest_queues"] = queues
         return {"clients": found} if found else {}
 
-    def _has_failed(self, world: WorldCounters) -> bool:
+    def _has_failed(self, faults: Mapping[str, Any]) -> bool:
         """Return whether a host with a sender or a publisher ended with an error."""
-        return any("error" in world.metrics["faults"].get(host, ()) for host in self._awaited)
+        return any("error" in faults.get(host, ()) for host in self._awaited)
 
-    def _failed(self, host_results: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> dict[str, Any]:
-        """Return the faults of the hosts, with those of publishers and servers that have no row to tell theirs."""
-        told = {party.host: self._result_of(party, host_results).get("fault") for party in self.parties}
-        errors = {host: {"error": fault} for host, fault in told.items() if fault}
-        return {"faults": {**world.metrics["faults"], **errors}} if errors else {}
+    def _faults(self, host_results: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> dict[str, Any]:
+        """Return the faults of the hosts, with those of senders, publishers and servers, which have no row to tell theirs."""
+        without_row: list[_Enrolled | Party] = [*self._senders, *self.parties]
+        told = {enrolled.host: self._result_of(enrolled, host_results).get("fault") for enrolled in without_row}
+        return {**world.metrics["faults"], **{host: {"error": fault} for host, fault in told.items() if fault}}
 
     def _expected(self, senders: list[Mapping[str, Any]]) -> tuple[dict[int, dict[Key, Sent]], dict[Key, float]]:
         """Return the objects sent in each session, and the time in seconds at which each was submitted."""

@@ -90,9 +90,19 @@ def test_a_failed_command_is_reported_with_its_last_output_line() -> None:
     failing = ["sh", "-c", "echo first; echo 'no such luck' >&2; exit 7"]
     result = lossless({"sender": {"run": failing}, "r": {"run": RECEIVES}}, duration="2s")
     assert not result.completed
+    assert "ended with exit code 7: no such luck" in result.metrics["faults"]["sender"]["error"]
     result = lossless({"r1": {"run": failing}}, duration="2s")
     assert "before it joined" in str(result.metrics["faults"]["r1"]["error"])
     assert "ended with exit code 7: no such luck" in str(result.receivers[0].fault)
+
+
+@pytest.mark.emu
+def test_a_sender_that_ends_with_an_error_after_everything_arrived_is_no_success() -> None:
+    sends = ["sh", "-c", '"$@"; exit 3', "-", *SENDS]
+    result = lossless({"sender": {"run": sends}, "r": {"run": RECEIVES}})
+    assert all(row.equal for row in result.receivers)
+    assert not result.completed
+    assert "ended with exit code 3" in result.metrics["faults"]["sender"]["error"]
 
 
 @pytest.mark.parametrize("run_by", ["nrl-norm", ["true"]])
