@@ -103,8 +103,8 @@ for _name, (_, _line) in COMMANDS.items():
 
 LONGEST_WORD = 300
 """Characters of an error message without a space, as of a path or a value."""
-_STDOUT = 1
-"""Descriptor of standard output."""
+_STDOUT, _STDERR = 1, 2
+"""Descriptors of standard output and standard error."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of a standard output that can't take more."""
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
@@ -236,8 +236,18 @@ def _flushed(code: int) -> int:
     return code
 
 
+def _open_standard_streams() -> None:
+    """Open the null device where a standard stream is closed; the next file that is opened would take its place."""
+    for descriptor, name, mode in ((0, "stdin", "r"), (_STDOUT, "stdout", "w"), (_STDERR, "stderr", "w")):
+        if getattr(sys, name) is None:
+            # It gets the lowest number that is free.
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
+
+
 def main() -> None:
     """Run the command line of this process and exit with its code."""
+    _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         # A name from the network may have characters that this terminal does not.
         if isinstance(stream, TextIOWrapper):

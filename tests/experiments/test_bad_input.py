@@ -404,6 +404,15 @@ def test_an_output_that_its_reader_has_closed_ends_a_command_quietly_as_sigpipe_
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_runs_without_standard_streams(closed: str) -> None:
+    command = f"exec {sys.executable} -m mcastlab run ok.yaml --out ran {closed}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (">" in closed.replace("2>", "")) == (not done.stdout)
+    assert Path("ran", "result.json").exists()
+
+
 def test_formulas_in_csv_are_text_and_can_be_restored() -> None:
     texts = ["=cmd|' /C calc'!A0", "+1", "-1", "@x", "\tx", "'quoted", "plain", "2=3", ""]
     write_csv([{"name": text, "count": -1} for text in texts], Path("out.csv"))
