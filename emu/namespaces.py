@@ -43,6 +43,7 @@ _MS_BIND = 0x1000
 _MS_REC_PRIVATE = 0x4000 | 0x40000
 _PR_SET_PDEATHSIG = 1
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -156,6 +157,7 @@ def _run_init(work: Callable[[], Any], answer: int, lifeline: int) -> None:
 def _run_worker(work: Callable[[], Any], answer: int) -> None:
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        _leave_removed_folder()
         reply = json.dumps({"result": work()})
     except BaseException as error:  # noqa: BLE001 - reported to the caller, which raises it
         reply = _failure(error)
@@ -168,7 +170,17 @@ def _run_worker(work: Callable[[], Any], answer: int) -> None:
         os._exit(0)
 
 
+def _leave_removed_folder() -> None:
+    """Go to the root folder if the working directory was removed: programs that set up the network can't start in it."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        os.chdir("/")
+
+
 def _failure(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS:
+        error = UnsupportedError("emulation: too many open files; allow more, as by ulimit -n 4096")
     name = type(error).__name__
     if isinstance(error, McastlabError) and getattr(errors, name, None) is type(error):
         return json.dumps({"error": name, "message": str(error)})

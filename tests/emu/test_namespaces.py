@@ -1,5 +1,6 @@
 """Isolated code has namespaces of its own, reports its errors, and leaves nothing behind however it ends."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from emu.namespaces import IsolatedRunError, run_isolated
 from emu.requirements import run
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, UnsupportedError
 
 pytestmark = pytest.mark.emu
 
@@ -51,6 +52,27 @@ def test_the_loopback_device_of_a_new_namespace_works() -> None:
 
 def test_the_result_of_isolated_code_is_returned() -> None:
     assert run_isolated(lambda: {"a": [1, 2.5, None, "ä" * 100_000]}) == {"a": [1, 2.5, None, "ä" * 100_000]}
+
+
+def test_a_run_does_not_need_its_working_directory(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+
+    def work() -> str:
+        os.chdir(gone)
+        gone.rmdir()
+        return str(run_isolated(lambda: run(f"mnexec -a {os.getpid()} pwd")))
+
+    # The process that leaves its folder must not be that of the tests.
+    assert run_isolated(work) == "/\n"
+
+
+def test_too_many_open_files_are_told_as_such() -> None:
+    def work() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with pytest.raises(UnsupportedError, match="ulimit -n"):
+        run_isolated(work)
 
 
 def test_errors_of_this_project_are_raised_again() -> None:
