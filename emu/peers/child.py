@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from emu.addresses import SocketAddress, text_of
+from emu.peers.output import last_line
 from protocols.errors import UsageError
 
 __all__ = ["Child"]
@@ -55,9 +56,7 @@ class Child:
         if not code:
             return ""
         how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
-        lines = self._output.read_text(errors="replace").split("\n")
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
-        return f"{self._command[0]} {how}: {last[:200]}"
+        return f"{self._command[0]} {how}: {last_line(self._output)}"
 
     def end(self) -> str:
         """End the process if it runs, and return its failure if it had ended by itself before."""

@@ -20,6 +20,7 @@ from typing import Any
 from emu.addresses import socket_address_of
 from emu.foreign_program import ForeignContext, ForeignProgram, write_content
 from emu.peers.meter import Meter
+from emu.peers.output import last_line
 from protocols.errors import UsageError
 from protocols.machine import Content, Group
 
@@ -95,9 +96,7 @@ class _Command(ForeignProgram):
     def _record_failure(self, code: int) -> None:
         """Record the exit code of a failed command and the last line of its output."""
         how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
-        lines = self._log.read_text(errors="replace").split("\n")
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
-        self._failures.append(f"{self._command[0]} {how}: {last[:200]}")
+        self._failures.append(f"{self._command[0]} {how}: {last_line(self._log)}")
 
     def _report(self, **values: Any) -> dict[str, Any]:
         fault = "; ".join(self._failures) or None
