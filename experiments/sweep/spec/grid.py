@@ -169,7 +169,8 @@ class SweepPlan:
         made = []
         for seed in range(self.sweep.seed + first, self.sweep.seed + first + count):
             digest = scenario.model_copy(update={"seed": seed}).digest()
-            text = json.dumps(data | {"seed": seed}, sort_keys=True, separators=(",", ":"))
+            # Keys keep their order, which decides the order of nodes and which of several weighted sizes a random number selects.
+            text = json.dumps(data | {"seed": seed}, separators=(",", ":"))
             made.append(SweepRun(self._run_id(digest, backend), point, seed, text, weight, receivers, backend))
         return made
 

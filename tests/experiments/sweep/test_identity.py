@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
 from experiments.sweep.run.adaptive import planned_runs
+from experiments.sweep.run.single_run import perform
 from experiments.sweep.spec import code_version as code_version_module
 from experiments.sweep.spec import grid
 from experiments.sweep.spec.code_version import code_version, sources
@@ -25,6 +28,22 @@ def test_every_run_has_a_unique_id(tmp_path: Path) -> None:
 
 def test_ids_do_not_depend_on_the_notation_of_values(tmp_path: Path) -> None:
     assert ids(tmp_path, axes={LOSS: ["1%"]}) == ids(tmp_path, axes={"p": {"key": LOSS, "values": [0.01]}})
+
+
+def test_a_run_of_a_sweep_is_the_run_of_its_scenario_also_where_the_order_of_keys_decides(tmp_path: Path) -> None:
+    scenario = {
+        "topology": {"kind": "star", "receivers": 2, "link": {"rate": "100Mbit", "down": {"loss": "2%"}}},
+        "protocol": {"name": "distributor", "rate": "20Mbit", "segment": 1400},
+        "workload": [
+            # A number and text as keys; in alphabetical order the weights would select other sizes.
+            {"kind": "publish", "hosts": ["sender"], "to": "/q", "size": {50: 3, "4kB": 1}, "rate": "100/s", "count": 50},
+            {"kind": "subscribe", "hosts": ["r1", "r2"], "to": ["/q"]},
+        ],
+        "duration": "20s",
+    }
+    (planned,) = planned_runs(plan_of(tmp_path, scenario=scenario), {})
+    job = {"scenario": planned.scenario, "backend": "sim", "receivers": False, "series": None, "captures": []}
+    assert perform(job)["fingerprint"] == run(parse({"name": "small", **scenario}, "scenario"), "sim").fingerprint
 
 
 def test_additional_values_and_seeds_do_not_change_ids(tmp_path: Path) -> None:
