@@ -53,8 +53,7 @@ class PointScenarios:
         """Return the scenario keys an axis sets."""
         if name in (CASE, BACKEND) or name not in self.sweep.axes:
             return ()
-        key = self.sweep.axes[name].key
-        return (name,) if key is None else (key,) if isinstance(key, str) else key
+        return self.sweep.axes[name].keys(name)
 
 
 def flat(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:

@@ -62,8 +62,11 @@ class SweepPlan:
     base: dict[str, Any] = field(init=False)
     more: list[tuple[Value, ...]] = field(default_factory=list)
     """Values that refinement added to its axis, by round."""
+    _owners: dict[tuple[str, str], str] = field(init=False, default_factory=dict)
+    """The first point with a scenario and a backend, by these."""
 
     def __post_init__(self) -> None:
+        self._check_keys()
         if isinstance(self.sweep.scenario, str):
             self.base = read(find_scenario(self.sweep.scenario, self.path.parent))
         else:
@@ -71,6 +74,22 @@ class SweepPlan:
             complete(self.base, self.path)
         for key, value in self.sweep.set.items():
             self._put(self.base, key, value, f"set.{key}")
+
+    def _check_keys(self) -> None:
+        """ConfigError for the seed as a key, and for a key of two axes or of an axis and a case: only the last would count."""
+        sweep = self.sweep
+        of_cases = [(f"cases.{case}.{key}", key) for case, settings in sweep.cases.items() for key in settings]
+        of_axes = [(f"axes.{name}", key) for name in sweep.axes for key in self._keys(name)]
+        owners = {key: origin for origin, key in of_cases}
+        for origin, key in of_axes:
+            if key in owners:
+                also = f"{owners[key]} sets it, too, and one of them may"
+                raise ConfigError(f"{self.path}: {origin}: key {key!r} is not allowed; {also}")
+            owners[key] = origin
+        for origin, key in [*((f"set.{key}", key) for key in sweep.set), *of_cases, *of_axes]:
+            if key == "seed":
+                allowed = "`seed` and `replications` of the sweep file itself say which seeds are run"
+                raise ConfigError(f"{self.path}: {origin}: key 'seed' is not allowed; {allowed}")
 
     @property
     def modules(self) -> dict[str, bytes]:
@@ -167,18 +186,16 @@ class SweepPlan:
         weight, receivers = _weight(scenario)
         backend = str(point.values.get(BACKEND, self.sweep.backend))
         made = []
+        repeats = self._repeats(scenario.digest(), backend, point)
         for seed in range(self.sweep.seed + first, self.sweep.seed + first + count):
             digest = scenario.model_copy(update={"seed": seed}).digest()
-            # Keys keep their order, which decides the order of nodes and which of several weighted sizes a random number selects.
+            # Keys keep their order: it decides the order of nodes, and which of several weighted sizes a random number selects.
             text = json.dumps(data | {"seed": seed}, separators=(",", ":"))
-            made.append(SweepRun(self._run_id(digest, backend), point, seed, text, weight, receivers, backend))
+            made.append(SweepRun(self._run_id(digest, backend, repeats), point, seed, text, weight, receivers, backend))
         return made
 
     def _keys(self, name: str) -> Sequence[str]:
-        if name == BACKEND:
-            return []
-        key = self.sweep.axes[name].key
-        return [name] if key is None else [key] if isinstance(key, str) else key
+        return () if name == BACKEND else self.sweep.axes[name].keys(name)
 
     def _put(self, data: dict[str, Any], key: str, value: object, origin: str) -> None:
         try:
@@ -186,14 +203,24 @@ class SweepPlan:
         except UsageError as error:
             raise ConfigError(f"{self.path}: {origin}: {str(error).removeprefix('--set: ')}") from error
 
-    def _run_id(self, digest: str, backend: str) -> str:
+    def _repeats(self, digest: str, backend: str, point: Point) -> str:
+        """Return text that tells a point from an earlier one with the same scenario; empty if there is none.
+
+        Two cases may be spelled differently and mean the same. Each has rows of its own, since a row names one point.
+        """
+        values = {name: number_of(value) for name, value in point.values.items()}
+        own = json.dumps([point.case, values], sort_keys=True)
+        return "" if self._owners.setdefault((digest, backend), own) == own else own
+
+    def _run_id(self, digest: str, backend: str, repeats: str) -> str:
         """Return the run id: a digest of scenario, backend, what is kept, and code version.
 
         What is kept is part of the id, so that a run stored without its time series does not stand for one with it.
+        `repeats` is not empty for points that repeat the scenario of an earlier one.
         """
         keep = self.sweep.keep
         kept = [keep.receivers, keep.series, *keep.captures]
-        named = json.dumps([digest, backend, kept, code_version()])
+        named = json.dumps([digest, backend, kept, code_version(), *([repeats] if repeats else [])])
         return sha256(named.encode()).hexdigest()[:32]
 
 

@@ -64,6 +64,10 @@ class Axis(_Strict):
             )
         return self
 
+    def keys(self, name: str) -> tuple[str, ...]:
+        """Return the keys of the scenario that the axis of this name sets."""
+        return (name,) if self.key is None else (self.key,) if isinstance(self.key, str) else self.key
+
     @staticmethod
     def _check_distinct(values: Sequence[Value]) -> None:
         """ValueError for a value that occurs twice, spelled differently perhaps: results could not tell their runs apart."""

@@ -58,6 +58,15 @@ def test_another_seed_scenario_or_recording_is_another_run(keys: dict[str, Any],
     assert ids(tmp_path) != ids(tmp_path, **keys)
 
 
+def test_points_with_equal_scenarios_have_runs_of_their_own(tmp_path: Path) -> None:
+    cases = {"default": {}, "the same": {"protocol.parity": 16}, "also": {"protocol.parity": 16}, "arq": {"protocol.parity": 0}}
+    named = ids(tmp_path, cases=cases, replications=2)
+    assert len(set(named)) == 8
+    assert named[:2] == ids(tmp_path, replications=2)
+    plan = plan_of(tmp_path, cases=cases, replications=2)
+    assert [run.run_id for run in planned_runs(plan, {})] == [run.run_id for run in planned_runs(plan, {})] == named
+
+
 def test_another_version_of_the_code_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = ids(tmp_path)
     monkeypatch.setattr(grid, "code_version", lambda: "0.1.0+other")

@@ -38,6 +38,21 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
             "point 0 (topology.nonsense=1): topology.nonsense: value 1 is not allowed; unknown",
         ),
         ({"axes": {"name.x": [1]}}, "axes.name.x: 'name.x=1' is not allowed; above 'x' stands the value 'small'"),
+        (
+            {"axes": {"seed": [1, 2]}},
+            "small.yaml: axes.seed: key 'seed' is not allowed; `seed` and `replications` of the sweep",
+        ),
+        ({"axes": {"n": {"key": ["seed", LOSS], "values": [0]}}}, "small.yaml: axes.n: key 'seed' is not allowed"),
+        ({"set": {"seed": 7}}, "small.yaml: set.seed: key 'seed' is not allowed"),
+        ({"cases": {"a": {"seed": 7}}}, "small.yaml: cases.a.seed: key 'seed' is not allowed"),
+        (
+            {"axes": {LOSS: [0], "p": {"key": LOSS, "values": [0.1]}}},
+            f"small.yaml: axes.p: key '{LOSS}' is not allowed; axes.{LOSS} sets it, too",
+        ),
+        (
+            {"axes": {LOSS: [0]}, "cases": {"lossy": {LOSS: 0.1}}},
+            f"small.yaml: axes.{LOSS}: key '{LOSS}' is not allowed; cases.lossy.{LOSS} sets it, too",
+        ),
         ({"set": {"protocol.rate": "fast"}}, "protocol.rate: value 'fast' is not allowed; a rate"),
         ({"cases": {"a": {"protocol.name": "none"}}}, "point 0 (case=a): protocol.name: value 'none' is not allowed; one of"),
         ({"zip": [["a", "b"]]}, "zip.0: value 'a' is not allowed; one of the axes"),
