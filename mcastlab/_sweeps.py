@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.output.extras import need
 from experiments.scenario.validation_errors import shown
 from experiments.sweep.run.spark_session import check_java
-from mcastlab._arguments import a_flag, a_fraction, a_path, a_text, a_whole, names, names_arguments
+from mcastlab._arguments import a_choice, a_flag, a_fraction, a_path, a_text, a_whole, names, names_arguments
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["analyse", "open_sweep", "sweep"]
 
 _PACKAGES = ("pyspark", "pandas", "pyarrow")
+_DATASETS = ("runs", "receivers", "series")
 
 
 @names_arguments
@@ -29,17 +30,21 @@ def sweep(
     remote: str | None = None,
     retry: bool = False,
     limit: int | None = None,
+    progress: bool = False,
     spark: "SparkSession | None" = None,
 ) -> "SweepSummary":
     """Make the runs of a sweep file that are missing in the folder `out` (default: out/NAME); return a summary.
 
     `master` is the Spark master, `remote` a Spark Connect server to use instead; a given session `spark` is used and not
-    stopped. `retry` repeats failed runs; `limit` is the number of runs to make at most. UsageError for a file or an argument
-    that is not allowed, UnsupportedError without Spark or Java.
+    stopped. `retry` repeats failed runs; `limit` is the number of runs to make at most; `progress` reports on standard error
+    how many are done, failed and left, and how long these will take. Ctrl-C, or the interrupt of a notebook, ends it with the
+    rows of finished runs stored, and the summary is `interrupted`. UsageError for a file or an argument that is not allowed,
+    UnsupportedError without Spark or Java.
     """
     path, to = a_path("file", file), None if out is None else a_path("out", out)
     place, server = a_text("master", master), None if remote is None else a_text("remote", remote)
     again, most = a_flag("retry", retry), None if limit is None else a_whole("limit", limit, 0)
+    shows = a_flag("progress", progress)
     need("a sweep", *_PACKAGES)
     _check_spark(spark)
     if remote is None and spark is None:
@@ -50,29 +55,43 @@ def sweep(
 
     plan = SweepPlan(load_sweep(path), path)
     folder = Path("out", plan.sweep.name) if to is None else to
-    return run_sweep(plan, folder, SweepOptions(place, server, True, again, most, quiet=True), spark)
+    return run_sweep(plan, folder, SweepOptions(place, server, True, again, most, quiet=not shows), spark)
 
 
 @names_arguments
-def open_sweep(folder: Path | str, *, version: str | None = None, spark: "SparkSession | None" = None) -> Any:
+def open_sweep(
+    folder: Path | str,
+    dataset: Literal["runs", "receivers", "series"] = "runs",
+    *,
+    version: str | None = None,
+    spark: "SparkSession | None" = None,
+) -> Any:
     """Return the runs of a sweep, a row for each: `p_` columns are the axes, `m_` columns the metrics.
 
-    The result is a pandas DataFrame, or with a session a Spark DataFrame. `version` is that of the code that made the runs
-    (default: the last). UsageError for a folder without a sweep, or a version that is not there, or a damaged file;
-    UnsupportedError without the packages.
+    `dataset` "receivers" has a row for each run and receiver, "series" one for each run, name and time, as far as the sweep
+    file keeps them (`keep`). The result is a pandas DataFrame, or with a session a Spark DataFrame. `version` is that of the
+    code that made the runs (default: the last). UsageError for a folder without a sweep, or a version that is not there, or a
+    damaged file; UnsupportedError without the packages.
     """
     place, wanted = a_path("folder", folder), None if version is None else a_text("version", version)
+    a_choice("dataset", dataset, _DATASETS)
     need("open_sweep", *(("pyspark",) if spark is not None else ("pandas", "pyarrow")))
     from experiments.sweep.store.damage import naming_damage
-    from experiments.sweep.store.datasets import runs, table
+    from experiments.sweep.store.datasets import nested_table, runs, table
+    from experiments.sweep.store.invocations import chosen_version
+    from experiments.sweep.store.query import rows
 
     _check_spark(spark)
     with naming_damage(place):
         if spark is not None:
-            return runs(spark, place, wanted)
+            chosen = chosen_version(place, wanted)
+            return runs(spark, place, chosen) if dataset == "runs" else rows(spark, place, dataset, chosen)
         import pandas as pd
 
-        return pd.DataFrame(table(place, wanted))
+        frame = pd.DataFrame(table(place, wanted) if dataset == "runs" else nested_table(place, dataset, wanted))
+    # A metric that no run has is a column of missing numbers, as one that some have.
+    measured = [name for name in frame.columns if name.startswith("m_")]
+    return frame.astype(dict.fromkeys(measured, float)).assign(params=frame["params"].map(dict))
 
 
 @names_arguments

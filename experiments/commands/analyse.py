@@ -104,7 +104,7 @@ def analyse_command(
     if as_json:
         typer.echo(json.dumps(answer.plain()))
     else:
-        _show(view, answer, csv)
+        _show(view, answer, csv, folder / "sweep.yaml")
     return 0
 
 
@@ -123,22 +123,27 @@ _RANKS = {"metric": 0, "axis": 0, "name": 0, "t": 0, "mean": 1, "share": 1, "hol
 """Ranks of columns; the axes of the sweep have 0, and the rest follows in its order."""
 
 
-def _show(view: View, answer: "AnalysisResult", csv: Path | None) -> None:
-    from experiments.report.labels import HEAD_UNITS
+_NAMES = ("metric", "axis")
+"""Columns whose cells are names."""
 
+
+def _show(view: View, answer: "AnalysisResult", csv: Path | None, sweep: Path) -> None:
+    from experiments.report.labels import head_units
+    from experiments.sweep.spec.sweep_file import load_sweep
+
+    units = head_units(load_sweep(sweep) if sweep.exists() else None)
     failed = f", {answer.failed} failed" if answer.failed else ""
     title = f"{answer.runs} runs{failed}, code {answer.version}"
-    columns = columns_of(answer.rows[0] if answer.rows else (), _RANKS)
+    columns = columns_of(answer.rows[0] if answer.rows else (), _RANKS, units)
     view.check(column.name for column in columns)
     printer = Printer(view)
     if view.brief:
         printer.verbatim(f"{title}: {len(answer.rows)} rows")
         return
-    # A metric's unit is in the first column, since each row may have another.
-    units = {name: f"{name} [{unit}]" for name, unit in HEAD_UNITS.items()}
+    # The unit of a metric or an axis that is a cell stands there, since each row may have another.
     names = list(answer.rows[0]) if answer.rows else []
     rows = [
-        [units.get(row[name], row[name]) if name == "metric" else row[name] for name in names]
+        [f"{row[name]} [{units[row[name]]}]" if name in _NAMES and row[name] in units else row[name] for name in names]
         for row in answer.rows[:MOST_ROWS]
     ]
     printer.table(Table(columns, rows, title, answer.about))

@@ -1,6 +1,6 @@
 """`mcastlab results`: show the rows of a sweep, selected by SQL."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +18,15 @@ from protocols.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from experiments.sweep.spec.sweep_file import Sweep
+
 __all__ = ["results_command"]
 
 SHOWN = 30
 MAIN_METRICS = ("completion_time", "overhead", "nacks_sent")
 """Metrics that are shown of a sweep that names none."""
+RECEIVER_METRICS = ("equal", "completed_at", "loss", "nacks_sent")
+"""Metrics that are shown of receivers."""
 OTHER_COLUMNS = ("receiver", "name", "t", "value")
 
 
@@ -70,25 +74,28 @@ def results_command(
             if compact:
                 merge_files(spark, folder)
             found = rows(spark, folder, dataset, wanted, where, select)
-            total = _give(found, csv, view, as_json, _named_metrics(folder) or MAIN_METRICS)
+            total = _give(found, csv, view, as_json, dataset, _sweep_of(folder))
         finally:
             stop(spark)
     return 0 if total else 1
 
 
-def _named_metrics(folder: Path) -> tuple[str, ...]:
-    """Return the metrics that the sweep file names."""
+def _sweep_of(folder: Path) -> "Sweep | None":
+    """Return the sweep file that the results were made from, if it is there."""
     from experiments.sweep.spec.sweep_file import load_sweep
 
     path = folder / "sweep.yaml"
-    return load_sweep(path).metrics if path.exists() else ()
+    return load_sweep(path) if path.exists() else None
 
 
-def _give(found: "DataFrame", csv: Path | None, view: View, as_json: bool, metrics: Sequence[str]) -> int:
+def _give(found: "DataFrame", csv: Path | None, view: View, as_json: bool, dataset: str, sweep: "Sweep | None") -> int:
     """Write or show the rows; return their number."""
     if csv is None and not as_json:
+        from experiments.report.labels import head_units
+
         total = found.count()
-        _show(view, found, total, metrics)
+        metrics = RECEIVER_METRICS if dataset == "receivers" else (sweep and sweep.metrics) or MAIN_METRICS
+        _show(view, found, total, metrics, head_units(sweep))
         return total
     frame: Any = found.toPandas()
     if csv is not None:
@@ -106,19 +113,17 @@ _RANKS = {"case": 0, "seed": 0, "receiver": 0, "name": 0, "t": 0, "error": 1, "v
 """Ranks of columns; the parameters of the sweep have 0, and the rest follows in its order."""
 
 
-def _show(view: View, found: "DataFrame", total: int, metrics: Sequence[str]) -> None:
+def _show(view: View, found: "DataFrame", total: int, metrics: Sequence[str], units: Mapping[str, str]) -> None:
     """Show the first rows; of runs, the parameters, the error and these metrics, unless other columns are named."""
-    from experiments.report.labels import HEAD_UNITS
-
     if view.brief:
         Printer(view).verbatim(f"{total} rows")
         return
     names = found.columns
-    every = dict(zip(names, columns_of(names, _RANKS | dict.fromkeys(metrics, 2), HEAD_UNITS), strict=True))
+    every = dict(zip(names, columns_of(names, _RANKS | dict.fromkeys(metrics, 2), units), strict=True))
     view.check(column.name for column in every.values())
     if "run_id" in names and "params" in names and not view.columns and not view.wide:
         main = [name for name in names if name in ("point", "case", "seed", "status", "error") or name.startswith("p_")]
-        known = ("m_completed", *(f"m_{name}" for name in metrics), *OTHER_COLUMNS)
+        known = (*OTHER_COLUMNS, "m_completed", *(f"m_{name}" for name in metrics))
         names = [*main, *(name for name in known if name in names)]
     rows = [row.asDict() for row in found.select(*(f"`{name}`" for name in names)).limit(SHOWN).collect()]
     note = f"{min(SHOWN, total)} of {total} rows; --select for other columns, --csv FILE for all"

@@ -10,7 +10,8 @@ from experiments.analysis.derived import DERIVED
 from experiments.analysis.runs import CASE
 from experiments.analysis.summary import sort_key
 from experiments.sweep.spec.metrics import METRICS
-from experiments.sweep.spec.sweep_file import Sweep
+from experiments.sweep.spec.quantities import kind_of
+from experiments.sweep.spec.sweep_file import Axis, Sweep
 
 __all__ = [
     "HEAD_UNITS",
@@ -20,6 +21,7 @@ __all__ = [
     "DisplayedAxis",
     "axis_name",
     "displayed_axes",
+    "head_units",
     "help_of",
     "metric_label",
     "metric_name",
@@ -70,6 +72,13 @@ UNITS = {
 """Unit of each metric."""
 HEAD_UNITS = {name: unit for name, unit in UNITS.items() if unit in ("s", "B")}
 """Units in the heads of narrow tables: those of metrics that are not counts or ratios and whose name has no unit."""
+STORED_UNITS = {
+    **dict.fromkeys(("ns", "us", "ms", "s"), "s"),
+    **dict.fromkeys(("kbit", "Mbit", "Gbit"), "bit/s"),
+    **dict.fromkeys(("B", "kB", "MB"), "B"),
+    "/s": "1/s",
+}
+"""The base unit that values are stored in, by the unit of the sweep file; fractions have none."""
 SERIES_UNITS = {
     **dict.fromkeys(("packets_sent", "repairs_sent", "packets_lost", "packets_dropped", "packets_corrupt"), "packets"),
     **dict.fromkeys(("bytes_sent", "queue_bytes"), "B"),
@@ -93,6 +102,19 @@ HIGHER_IS_BETTER = frozenset(
     {"goodput_mbit_s", "throughput_mbit_s", "packets_per_s", "completed", "receivers_complete", "delivered"}
 )
 """Metrics to maximise; all others are to be minimised."""
+
+
+def head_units(sweep: Sweep | None) -> dict[str, str]:
+    """Return the units in the heads of narrow tables: those of metrics, and of the stored values of a sweep's axes."""
+    found = dict(HEAD_UNITS)
+    for name, axis in sweep.axes.items() if sweep is not None else ():
+        if axis.values is not None and kind_of(axis.values) == "string":
+            continue
+        unit = _written_unit(axis)
+        stored = STORED_UNITS.get(unit, "") if unit else BASE_UNITS.get(name.rpartition(".")[2], "")
+        if stored and stored != "fraction":
+            found |= {name: stored, name.replace(".", "__"): stored}
+    return found
 
 
 def metric_label(name: str) -> str:
@@ -183,10 +205,14 @@ def _unit(sweep: Sweep, name: str) -> tuple[float, str]:
     base = 1.0, BASE_UNITS.get(name.rpartition(".")[2], "")
     if name == CASE or name not in sweep.axes:
         return base
-    axis = sweep.axes[name]
-    written = axis.values if axis.values is not None else (axis.high, axis.low)
-    for value in written:
+    unit = _written_unit(sweep.axes[name])
+    return FACTORS[unit] if unit else base
+
+
+def _written_unit(axis: Axis) -> str:
+    """Return the unit that the values of an axis are written in first; empty for plain numbers and for text."""
+    for value in axis.values if axis.values is not None else (axis.high, axis.low):
         match = re.fullmatch(r"\s*[0-9.eE+-]+\s*([A-Za-z%/]+)\s*", value) if isinstance(value, str) else None
         if match and match[1] in FACTORS:
-            return FACTORS[match[1]]
-    return base
+            return match[1]
+    return ""

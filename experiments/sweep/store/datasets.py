@@ -10,6 +10,7 @@ series/job=<uuid>/    one row per run, name and time
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,10 @@ __all__ = [
     "NESTED",
     "OF_A_RUN",
     "StoredRuns",
+    "exploded",
     "location",
     "metric_values",
+    "nested_table",
     "parts",
     "quarantine",
     "read_dataset",
@@ -34,6 +37,7 @@ __all__ = [
     "series",
     "stored_runs",
     "table",
+    "unwritten",
 ]
 
 NESTED = ("receivers", "series")
@@ -139,13 +143,44 @@ def series(spark: "SparkSession", folder: Path) -> "DataFrame":
 
 
 def read_dataset(spark: "SparkSession", folder: Path, dataset: str) -> "DataFrame":
-    """Return every row of a dataset once, without nested columns; UsageError if it is empty."""
-    if not parts(folder, dataset):
-        kept = "" if dataset == "runs" else f" (keep.{dataset} in the sweep file says whether they are kept)"
-        raise UsageError(f"{folder}: holds no {dataset} of a sweep{kept}")
-    schema = _schema(folder, dataset)
-    frame = spark.read.schema(schema).parquet(location(folder / dataset)).drop(*NESTED, "job")
-    return _once(frame, folder, dataset)
+    """Return every row of a dataset once, without nested columns; UsageError if it is empty.
+
+    Receivers and series of interrupted invocations are still nested in their runs.
+    """
+    nested = [exploded(spark, part, dataset) for part in unwritten(folder, dataset)] if dataset in NESTED else []
+    frames = [frame for frame in nested if frame is not None]
+    if parts(folder, dataset):
+        frames.append(spark.read.schema(_schema(folder, dataset)).parquet(location(folder / dataset)).drop(*NESTED, "job"))
+    if not frames:
+        raise _none_of(folder, dataset)
+    frame = reduce(lambda one, other: one.unionByName(other), frames)
+    # Of an invocation that was killed while it wrote a part, some rows are in both places.
+    return (
+        frame.dropDuplicates(list(KEYS[dataset]))
+        if len(frames) > 1 or not parts(folder, dataset)
+        else _once(frame, folder, dataset)
+    )
+
+
+def unwritten(folder: Path, dataset: str) -> list[Path]:
+    """Return the parts of `runs` whose nested rows were not written to the dataset, as that of an interrupted invocation."""
+    found = sorted((folder / "runs").glob("job=*"))
+    return [part for part in found if any(part.glob("*.parquet")) and not (folder / dataset / part.name / "_SUCCESS").exists()]
+
+
+def exploded(spark: "SparkSession", part: Path, dataset: str) -> "DataFrame | None":
+    """Return the rows of a dataset that are nested in a part of `runs`; None if it has no such column."""
+    from pyspark.sql import functions as f
+
+    frame = spark.read.parquet(location(part))
+    if dataset not in frame.columns:
+        return None
+    return frame.select("run_id", f.explode(dataset).alias("one")).select("run_id", "one.*")
+
+
+def _none_of(folder: Path, dataset: str) -> UsageError:
+    kept = "" if dataset == "runs" else f" (keep.{dataset} in the sweep file says whether they are kept)"
+    return UsageError(f"{folder}: holds no {dataset} of a sweep{kept}")
 
 
 def _schema(folder: Path, dataset: str) -> Any:
@@ -209,3 +244,31 @@ def table(folder: Path, version: str | None = None) -> list[dict[str, Any]]:
             if row["version"] == wanted and best.get(row["run_id"], {"status": ""})["status"] != "ok":
                 best[row["run_id"]] = row
     return sorted(best.values(), key=lambda row: (row["point"], row["seed"], row["run_id"]))
+
+
+def nested_table(folder: Path, dataset: str, version: str | None = None) -> list[dict[str, Any]]:
+    """Return the rows of `receivers` or `series` without Spark, each with the parameters of its run; sorted by point and seed.
+
+    UsageError if there is none.
+    """
+    from pyarrow import parquet
+
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path in parts(folder):
+        file = parquet.ParquetFile(path)
+        rows = (
+            file.read(columns=["run_id", dataset], use_threads=False).to_pylist() if dataset in file.schema_arrow.names else ()
+        )
+        found |= {row["run_id"]: row[dataset] for row in rows if row[dataset] is not None}
+    # Runs that were compacted have their rows in the dataset alone.
+    flat: dict[str, dict[Any, dict[str, Any]]] = {}
+    for path in parts(folder, dataset):
+        for row in parquet.ParquetFile(path).read(use_threads=False).to_pylist():
+            run_id = row.pop("run_id")
+            if run_id not in found:
+                flat.setdefault(run_id, {})[tuple(row[name] for name in KEYS[dataset][1:])] = row
+    found |= {run_id: list(rows.values()) for run_id, rows in flat.items()}
+    if not any(found.values()):
+        raise _none_of(folder, dataset)
+    heads = [{name: value for name, value in run.items() if not name.startswith("m_")} for run in table(folder, version)]
+    return [head | row for head in heads for row in found.get(head["run_id"], ())]

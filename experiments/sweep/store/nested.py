@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.sweep.store.datasets import location, parts
+from experiments.sweep.store.datasets import exploded, location, parts, unwritten
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,16 +27,10 @@ def is_nested(folder: Path, dataset: str) -> bool:
 
 def write_nested(spark: "SparkSession", folder: Path, datasets: Sequence[str]) -> None:
     """Write the datasets `receivers` and `series` from the rows nested in `runs`, for parts not yet written."""
-    from pyspark.sql import functions as f
-
-    for part in sorted((folder / "runs").glob("job=*")):
-        for dataset in datasets:
-            target = folder / dataset / part.name
-            if (target / "_SUCCESS").exists() or not any(part.glob("*.parquet")):
-                continue
-            frame = spark.read.parquet(location(part))
-            if dataset not in frame.columns:
-                # Compacted before this dataset was to be kept.
-                continue
-            flat = frame.select("run_id", f.explode(dataset).alias("one")).select("run_id", "one.*")
-            flat.write.mode("overwrite").option("compression", "zstd").parquet(location(target))
+    for dataset in datasets:
+        for part in unwritten(folder, dataset):
+            flat = exploded(spark, part, dataset)
+            # Parts that were compacted before this dataset was to be kept do not have it.
+            if flat is not None:
+                target = folder / dataset / part.name
+                flat.write.mode("overwrite").option("compression", "zstd").parquet(location(target))

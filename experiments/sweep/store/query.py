@@ -1,8 +1,13 @@
 """SQL queries over the results of a sweep."""
 
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments.output.records import columns_of
+from experiments.scenario.suggestion import one_of
 from experiments.sweep.store.datasets import receivers, runs, series
 from protocols.errors import UsageError
 
@@ -20,21 +25,45 @@ def rows(
 ) -> "DataFrame":
     """Return the rows of a dataset where `where` holds, with the columns of `select`, ordered by point and seed.
 
-    Rows of receivers and series are joined with the parameters of their run. Raises UsageError for invalid SQL.
+    Rows of receivers and series are joined with the parameters of their run. Columns may be named as they are stored or as
+    tables show them (`p_loss` or `loss`). Raises UsageError for invalid SQL.
     """
-    from pyspark.errors import AnalysisException, ParseException
-
     frame = runs(spark, folder, version)
     if dataset != "runs":
         about = [name for name in frame.columns if not name.startswith("m_")]
         frame = frame.select(*about).join(DATASETS[dataset](spark, folder), "run_id")
+    stored, shown = frame.columns, [column.name for column in columns_of(frame.columns, {})]
+    frame = _with_shown_names(frame, shown, f"{where or ''} {select or ''}")
+    if where is not None:
+        frame = _valid("--where", shown, partial(frame.where, where))
+    ordered = frame.orderBy(*ORDER[dataset])
+    if select is None:
+        return ordered.select(*(f"`{name}`" for name in stored))
+    return _valid("--select", shown, partial(ordered.selectExpr, *_split(select)))
+
+
+def _with_shown_names(frame: "DataFrame", shown: Sequence[str], sql: str) -> "DataFrame":
+    """Add the columns that `sql` names as tables show them, by the names in `shown`."""
+    from pyspark.sql import functions as f
+
+    columns = dict(zip(shown, frame.columns, strict=True))
+    named = set(re.findall(r"\w+", sql)) - set(frame.columns)
+    return frame.withColumns({name: f.col(f"`{columns[name]}`") for name in sorted(named & columns.keys())})
+
+
+def _valid(option: str, known: Sequence[str], query: Callable[[], "DataFrame"]) -> "DataFrame":
+    """Return the result of a query; UsageError that names the option and the `known` columns if its SQL is invalid."""
+    from pyspark.errors import AnalysisException, ParseException
+
     try:
-        chosen = frame.where(where) if where is not None else frame
-        ordered = chosen.orderBy(*ORDER[dataset])
-        return ordered.selectExpr(*_split(select)) if select is not None else ordered
+        return query()
     except (AnalysisException, ParseException) as error:
-        wrong = next(line for line in str(error).splitlines() if line.strip()).rstrip("; ")
-        raise UsageError(f"--where, --select: {wrong}; columns: {', '.join(frame.columns)}") from error
+        if str(error.getCondition()).startswith("UNRESOLVED_COLUMN"):
+            name = str((error.getMessageParameters() or {}).get("objectName", "")).replace("`", "")
+            raise UsageError(f"{option}: value {name!r} is not allowed; {one_of(name, known)}") from error
+        text = next(line for line in str(error).splitlines() if line.strip())
+        wrong = re.sub(r"^\[[A-Z_.]+\] | SQLSTATE: \w+", "", text).rstrip("; ")
+        raise UsageError(f"{option}: {wrong}; columns: {', '.join(known)}") from error
 
 
 def _split(text: str) -> list[str]:

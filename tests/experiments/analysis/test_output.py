@@ -2,12 +2,18 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
+import mcastlab
 from experiments.analysis import analysis_request
+from experiments.sweep.spec.metrics import RECEIVER_METRICS
+from experiments.sweep.store.schema import receivers_schema
 from tests.support.golden import WIDTHS, check_golden, recorded
 
 COMMANDS = {
@@ -41,6 +47,20 @@ def test_brief_is_one_line(commands: Any, folder: Path, capsys: pytest.CaptureFi
     for command in (("analyse", "--by", "loss", "--metric", "nacks_sent"), ("results",)):
         assert commands(*command, folder, "--brief") == 0
         assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_receivers_are_shown_with_their_own_metrics(
+    commands: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(folder, tmp_path / "out")
+    run_id = mcastlab.open_sweep(folder)["run_id"][0]
+    row = {"run_id": run_id, "receiver": "r1", **{f"m_{name}": 0.5 for name in RECEIVER_METRICS}}
+    (tmp_path / "out" / "receivers" / "job=1").mkdir(parents=True)
+    part = tmp_path / "out" / "receivers" / "job=1" / "part-0.parquet"
+    parquet.write_table(pa.Table.from_pylist([row], receivers_schema()), part)
+    assert commands("results", tmp_path / "out", "--dataset", "receivers") == 0
+    head = capsys.readouterr().out.splitlines()[0].split()
+    assert head[-5:] == ["receiver", "equal", "completed_at", "m_loss", "nacks_sent"]
 
 
 @pytest.mark.parametrize("command", ["analyse", "results"])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import mcastlab
 from experiments.cli import invoke
 from experiments.output.folder_lock import claim
 from experiments.sweep.run.driver import SweepOptions, SweepSummary, run_sweep
@@ -90,8 +91,42 @@ def test_results_can_be_queried_in_sql(spark: "SparkSession", done: Path) -> Non
     assert [row["seed"] for row in few.collect()] == [1, 2, 3]
     assert few.columns == ["seed", "o"]
     assert rows(spark, done, "receivers", version, "p_loss > 0.05 and receiver = 'r2'").count() == 6
-    with pytest.raises(UsageError, match=r"--where, --select: .*nonsense.*columns: run_id, version"):
+    with pytest.raises(UsageError, match=r"--where: value 'nonsense' is not allowed; one of run_id, version, .*, overhead, "):
         rows(spark, done, "runs", version, "nonsense > 1")
+    with pytest.raises(UsageError, match=r"--select: .*foo.*; columns: run_id, version"):
+        rows(spark, done, "runs", version, None, "foo(seed)")
+
+
+def test_sql_takes_the_names_that_tables_show(spark: "SparkSession", done: Path) -> None:
+    version = chosen_version(done)
+    # The axis and a metric have the same last name; the table shows the axis as `loss` and the metric as `m_loss`.
+    few = rows(spark, done, "runs", version, "loss > 0.05 and overhead > 0", "case, loss, m_loss, overhead")
+    assert {row["loss"] for row in few.collect()} == {0.1}
+    assert few.columns == ["case", "loss", "m_loss", "overhead"]
+    assert "overhead" not in rows(spark, done, "runs", version, "overhead > 0").columns
+
+
+def test_receivers_of_an_interrupted_sweep_are_read_from_its_runs(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(done, out)
+    whole = mcastlab.open_sweep(out, "receivers")
+    assert (len(whole), whole["m_equal"].tolist()) == (24, [1.0] * 24)
+    # An invocation that is interrupted writes none; one that is killed while it writes leaves some and no mark of success.
+    next((out / "receivers").glob("job=*/_SUCCESS")).unlink()
+    assert receivers(spark, out).count() == 24
+    shutil.rmtree(out / "receivers")
+    assert receivers(spark, out).count() == 24
+    assert mcastlab.open_sweep(out, "receivers").equals(whole)
+    assert sorted(mcastlab.open_sweep(out, "series")["name"].unique()) == sorted(
+        mcastlab.open_sweep(done, "series")["name"].unique()
+    )
+
+
+def test_a_frame_has_missing_numbers_where_no_run_has_a_metric(done: Path) -> None:
+    found = mcastlab.open_sweep(done)
+    assert found["m_share"].isna().all()
+    assert found["m_share"].dtype == float
+    assert found["params"][0] == {"loss": "1%"}
 
 
 def test_a_second_invocation_has_nothing_to_do_and_does_not_start_spark(done: Path, tmp_path: Path) -> None:
