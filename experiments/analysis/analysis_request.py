@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.paired_variants import compare_variants
+from experiments.analysis.paired_variants import changing_with, compare_variants
 from experiments.analysis.quantile_bands import quantile_bands
 from experiments.analysis.runs import Runs, open_runs, pick
 from experiments.analysis.summary import EXACT_UP_TO, summarise
@@ -113,7 +113,11 @@ def _compare(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, l
     axis = pick("--compare", axis_name, runs.axes)
     by = runs.chosen_axes(request.by)
     found = compare_variants(runs, axis, _metrics(runs, request, folder), by, base or None, request.confidence)
+    if not found:
+        raise UsageError(f"--compare: value {axis!r} is not allowed; no two runs of one seed differ in it alone")
     about = "paired differences to the base on equal seeds; lower, higher: fractions of pairs; clear: the interval excludes 0"
+    others = changing_with(runs, axis)
+    about += f"; {', '.join(others)}: always changed together with {axis}" if others else ""
     return about, [gap.plain() for gap in found]
 
 

@@ -2,12 +2,13 @@
 
 `share` is the main effect of an axis: the variance of the means over its values, divided by the total variance. The variance
 between points not explained by main effects is interaction; the variance between replications of a point is the residual,
-called chance. On a balanced grid the parts add up to one. Numeric axes with many values (sampled ones) are first cut into BINS
+called chance. On a balanced grid the parts add up to one. Axes that always change together, as zipped ones, are one effect: no
+run can tell them apart. Numeric axes with many values (sampled ones) are first cut into BINS
 quantile groups.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,24 @@ SAMPLE = 200_000
 
 @dataclass(frozen=True, slots=True)
 class MainEffect:
-    """Main effect of one axis on a metric; `correlation` (Spearman) is None for an axis that is not numeric."""
+    """Main effect of an axis on a metric, or of several that always change together.
 
-    axis: str
+    `correlation` (Spearman) is that of the first, None if it is not numeric.
+    """
+
+    axes: tuple[str, ...]
     correlation: float | None
     share: float
     values: int
+
+    @property
+    def axis(self) -> str:
+        """The name of the axis, or several with commas between them."""
+        return ", ".join(self.axes)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the effect as plain values."""
+        return {"axis": self.axis, "correlation": self.correlation, "share": self.share, "values": self.values}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +64,7 @@ class VarianceDecomposition:
         """Return one flat row per axis, then rows for interaction and chance."""
         head = {"metric": self.metric, "count": self.count}
         rest = (("(interaction)", self.interaction), ("(chance)", self.chance))
-        found: list[dict[str, Any]] = [{**head, **asdict(effect)} for effect in self.axes]
+        found: list[dict[str, Any]] = [{**head, **effect.plain()} for effect in self.axes]
         blank = {"correlation": None, "values": None}
         return found + [{**head, "axis": name, "share": share, **blank} for name, share in rest if share is not None]
 
@@ -96,8 +109,10 @@ def _decompose(
     rows = [row for row in points if row[f"{column}.n"]]
     sizes = np.array([row[f"{column}.n"] for row in rows], dtype=np.float64)
     means = np.array([row[f"{column}.mean"] for row in rows])
-    shares = {name: _between([row[axis_column(name)] for row in rows], sizes, means) / variance for name in varied}
-    found = [MainEffect(name, correlations.get((metric, name)), shares[name], number) for name, number in varied.items()]
+    labels = {name: [row[axis_column(name)] for row in rows] for name in varied}
+    groups = _together(labels)
+    shares = {group: _between(labels[group[0]], sizes, means) / variance for group in groups}
+    found = [MainEffect(group, correlations.get((metric, group[0])), shares[group], varied[group[0]]) for group in groups]
     found.sort(key=lambda effect: -effect.share)
     chance = interaction = None
     if len(rows) < count:
@@ -105,6 +120,15 @@ def _decompose(
         explained = _between(range(len(rows)), sizes, means) / variance
         chance, interaction = 1.0 - explained, explained - sum(shares.values())
     return VarianceDecomposition(metric, count, variance, tuple(found), interaction, chance)
+
+
+def _together(labels: Mapping[str, Sequence[Any]]) -> list[tuple[str, ...]]:
+    """Return the axes in groups that divide the points in the same way; `labels` are the values of each axis at the points."""
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for name, values in labels.items():
+        first = {value: place for place, value in reversed(list(enumerate(values)))}
+        groups.setdefault(tuple(first[value] for value in values), []).append(name)
+    return [tuple(group) for group in groups.values()]
 
 
 def _labels(known: Any, varied: Mapping[str, int]) -> list[Any]:

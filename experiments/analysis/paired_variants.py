@@ -9,7 +9,7 @@ from experiments.analysis.summary import sort_key
 from experiments.statistics.intervals import mean_interval
 from protocols.errors import UsageError
 
-__all__ = ["VariantDifference", "compare_variants", "variants_of"]
+__all__ = ["VariantDifference", "changing_with", "compare_variants", "variants_of"]
 
 BASE_PREFIX = "_held_"
 """Prefix of the columns of the base run of a pair."""
@@ -48,13 +48,24 @@ def variants_of(runs: Runs, axis: str) -> list[Any]:
     return sorted((row[0] for row in runs.judged.select(column).distinct().collect()), key=sort_key)
 
 
+def changing_with(runs: Runs, axis: str) -> list[str]:
+    """Return the other axes that have one value for each value of `axis` and another for each other, as zipped ones."""
+    from pyspark.sql import functions as f
+
+    others = [name for name in runs.axes if name != axis]
+    counts = [(f.countDistinct(axis_column(name)), f.countDistinct(axis_column(axis), axis_column(name))) for name in others]
+    found = runs.judged.agg(f.countDistinct(axis_column(axis)), *(count for pair in counts for count in pair)).first()
+    return [name for name, alone, both in zip(others, found[1::2], found[2::2], strict=True) if alone == both == found[0]]
+
+
 def compare_variants(
     runs: Runs, axis: str, metrics: Sequence[str], by: Sequence[str] = (), base: Any = None, confidence: float = 0.95
 ) -> list[VariantDifference]:
     """Compare every value of `axis` with `base` (default: the first value), within the groups of `by`.
 
-    The two runs of a pair have equal seed, case and values of all other axes; runs without a partner are left out. Intervals
-    are Student's t intervals of the mean difference. Raises UsageError for an axis of one value or an unknown base.
+    The two runs of a pair have equal seed, case and values of all other axes, except for those that always change together with
+    this one; runs without a partner are left out. Intervals are Student's t intervals of the mean difference. Raises UsageError
+    for an axis of one value or an unknown base.
     """
     values = variants_of(runs, axis)
     chosen = _base(axis, values, base)
@@ -90,8 +101,9 @@ def _pairs(runs: Runs, axis: str, metrics: Sequence[str], base: Any) -> Any:
     from pyspark.sql import functions as f
 
     column = axis_column(axis)
-    same = [axis_column(name) for name in runs.axes if name not in (axis, CASE)] + ["seed"]
-    if CASE in runs.frame.columns and axis != CASE:
+    free = {axis, *changing_with(runs, axis)}
+    same = [axis_column(name) for name in runs.axes if name not in free and name != CASE] + ["seed"]
+    if CASE in runs.frame.columns and CASE not in free:
         same.append(CASE)
     judged = runs.judged
     left = judged.where(f.col(column) != f.lit(base)).alias("ours")

@@ -222,13 +222,16 @@ def _front(points: Sequence[tuple[float, float]]) -> list[bool]:
 
 def importance(found: Sequence[VarianceDecomposition], axes: Mapping[str, DisplayedAxis], command: str) -> Figure:
     """Plot the variance decomposition of each metric."""
-    names = [*axes, "interaction", "chance"]
+    known = {part.axes for effect in found for part in effect.axes}
+    order = list(axes)
+    groups = sorted((group for group in known if group[0] in axes), key=lambda group: order.index(group[0]))
+    names = [*groups, ("interaction",), ("chance",)]
     bars = []
     for effect in found:
-        shares = {part.axis: part.share for part in effect.axes}
-        shares |= {"interaction": effect.interaction or 0.0, "chance": effect.chance or 0.0}
+        shares = {part.axes: part.share for part in effect.axes}
+        shares |= {("interaction",): effect.interaction or 0.0, ("chance",): effect.chance or 0.0}
         bars.append(BarMark(metric_name(effect.metric), [max(0.0, shares.get(name, 0.0)) for name in names]))
-    legend = tuple(map(axis_name, names))
+    legend = tuple(", ".join(map(axis_name, group)) for group in names)
     caption = (
         "Fraction of a metric's variance explained by each axis (main effect), by interaction of axes, and by chance: "
         "differences between seeds."

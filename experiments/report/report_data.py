@@ -62,8 +62,8 @@ class ReportData:
     def layout(self) -> FigureLayout | None:
         """Assignment of axes to x, colour and panel, by the variance they explain in all metrics; None without an axis."""
         shares: dict[str, float] = {}
-        for part in (part for found in self.effects for part in found.axes):
-            shares[part.axis] = shares.get(part.axis, 0.0) + part.share
+        for name, share in ((name, part.share) for found in self.effects for part in found.axes for name in part.axes):
+            shares[name] = shares.get(name, 0.0) + share
         return assign_axes(self.independent_axes, shares, self.points, SWEEP if self.pair else None)
 
     @property

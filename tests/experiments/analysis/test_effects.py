@@ -8,7 +8,7 @@ import pytest
 
 from experiments.analysis.effects import effects, rank_correlation
 from experiments.analysis.runs import Runs, open_runs
-from tests.support.sweep_store import grid, write_runs
+from tests.support.sweep_store import grid, row, write_runs
 
 
 def effects_of(spark: Any, folder: Path, axes: dict[str, Any], measure: Any, seeds: int = 2) -> Any:
@@ -30,6 +30,21 @@ def test_joint_variation_of_two_axes_is_interaction(spark: Any, tmp_path: Path) 
     found = effects_of(spark, tmp_path, {"a": (-1, 1), "b": (-1, 1)}, lambda seed, a, b: float(a * b))
     assert [effect.share for effect in found.axes] == pytest.approx([0.0, 0.0])
     assert found.interaction == pytest.approx(1.0)
+
+
+def test_axes_that_change_together_are_one_effect(spark: Any, tmp_path: Path) -> None:
+    made = [
+        row({"queue": 10 * a, "a": a, "b": b}, seed, {"completion_time": 2.0 * a + b}, point=2 * a + b)
+        for a in (0, 1)
+        for b in (0, 1)
+        for seed in (1, 2)
+    ]
+    (found,) = effects(open_runs(spark, write_runs(tmp_path, made)), ["completion_time"])
+    assert [(effect.axis, round(effect.share, 6), effect.values) for effect in found.axes] == [
+        ("queue, a", 0.8, 2),
+        ("b", 0.2, 2),
+    ]
+    assert found.interaction == pytest.approx(0.0, abs=1e-9)
 
 
 def test_variation_between_seeds_is_the_residual(spark: Any, tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """Variants paired by common random numbers."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from experiments.analysis.analysis_request import AnalysisRequest, analyse
 from experiments.analysis.paired_variants import compare_variants, variants_of
-from experiments.analysis.runs import Runs
+from experiments.analysis.runs import Runs, open_runs
 from protocols.errors import UsageError
+from tests.support.sweep_store import row, write_runs
 
 
 def test_a_constant_difference_is_found_in_noisy_runs(runs: Runs) -> None:
@@ -26,6 +29,25 @@ def test_a_run_without_a_partner_is_left_out(runs: Runs) -> None:
 def test_equal_values_are_neither_lower_nor_higher(runs: Runs) -> None:
     (gap,) = compare_variants(runs, "protocol.name", ["nacks_sent"])
     assert (gap.lower, gap.higher, gap.mean, gap.clear) == (0.0, 0.0, 0.0, False)
+
+
+def test_axes_that_change_together_are_compared_as_one(spark: Any, tmp_path: Path) -> None:
+    made = [
+        row({"queue": 10 * a, "a": a, "b": b}, seed, {"completion_time": 2.0 * a + b + seed}, point=2 * a + b)
+        for a in (0, 1)
+        for b in (0, 1)
+        for seed in (1, 2)
+    ]
+    folder = write_runs(tmp_path, made)
+    (gap,) = compare_variants(open_runs(spark, folder), "queue", ["completion_time"])
+    assert (gap.base, gap.variant, gap.pairs, gap.mean) == (0, 10, 4, 2.0)
+    assert analyse(spark, folder, AnalysisRequest(compare="queue")).about.endswith("; a: always changed together with queue")
+
+
+def test_an_axis_in_which_no_two_runs_differ_alone_is_refused(spark: Any, tmp_path: Path) -> None:
+    made = [row({"a": a, "b": a // 2}, seed, {"completion_time": 1.0}, point=a) for a in (0, 1, 2, 3) for seed in (1, 2)]
+    with pytest.raises(UsageError, match="--compare: value 'b' is not allowed; no two runs of one seed differ in it alone"):
+        analyse(spark, write_runs(tmp_path, made), AnalysisRequest(compare="b"))
 
 
 def test_changing_the_base_reverses_the_sign(runs: Runs) -> None:
