@@ -57,13 +57,13 @@ class AnalysisResult:
     about: str
     runs: int
     failed: int
+    incomplete: int
     version: str
     rows: list[dict[str, Any]]
 
     def plain(self) -> dict[str, Any]:
         """Return the result as plain values for JSON."""
-        head = {"about": self.about, "runs": self.runs, "failed": self.failed, "version": self.version}
-        return {**head, "rows": self.rows}
+        return {name: getattr(self, name) for name in ("about", "runs", "failed", "incomplete", "version", "rows")}
 
 
 def analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisResult:
@@ -83,7 +83,7 @@ def _analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisRe
         kinds: dict[str, Callable[..., tuple[str, list[dict[str, Any]]]]] = {"compare": _compare, "theory": _theory}
         chosen = next((kinds[name] for name in kinds if getattr(request, name)), _effects if request.effects else _groups)
         about, rows = chosen(runs, request, folder)
-    return AnalysisResult(about, runs.count, runs.failed, runs.version, rows)
+    return AnalysisResult(about, runs.count, runs.failed, runs.incomplete, runs.version, rows)
 
 
 def _default_metrics(runs: Runs, folder: Path) -> tuple[str, ...]:

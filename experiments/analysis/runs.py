@@ -16,6 +16,7 @@ __all__ = ["AXIS", "CASE", "METRIC", "Runs", "axis_column", "metric_column", "op
 AXIS, METRIC = "p_", "m_"
 CASE = "case"
 """Column of the named case a run belongs to; treated as an axis."""
+_COMPLETED = "m_completed"
 _CPU_BOUND = "cpu_bound"
 """Metric that is 1 for a run that a core of the machine limited."""
 
@@ -50,8 +51,9 @@ def pick(option: str, written: str, known: Sequence[str]) -> str:
 class Runs:
     """One row per run. `frame` has the columns of the store; names of axes and metrics are dotted, as users write them.
 
-    `metrics` are those with a value in any run; `failed` counts runs whose status is not ok; `version` is the code version of
-    these runs, `versions` are all in the store.
+    `metrics` are those with a value in any run. `failed` counts runs whose status is not ok; `incomplete` those with status ok
+    at whose end a receiver lacked something, so that they have no completion time. `version` is the code version of these runs,
+    `versions` are all in the store.
     """
 
     frame: Any
@@ -61,6 +63,7 @@ class Runs:
     failed: int
     version: str
     versions: tuple[str, ...]
+    incomplete: int = 0
 
     @property
     def ok(self) -> Any:
@@ -110,8 +113,11 @@ def open_runs(session: Any, folder: Path, version: str | None = None) -> Runs:
     metrics = sorted(plain_name(name) for name in frame.columns if name.startswith(METRIC))
     # One pass counts the runs and the failed ones, finds the metrics with a value, and finds whether there are named cases.
     failed = f.count_if(f.col("status") != "ok")
-    seen = frame.agg(f.count("*"), f.count(CASE), failed, *(f.count(metric_column(metric)) for metric in metrics)).first()
+    # Folders of other programs may not have this metric.
+    incomplete = f.count_if(f.col(_COMPLETED) == 0.0) if _COMPLETED in frame.columns else f.lit(0)
+    values = [f.count(metric_column(metric)) for metric in metrics]
+    seen = frame.agg(f.count("*"), f.count(CASE), failed, incomplete, *values).first()
     if seen[1]:
         axes.append(CASE)
-    frame, there = with_derived(frame, [metric for metric, count in zip(metrics, seen[3:], strict=True) if count])
-    return Runs(frame, tuple(axes), there, seen[0], seen[2], chosen, tuple(known))
+    frame, there = with_derived(frame, [metric for metric, count in zip(metrics, seen[4:], strict=True) if count])
+    return Runs(frame, tuple(axes), there, seen[0], seen[2], chosen, tuple(known), seen[3])

@@ -13,7 +13,7 @@ from protocols.errors import UsageError
 if TYPE_CHECKING:
     from experiments.sweep.run.driver import SweepSummary
 
-__all__ = ["sweep_command"]
+__all__ = ["summary_text", "sweep_command"]
 
 MANY = 1_000_000
 INTERRUPTED = 130
@@ -67,7 +67,7 @@ def sweep_command(
     if remote is None:
         check_java()
     summary = run_sweep(plan, folder, SweepOptions(master, remote, resume, retry, limit, as_json))
-    _print(printer, summary.plain() if as_json else _summary(summary, file))
+    _print(printer, summary.plain() if as_json else summary_text(summary, file))
     return INTERRUPTED if summary.interrupted else 0 if not summary.failed and not summary.left else 1
 
 
@@ -83,7 +83,8 @@ def _print(printer: Printer, found: dict[str, Any] | str) -> None:
             printer.verbatim(line) if "mcastlab " in line else printer.line(line, indent=2)
 
 
-def _summary(summary: "SweepSummary", file: Path) -> str:
+def summary_text(summary: "SweepSummary", file: Path) -> str:
+    """Return the lines that tell what an invocation has made, what is left, and how to go on."""
     ok = summary.status["ok"]
     lines = [f"{summary.folder}: {summary.total} runs, {ok} ok, {summary.failed} failed, {summary.left} left"]
     if summary.known:
@@ -91,6 +92,11 @@ def _summary(summary: "SweepSummary", file: Path) -> str:
     if summary.failed:
         kinds = ", ".join(f"{count} {status}" for status, count in sorted(summary.status.items()) if status != "ok")
         lines.append(f"failed: {kinds}; mcastlab results {summary.folder} --where \"status != 'ok'\" says why")
+    if summary.incomplete:
+        where = f'mcastlab results {summary.folder} --where "completed = 0"'
+        lines.append(
+            f"incomplete: {summary.incomplete} of those that are ok, at whose end a receiver lacked something; {where}"
+        )
     if summary.other_versions:
         lines.append(f"{summary.other_versions} more rows are of another version of the code, and kept apart")
     if summary.unreadable:

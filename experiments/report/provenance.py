@@ -52,6 +52,7 @@ def provenance(folder: Path, sweep: Sweep, runs: Runs, points: int) -> list[tupl
         "sweep": sweep.name,
         "world": " and ".join(WORLDS[str(backend)] for backend in sweep.backends),
         "runs": f"{runs.count:,} ({ok:,} ok, {runs.count - ok:,} failed)",
+        "incomplete": f"{runs.incomplete:,} of those that are ok: a receiver lacked something" if runs.incomplete else "",
         "points": f"{points:,}, seeds {low} to {high}",
         "axes": ", ".join(runs.axes) or "none",
         "code": " ".join([runs.version, *(f"(commit {commit})" for commit in commits)]),

@@ -49,6 +49,8 @@ def report_page(contents: ReportData, layout: FigureLayout | None, command: str)
 def _lead(contents: ReportData) -> str:
     failed = sum(count for _, _, count in contents.kinds)
     tag = f'<span class="tag bad">{failed:,} failed</span>' if failed else '<span class="tag">all runs ok</span>'
+    incomplete = dict(contents.provenance).get("incomplete", "").partition(" ")[0]
+    tag += f' <span class="tag bad">{incomplete} incomplete</span>' if incomplete else ""
     return f'<p class="lead">{tag}{escape(_summary(contents))}</p>'
 
 

@@ -57,6 +57,8 @@ class SweepSummary:
     known: int = 0
     other_versions: int = 0
     unreadable: int = 0
+    incomplete: int = 0
+    """Runs with status ok at whose end a receiver did not have everything."""
     interrupted: bool = False
     status: Counter[str] = field(default_factory=Counter)
 
@@ -71,13 +73,21 @@ class SweepSummary:
         return self.status.total() - self.status["ok"]
 
     def _repr_html_(self) -> str:
-        counts = {"runs": self.total, **self.status, "left": self.left, "made now": self.made, "there before": self.known}
+        counts = {
+            "runs": self.total,
+            **self.status,
+            "incomplete": self.incomplete,
+            "left": self.left,
+            "made now": self.made,
+            "there before": self.known,
+        }
         return html_table(((name, str(count)) for name, count in counts.items()), caption=str(self.folder))
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         counts = {
-            key: getattr(self, key) for key in ("total", "made", "known", "left", "failed", "other_versions", "unreadable")
+            key: getattr(self, key)
+            for key in ("total", "made", "known", "left", "failed", "incomplete", "other_versions", "unreadable")
         }
         about = {"folder": str(self.folder), "version": self.version, "interrupted": self.interrupted}
         return {**about, **counts, "status": dict(sorted(self.status.items()))}
@@ -207,4 +217,6 @@ class _Driver:
         done = known.done
         self.summary.other_versions = sum(version != self.plan.version for version, _ in known.status.values())
         self.summary.total = len(runs)
+        values = metric_values(self.folder, ["completed"])
+        self.summary.incomplete = sum(values.get(run.run_id, {}).get("completed") == 0.0 for run in runs)
         self.summary.status = Counter(done[run.run_id] for run in runs if run.run_id in done)

@@ -9,6 +9,7 @@ import pytest
 from experiments.analysis.analysis_request import AnalysisRequest, AnalysisResult, analyse, write_csv
 from experiments.cli import invoke
 from protocols.errors import UsageError
+from tests.support.sweep_store import row, write_runs
 
 
 def answer_to(spark: Any, folder: Path, **question: Any) -> AnalysisResult:
@@ -58,3 +59,13 @@ def test_a_margin_is_a_fraction_above_0(tmp_path: Path, capsys: pytest.CaptureFi
         AnalysisRequest(theory=["arq"], margin=0.0)
     assert invoke(["analyse", str(tmp_path), "--theory", "arq", "--margin", "wide"]) == 2
     assert "--margin: " in capsys.readouterr().err
+
+
+def test_runs_without_a_completion_time_are_counted(
+    spark: Any, commands: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [row({"a": 1}, seed, {"completed": float(seed > 1), "overhead": 2.0}, point=0) for seed in (1, 2, 3)]
+    folder = write_runs(tmp_path, made)
+    assert analyse(spark, folder, AnalysisRequest()).plain()["incomplete"] == 1
+    assert commands("analyse", folder) == 0
+    assert capsys.readouterr().out.startswith("3 runs, 1 incomplete, code ")

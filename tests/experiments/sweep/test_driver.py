@@ -15,6 +15,7 @@ import pytest
 
 import mcastlab
 from experiments.cli import invoke
+from experiments.commands.sweep import summary_text
 from experiments.output.folder_lock import claim
 from experiments.sweep.run.driver import SweepOptions, SweepSummary, run_sweep
 from experiments.sweep.run.spark_session import session
@@ -163,6 +164,13 @@ def test_more_replications_are_added_to_existing_rows(spark: "SparkSession", don
     summary = make(spark, tmp_path, KEYS | {"replications": 4}, resume=True)
     assert (summary.known, summary.made) == (12, 4)
     assert runs(spark, tmp_path / "out").count() == 16
+
+
+def test_runs_that_end_before_every_receiver_has_everything_are_told(spark: "SparkSession", tmp_path: Path) -> None:
+    keys = {"axes": {"duration": ["10ms", "20s"]}, "keep": {"receivers": False}}
+    summary = make(spark, tmp_path, keys)
+    assert (summary.status, summary.incomplete, summary.plain()["incomplete"]) == ({"ok": 2}, 1, 1)
+    assert "incomplete: 1 of those that are ok" in summary_text(summary, Path("s.yaml"))
 
 
 def test_compaction_leaves_one_file_per_dataset_and_every_row(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
