@@ -36,7 +36,8 @@ def file_protocols() -> list[str]:
 
 def protocol(name: str) -> ProtocolSpec:
     """Return the protocol of this name. ConfigError for an unknown name."""
-    if name not in _SPECS:
+    # Membership of a list needs no hash, which what is no name may not have.
+    if name not in names():
         raise ConfigError(f"protocol: {name!r} is unknown; allowed: {', '.join(names())}")
     package, attribute = _SPECS[name]
     found: ProtocolSpec = getattr(import_module(f"protocols.{package}"), attribute)
