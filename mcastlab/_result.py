@@ -1,6 +1,7 @@
 """The result of a run, as `run` returns it."""
 
 from dataclasses import asdict, fields
+from math import nan
 from typing import Any, Literal
 
 from experiments.output import notebook, plots
@@ -10,6 +11,8 @@ from mcastlab._arguments import a_choice
 
 __all__ = ["Result"]
 
+_OPTIONAL = ("completed_at", "loss", "nacks_sent", "nacks_suppressed", "handled", "repairs_sent")
+"""Numbers that a receiver may not have."""
 _TABLES = ("receivers", "publishers", "subscriptions", "run")
 
 
@@ -60,10 +63,13 @@ class Result(running.Result):
         import pandas as pd
 
         if of == "receivers":
-            return pd.DataFrame([asdict(row) for row in self.receivers]).set_index("name")
+            frame = pd.DataFrame([asdict(row) for row in self.receivers]).set_index("name")
+            # What no receiver has is a column of missing numbers, as what some have.
+            return frame.astype({name: float for name in _OPTIONAL if frame[name].dtype == object})
         if of != "run":
             return pd.DataFrame((self.messages or {}).get(of, []))
-        plain = {key: value for key, value in self.metrics.items() if not isinstance(value, (dict, list, tuple))}
+        single = {key: value for key, value in self.metrics.items() if not isinstance(value, (dict, list, tuple))}
+        plain = {key: nan if value is None else value for key, value in single.items()}
         head = {"scenario": self.scenario, "on": self.backend, "seed": self.seed, "completed": self.completed}
         return pd.DataFrame([head | plain])
 
@@ -71,6 +77,13 @@ class Result(running.Result):
         """Draw completion times and the load over time as a matplotlib Figure. UnsupportedError without matplotlib."""
         need("plot", "matplotlib")
         return plots.figure_of(self)
+
+    def __repr__(self) -> str:
+        """Return one line; a result may have a million receivers, which `plain()` and `to_frame()` return."""
+        have = f"{self.metrics['receivers_complete']:,} of {self.metrics['receivers']:,} receivers complete"
+        took = "" if self.completion_time is None else f", completion time {self.completion_time:.5g} s"
+        broken = f", {len(self.violations)} violations" if self.violations else ""
+        return f"<Result of {self.scenario} (seed {self.seed}, {self.backend}): {have}{took}{broken}>"
 
     def _repr_html_(self) -> str:
         return notebook.html_of(self)

@@ -6,6 +6,7 @@ from typing import Any
 
 from experiments.compare.paired import Difference, difference
 from experiments.output.budget import number, says_nothing
+from experiments.output.extras import need
 from experiments.output.html_table import html_table
 from experiments.running.result import Result, packets_of
 from experiments.running.run import run
@@ -77,6 +78,18 @@ class Comparison:
             rows.append(["  difference", None, *(None if gap is None else _signed(gap.mean) for gap in gaps)])
             rows.append(["  interval +-", None, *(_half(gap) for gap in gaps)])
         return [row for row in rows if not says_nothing(row[1:])]
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each run: protocol, seed and metrics. UnsupportedError without pandas."""
+        need("to_frame", "pandas")
+        import pandas as pd
+
+        rows = [
+            {"protocol": name, "seed": seed, **{metric: self.values[name][metric][place] for metric in METRICS}}
+            for name in self.protocols
+            for place, seed in enumerate(self.seeds)
+        ]
+        return pd.DataFrame(rows).astype(dict.fromkeys(METRICS, float))
 
     def _repr_html_(self) -> str:
         return html_table(self.rows(), caption=self.title, head=("", *self.protocols), note=self.note)

@@ -40,6 +40,31 @@ def test_frames_have_a_row_per_receiver_or_per_run(result: mcastlab.Result) -> N
     assert whole["completion_time"].tolist() == [result.completion_time]
 
 
+def test_numbers_that_no_receiver_has_are_missing_numbers(result: mcastlab.Result) -> None:
+    # A counts no NACKs; its receivers repair nothing for others.
+    found = mcastlab.run(mcastlab.load("lan-file", SMALL, protocol={"name": "a", "rate": "20Mbit"}))
+    for frame in (found.to_frame(), found.to_frame("run")):
+        assert frame["nacks_sent"].isna().all()
+        assert frame["nacks_sent"].dtype == float
+    assert result.to_frame()["nacks_sent"].dtype == int
+
+
+def test_a_result_is_one_line_in_a_terminal(result: mcastlab.Result) -> None:
+    assert repr(result).startswith("<Result of lan-file (seed 1, sim): 3 of 3 receivers complete, completion time 0.")
+    late = mcastlab.run(mcastlab.load("lan-file", SMALL, duration="1ms"))
+    assert repr(late) == "<Result of lan-file (seed 1, sim): 0 of 3 receivers complete>"
+
+
+def test_a_comparison_is_a_frame_with_a_row_for_each_run() -> None:
+    found = mcastlab.compare(mcastlab.load("lan-file", SMALL), ["norm", "a"], runs=2)
+    frame = found.to_frame()
+    assert list(zip(frame["protocol"], frame["seed"], strict=True)) == [("norm", 1), ("norm", 2), ("a", 1), ("a", 2)]
+    assert frame["completion_time"].tolist() == [
+        *found.values["norm"]["completion_time"],
+        *found.values["a"]["completion_time"],
+    ]
+
+
 def test_a_notebook_shows_a_table(result: mcastlab.Result) -> None:
     html = result._repr_html_()
     assert "<caption>lan-file (seed 1, sim)</caption>" in html

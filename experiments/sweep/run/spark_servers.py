@@ -84,8 +84,11 @@ def idle_seconds() -> float:
 
 
 def address() -> Path:
-    """Return the socket of the server that fits this process: its Python, PySpark, Java and version of mcastlab's server."""
-    about = [sys.executable, version("pyspark"), *(f"{name}={os.environ.get(name, '')}" for name in DEPENDS_ON)]
+    """Return the socket of the server that fits this process: its Python, PySpark, Java and version of mcastlab's server.
+
+    A server in other namespaces, as on an emulated host or in a container, would see other files or another loopback device.
+    """
+    about = [sys.executable, *_namespaces(), version("pyspark"), *(f"{name}={os.environ.get(name, '')}" for name in DEPENDS_ON)]
     hashed = sha256("\0".join(about).encode())
     for name in ("spark_servers.py", "spark_server.py", "spark_session.py"):
         hashed.update(Path(__file__).with_name(name).read_bytes())
@@ -93,6 +96,15 @@ def address() -> Path:
     if len(os.fsencode(path)) > LONGEST_PATH:
         raise UsageError(f"{path}: is too long for a Unix socket; {DIRECTORY} names another folder")
     return path
+
+
+def _namespaces() -> list[str]:
+    """Return the names of this process's namespaces of mounts and networks, as far as the system tells them."""
+    found = []
+    for name in ("mnt", "net"):
+        with suppress(OSError):
+            found.append(os.readlink(f"/proc/self/ns/{name}"))
+    return found
 
 
 @dataclass

@@ -1,11 +1,13 @@
 """Create the folder of a sweep, and check that it belongs to the sweep."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from experiments.scenario.validation_errors import shown
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.store.datasets import parts
 from experiments.sweep.store.json_file import read_json
@@ -47,8 +49,26 @@ def _identity(plan: SweepPlan) -> dict[str, Any]:
 def _check_same(plan: SweepPlan, folder: Path) -> None:
     file = folder / "plan.json"
     known = read_json(file, "put a copy in its place, or give another folder") if file.exists() else None
-    if known != json.loads(json.dumps(_identity(plan))):
-        raise UsageError(
-            f"--out: value {str(folder)!r} is not allowed; it holds another sweep than {plan.path} (its base, axes, cases or "
-            "seed differ); give another folder"
-        )
+    wanted = json.loads(json.dumps(_identity(plan)))
+    if known != wanted:
+        why = f"it holds another sweep than {plan.path}: {_difference(known, wanted)}"
+        raise UsageError(f"--out: value {str(folder)!r} is not allowed; {why}; give another folder")
+
+
+def _difference(known: Any, wanted: Any) -> str:
+    """Return the first key in which two sweeps differ, with both values, as far as the folder says what it holds."""
+    if isinstance(known, dict) and known.keys() == wanted.keys():
+        before, after = ({**each["sweep"], "scenario": yaml.safe_load(each["base"])} for each in (known, wanted))
+        for path, *values in _differences(before, after):
+            there, here = ("not set" if value is None else shown(value) for value in values)
+            return f"{path} was {there} there and is {here} here"
+    return "its base, axes, cases or seed differ"
+
+
+def _differences(known: Any, wanted: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield the keys in which nested values differ, with both values; None for a missing one."""
+    if isinstance(known, dict) and isinstance(wanted, dict):
+        for key in [*known, *(key for key in wanted if key not in known)]:
+            yield from _differences(known.get(key), wanted.get(key), f"{path}.{key}" if path else str(key))
+    elif known != wanted:
+        yield path, known, wanted
