@@ -139,6 +139,8 @@ def invoke(arguments: Sequence[str]) -> int:
     except (Exception, SystemExit) as error:
         if _is_closed_pipe(error):
             return 141
+        if _ends_an_interrupt(error):
+            return 130
         code = _fail_in_protocol(error) or _fail_otherwise(error)
         if code is None:
             raise
@@ -154,6 +156,13 @@ def _is_closed_pipe(error: BaseException) -> bool:
         return any(map(_is_closed_pipe, error.exceptions))
     cause = error.__context__ if isinstance(error, SystemExit) else error.__cause__
     return isinstance(error, BrokenPipeError) or isinstance(cause, BrokenPipeError)
+
+
+def _ends_an_interrupt(error: BaseException | None) -> bool:
+    """Return whether Ctrl-C came before an error, as where Spark reports that the jobs of an interrupted call are cancelled."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _fail_in_protocol(error: BaseException) -> int | None:

@@ -134,6 +134,17 @@ def test_bad_input_exits_with_code_2_and_one_line(
     assert line in err
 
 
+def after_an_interrupt() -> Exception:
+    """Return an error that was raised while a KeyboardInterrupt was handled, as Spark's of a cancelled job."""
+    try:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("job 3 cancelled")
+    except RuntimeError as error:
+        return error
+
+
 def failing(error: BaseException) -> Any:
     def fail(scenario: Scenario, recording: object) -> None:
         raise error
@@ -147,6 +158,7 @@ def failing(error: BaseException) -> Any:
         (UnsupportedError("no namespaces; apt install them"), 3, "mcastlab: no namespaces; apt install them"),
         (WireError("two\nlines"), 1, "mcastlab: two lines"),
         (KeyboardInterrupt(), 130, ""),
+        (after_an_interrupt(), 130, ""),
     ],
 )
 def test_the_cause_of_an_aborted_run_sets_the_exit_code(

@@ -1,6 +1,7 @@
 """Adjustments of PySpark in this process: no printing of errors it also raises, no import of pandas for every argument."""
 
 import logging
+import warnings
 from typing import Any
 
 __all__ = ["adjust_pyspark"]
@@ -20,6 +21,10 @@ def _silence() -> None:
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     # Py4J logs it to the root logger; a filter that is there already is not added again.
     logging.getLogger().addFilter(_is_no_interrupt)
+    # What it logs of its own connections is raised, too.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # Said of every call that fails, or is interrupted, before its error is raised.
+    warnings.filterwarnings("ignore", "toPandas attempted Arrow optimization", UserWarning)
     for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
         setattr(getattr(accumulators, name), "handle_error", lambda self, request, address: None)  # noqa: B010
 

@@ -1,5 +1,6 @@
 """Adjustments of PySpark: what is raised is not printed, too."""
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,4 +25,5 @@ def test_an_interrupt_of_a_call_to_java_is_raised_and_not_logged(
     adjust_pyspark()
     with pytest.raises(KeyboardInterrupt):
         client.send_command("c")
+    logging.getLogger("py4j.clientserver").error("Exception occurred while shutting down connection")
     assert caplog.text == ""
