@@ -126,6 +126,8 @@ def _effects(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, l
     from experiments.analysis.effects import effects
 
     found = effects(runs, _metrics(runs, request, folder), runs.chosen_axes(request.by) or None)
+    if not found:
+        return "no axis has several values, or no metric varies", []
     return "variance decomposition, and Spearman rank correlation", [row for each in found for row in each.rows()]
 
 

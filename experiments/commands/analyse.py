@@ -134,7 +134,7 @@ def _show(view: View, answer: "AnalysisResult", csv: Path | None, sweep: Path) -
     units = head_units(load_sweep(sweep) if sweep.exists() else None)
     failed = f", {answer.failed} failed" if answer.failed else ""
     failed += f", {answer.incomplete} incomplete" if answer.incomplete else ""
-    title = f"{answer.runs} runs{failed}, code {answer.version}"
+    title = f"{answer.runs} run{'s' * (answer.runs != 1)}{failed}, code {answer.version}"
     columns = columns_of(answer.rows[0] if answer.rows else (), _RANKS, units)
     view.check(column.name for column in columns)
     printer = Printer(view)

@@ -86,7 +86,8 @@ def _print(printer: Printer, found: dict[str, Any] | str) -> None:
 def summary_text(summary: "SweepSummary", file: Path) -> str:
     """Return the lines that tell what an invocation has made, what is left, and how to go on."""
     ok = summary.status["ok"]
-    lines = [f"{summary.folder}: {summary.total} runs, {ok} ok, {summary.failed} failed, {summary.left} left"]
+    total = f"{summary.total} run{'s' * (summary.total != 1)}"
+    lines = [f"{summary.folder}: {total}, {ok} ok, {summary.failed} failed, {summary.left} left"]
     if summary.known:
         lines[0] += f"; {summary.known} were there"
     if summary.failed:

@@ -61,6 +61,12 @@ def test_a_margin_is_a_fraction_above_0(tmp_path: Path, capsys: pytest.CaptureFi
     assert "--margin: " in capsys.readouterr().err
 
 
+def test_effects_of_nothing_say_why_there_are_none(spark: Any, tmp_path: Path) -> None:
+    folder = write_runs(tmp_path, [row({"a": 1}, seed, {"overhead": 2.0}, point=0) for seed in (1, 2)])
+    answer = answer_to(spark, folder, effects=True)
+    assert (answer.rows, answer.about) == ([], "no axis has several values, or no metric varies")
+
+
 def test_runs_without_a_completion_time_are_counted(
     spark: Any, commands: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
