@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -21,8 +22,14 @@ from experiments.sweep.spec.quantities import Value, kind_of, number_of
 from experiments.sweep.spec.sampling import unit_points
 from experiments.sweep.spec.sweep_file import BACKEND, Axis, Sweep
 from protocols.errors import ConfigError, UsageError
+from sim.sniffer import check_point
 
 __all__ = ["Point", "SweepPlan", "SweepRun"]
+
+
+_CASE = "case"
+"""Name of the axis of named cases."""
+_AXIS_NAME = re.compile(r"[^,=`'\"\\\x00-\x1f\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,7 @@ class SweepPlan:
     """The first point with a scenario and a backend, by these."""
 
     def __post_init__(self) -> None:
+        self._check_names()
         self._check_keys()
         if isinstance(self.sweep.scenario, str):
             self.base = read(find_scenario(self.sweep.scenario, self.path.parent))
@@ -74,6 +82,22 @@ class SweepPlan:
             complete(self.base, self.path)
         for key, value in self.sweep.set.items():
             self._put(self.base, key, value, f"set.{key}")
+
+    def _check_names(self) -> None:
+        """ConfigError for names of axes that options and SQL can't tell apart, or that have the column of another."""
+        known: dict[str, str] = {}
+        for name in self.sweep.axes:
+            column = name.replace(".", "__")
+            if name == _CASE and self.sweep.cases:
+                wrong = "it is the name of the axis of `cases`"
+            elif not name.strip() or not _AXIS_NAME.fullmatch(name):
+                wrong = "a name has no commas, equals signs, quotes or control characters"
+            elif column in known:
+                wrong = f"it has the column of {known[column]!r}"
+            else:
+                known[column] = name
+                continue
+            raise ConfigError(f"{self.path}: axes: value {name!r} is not allowed; {wrong}")
 
     def _check_keys(self) -> None:
         """ConfigError for the seed as a key, and for a key of two axes or of an axis and a case: only the last would count."""
@@ -183,7 +207,7 @@ class SweepPlan:
         resolve_in(data, self.path.parent)
         data["seed"] = self.sweep.seed
         scenario = parse(data, f"{self.path}: {point}")
-        weight, receivers = _weight(scenario)
+        weight, receivers = self._measured(scenario, point)
         backend = str(point.values.get(BACKEND, self.sweep.backend))
         made = []
         repeats = self._repeats(scenario.digest(), backend, point)
@@ -223,10 +247,17 @@ class SweepPlan:
         named = json.dumps([digest, backend, kept, code_version(), *([repeats] if repeats else [])])
         return sha256(named.encode()).hexdigest()[:32]
 
+    def _measured(self, scenario: Scenario, point: Point) -> tuple[float, int]:
+        """Return (relative cost, number of potential receivers); the cost is roughly packets times receivers.
 
-def _weight(scenario: Scenario) -> tuple[float, int]:
-    """Return (relative cost, number of potential receivers); the cost is roughly packets times receivers."""
-    topology = scenario.build_topology()
-    receivers = max(1, sum(map(topology.size, topology.host_nodes)) - len(scenario.senders))
-    packets = size_of(scenario).packets
-    return float((packets + 50) * (20 + receivers**0.8)), receivers
+        ConfigError for nodes and links to capture that the network of the point does not have.
+        """
+        topology = scenario.build_topology()
+        for name in self.sweep.keep.captures:
+            try:
+                check_point(topology, name)
+            except UsageError as error:
+                raise ConfigError(f"{self.path}: {point}: keep.captures: value {error}") from error
+        receivers = max(1, sum(map(topology.size, topology.host_nodes)) - len(scenario.senders))
+        packets = size_of(scenario).packets
+        return float((packets + 50) * (20 + receivers**0.8)), receivers

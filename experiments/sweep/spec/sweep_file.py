@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from experiments.analysis.formulas import parse_formula
 from experiments.scenario.files import read_yaml
 from experiments.scenario.suggestion import one_of
-from experiments.scenario.validation_errors import validated
+from experiments.scenario.validation_errors import shown, validated
 from experiments.sweep.spec.conditions import Condition
 from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.quantities import Value, number_of
@@ -44,7 +44,12 @@ class Axis(_Strict):
     @model_validator(mode="before")
     @classmethod
     def _of_list(cls, data: Any) -> Any:
-        return {"values": data} if isinstance(data, (list, tuple)) else data
+        found = {"values": data} if isinstance(data, (list, tuple)) else data
+        values = found.get("values") if isinstance(found, dict) else None
+        for value in values if isinstance(values, (list, tuple)) else ():
+            if not isinstance(value, (bool, int, float, str)):
+                raise ValueError(f"{shown(value)} is no number, text, true or false; keys that change together are `cases`")
+        return found
 
     @model_validator(mode="after")
     def _complete(self) -> "Axis":
