@@ -270,3 +270,10 @@ def test_an_output_of_an_earlier_command_is_written_again(
         assert invoke(["run", scenario, "--out", seen, "--trace", f"{seen}/trace.jsonl", "--brief"]) == 0
         assert invoke(["ladder", seen, "--svg", drawing]) == 0
     capsys.readouterr()
+
+
+def test_scenarios_are_listed_by_words_of_their_names_and_descriptions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["scenarios", "tunnels", "three", "--brief"]) == 0
+    assert capsys.readouterr().out.split() == ["fjm2-registry", "fjm2-three-sites"]
+    assert invoke(["scenarios", "moonshine"]) == 2
+    assert "WORD: value 'moonshine' is not allowed; no ready scenario has it" in capsys.readouterr().err
