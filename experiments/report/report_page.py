@@ -9,7 +9,7 @@ from experiments.analysis.overlay import MARGIN, Prediction
 from experiments.report.comparison_page import difference_section, summary
 from experiments.report.figure_layout import FigureLayout
 from experiments.report.figures import Figure
-from experiments.report.labels import axis_name, help_of, metric_label, rounded
+from experiments.report.labels import DisplayedAxis, axis_name, help_of, metric_label, rounded
 from experiments.report.page_skeleton import Section, asset, command_line, plotly, render
 from experiments.report.report_data import ReportData
 from experiments.report.sweep_tables import tables_of
@@ -18,6 +18,8 @@ __all__ = ["MOST_POINTS", "report_page"]
 
 MOST_POINTS = 20_000
 """Largest number of rows in the explorer and the table; the report of a larger sweep has figures only."""
+MOST_TOLD = 6
+"""Values of an axis that are told one by one above the report."""
 TABLES = {
     "points": (
         "Points",
@@ -59,7 +61,15 @@ def _summary(contents: ReportData) -> str:
         return summary(contents.pair)
     about = dict(contents.provenance)
     runs, points = about["runs"].partition(" (")[0], about["points"].partition(", ")[0]
-    return f"{runs} runs at {points} points; code {about['code']}"
+    varied = "; ".join(map(_varied, contents.axes.values()))
+    return f"{runs} runs at {points} points" + (f": {varied}" if varied else "") + f". Code {about['code']}"
+
+
+def _varied(axis: DisplayedAxis) -> str:
+    """Return the name of an axis with its values, or with the first and the last of many."""
+    texts = [axis.text(value) for value in axis.values]
+    few = len(texts) <= MOST_TOLD
+    return f"{axis_name(axis.name)} {', '.join(texts) if few else f'{texts[0]} to {texts[-1]} ({len(texts)} values)'}"
 
 
 def _sections(contents: ReportData, data: dict[str, Any]) -> Iterator[Section]:

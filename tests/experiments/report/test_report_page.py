@@ -39,6 +39,10 @@ def test_the_page_states_its_runs_and_the_command_to_repeat_them(text: str, swep
     assert f"mcastlab sweep {swept}/sweep.yaml --out {swept} --resume" in text
 
 
+def test_the_page_begins_with_what_was_varied(text: str) -> None:
+    assert "96 runs at 12 points: receivers 10, 20, 50; name norm, srm; loss 1%, 10%. Code 0.1.0+abc" in text
+
+
 def test_failed_runs_are_listed_with_reason_and_command(text: str, data: Any, swept: Path) -> None:
     (table,) = [table for table in data["tables"] if table["name"] == "failed"]
     status, reason, _, seed, command = table["rows"][0]
