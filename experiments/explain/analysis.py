@@ -25,6 +25,8 @@ _FRACTION, _OF_OUTAGE = 0.4, 0.75
 """Share of the delay from which on failed requests are its cause, and not the loss, or the outage, that made them necessary."""
 _HOST_ID = 0xFFFFFF
 _OUTAGES = ("partition", "crash", "absent")
+_AT_ONCE = 0.02
+"""Seconds within which a receiver has an object of which the last packet was captured."""
 _SLOW, _CLEARLY = 0.05, 5
 """A sender is slow if it uses less than this share of the path, and takes so many times as long as the repairs."""
 
@@ -97,8 +99,18 @@ class _Analysis:
                 return Outcome("aborted", event.time, f"aborted at {event.time:.6g} s: {event.data['reason']}")
         complete = max((part.complete for part in self.parts.values()), default=inf)
         if complete < inf and self._is_sent and self.history.kind != "trace":
+            if self._is_later_than(complete):
+                text = f"all of it had come to the capture at {complete:.6g} s, and the kernel lost packets behind that"
+                return Outcome("unknown", self.history.completed_at, text)
             return Outcome("received", complete, f"all of it had arrived at {complete:.6g} s")
         return Outcome("missing", None, f"incomplete when the record ends, at {self.history.end:.6g} s")
+
+    def _is_later_than(self, captured: float) -> bool:
+        """Return whether the receiver may have had the object later than its capture, whose last part came at `captured`."""
+        if not self.history.hides_losses:
+            return False
+        completed = self.history.completed_at
+        return completed is None or completed - captured > _AT_ONCE
 
     def _names_object(self, event: TraceEvent) -> bool:
         wanted, data = self.history.object_id, event.data
@@ -372,6 +384,9 @@ class _Analysis:
         return sum(gap - usual for gap in gaps if gap > max(_PAUSE * usual, _SHORTEST_PAUSE))
 
     def _cause(self, outcome: Outcome, critical: Part | None, spent: dict[str, float]) -> Cause:
+        if outcome.state == "unknown":
+            text = f"what the kernel of {self.history.receiver} lost behind the capture is not known"
+            return Cause("unknown", text, 0.0)
         for find in (self._never_sent, self._purge):
             found = find(outcome, critical)
             if found is not None:

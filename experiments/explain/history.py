@@ -78,6 +78,10 @@ class History:
     """The SQUELCH messages that name the object, by number, where messages are decoded as a whole."""
     unknown: list[str] = field(default_factory=list)
     """Facts that the record does not contain."""
+    hides_losses: bool = False
+    """Whether packets were lost behind the capture of the receiver, in its kernel."""
+    completed_at: float | None = None
+    """When the receiver had the object, in seconds, if the result of the run tells it of this object alone."""
     path: tuple[str, ...] = ()
     """The nodes from the sender to the receiver, if the network is known."""
     routes: Routes | None = None
@@ -209,6 +213,9 @@ def _of_captures(folder: RunFolder, object_id: int, receiver: str, sender: str) 
         "whether a request was suppressed: it is inferred from one that the receiver heard, and none of its own in that time",
     ]
     if receiver in captured.hidden:
+        history.hides_losses = True
+        only = [row.completed_at for row in folder.result.receivers if row.name == receiver and row.objects == 1]
+        history.completed_at = only[0] if only else None
         history.unknown += [f"what the kernel lost behind the capture of {receiver}; emu.losses=keyed loses before it"]
     if captured.read_until is not None:
         history.unknown += [f"what happened after {captured.read_until:g} s, up to which the captures were read"]
