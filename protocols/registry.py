@@ -36,7 +36,7 @@ def file_protocols() -> list[str]:
 
 def protocol(name: str) -> ProtocolSpec:
     """Return the protocol of this name. ConfigError for an unknown name."""
-    # Membership of a list needs no hash, which what is no name may not have.
+    # `in _SPECS` would raise TypeError for a list.
     if name not in names():
         raise ConfigError(f"protocol: {name!r} is unknown; allowed: {', '.join(names())}")
     package, attribute = _SPECS[name]
