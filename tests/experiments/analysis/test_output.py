@@ -58,9 +58,9 @@ def test_receivers_are_shown_with_their_own_metrics(
     (tmp_path / "out" / "receivers" / "job=1").mkdir(parents=True)
     part = tmp_path / "out" / "receivers" / "job=1" / "part-0.parquet"
     parquet.write_table(pa.Table.from_pylist([row], receivers_schema()), part)
-    assert commands("results", tmp_path / "out", "--dataset", "receivers") == 0
+    assert commands("results", tmp_path / "out", "--dataset", "receivers", "--wide") == 0
     head = capsys.readouterr().out.splitlines()[0].split()
-    assert head[-5:] == ["receiver", "equal", "completed_at", "m_loss", "nacks_sent"]
+    assert {"receiver", "equal", "completed_at", "m_loss", "nacks_sent"} <= set(head)
 
 
 @pytest.mark.parametrize("command", ["analyse", "results"])
