@@ -93,7 +93,7 @@ class FaultShim(Machine):
     def _take(self, message: Message, source: Address, to: Address, is_marked: bool, now: float) -> None:
         if self.inner is IDLE or isinstance(message, Noise):
             # The host is down. A group still lists the shim, which would keep the packet for a machine that starts later.
-            # Noise is for no machine, so it is neither dropped nor read.
+            # No machine receives noise, so it is neither counted as dropped nor queued.
             return
         received = message, source, to, is_marked
         if isinstance(source, Connection):

@@ -50,7 +50,7 @@ class _Channel(BaseModel):
     plain: ClassVar[bool] = True
     """Whether losses depend on packet identities only; a scripted list depends on message kinds, too."""
     loses_control: ClassVar[bool] = True
-    """Whether control packets, which have no identity, can be lost."""
+    """Whether the model can lose control packets, which have no identity."""
 
     @property
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What a program of others printed into a file, which may be of any size."""
+"""The output of a foreign program, in a file of any size."""
 
 import os
 from pathlib import Path

@@ -79,7 +79,7 @@ class History:
     unknown: list[str] = field(default_factory=list)
     """Facts that the record does not contain."""
     hides_losses: bool = False
-    """Whether packets were lost behind the capture of the receiver, in its kernel."""
+    """Whether the kernel of the receiver can drop packets after its capture has recorded them."""
     completed_at: float | None = None
     """When the receiver had the object, in seconds, if the result of the run tells it of this object alone."""
     path: tuple[str, ...] = ()

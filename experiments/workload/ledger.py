@@ -88,7 +88,7 @@ class _Life:
 
 
 class _Message(NamedTuple):
-    """A message of a publisher, published at `at` (seconds), or inf where nobody told of that life.
+    """A message of a publisher, published at `at` seconds, or inf where the result of the publisher lacks that life.
 
     `octets` is the size of its body; `stream` has publisher and priority (0 if that does not matter), within which messages are
     sent in order. `is_expired`: it expired at its publisher or by the end of the run; `is_promised`: it was accepted, by a
@@ -321,7 +321,7 @@ class Ledger:
                     yield (publisher, message.number), message
 
     def _matcher(self, subscription: Subscription, published: _Published) -> Callable[[int], bool]:
-        """Return what tells of a publisher's messages whether they match a subscription, by their numbers."""
+        """Return a function from the number of a publisher's message to whether the message matches the subscription."""
         matches, to, plan = self.guarantees.matches, published.plan.work.to, published.plan
         if subscription.selector:
             return lambda number: matches(subscription, to, plan.fields(number))

@@ -392,7 +392,7 @@ class NormSender(ObjectControl):
 
     @property
     def _has_only_probed(self) -> bool:
-        """Whether nothing was sent since the last probe, but for CMD(REPAIR_ADV) about the answers to it."""
+        """Whether nothing but CMD(REPAIR_ADV) was sent since the last probe, CMD(CC)."""
         return self._factory.ordinal == self._probed
 
     def _next_content(self, now: float) -> NormMessage | DataRun | None:

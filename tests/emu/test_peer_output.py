@@ -1,4 +1,4 @@
-"""What a program of others printed is told by its last line, however much it was."""
+"""The last line of the output of a foreign program is found without reading all of it."""
 
 import tracemalloc
 from pathlib import Path
