@@ -40,7 +40,7 @@ _REORDER_DELAY = 10_000_000
 class CapturePoint:
     """A capture point: one node, or the two ends of a link.
 
-    `file` is open and unbuffered, so that it always ends with a whole block.
+    `file` is open and unbuffered, so that it ends with a whole block whenever the run is killed.
     """
 
     name: str
@@ -75,7 +75,7 @@ class PacketCapture:
         self._control, remote = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
-            _run_process(sources, writers, remote)
+            _run_process(sources, points, writers, remote)
         remote.close()
         for source in sources:
             source.socket.close()
@@ -85,15 +85,16 @@ class PacketCapture:
         self._control.sendall(_TIME.pack(round(epoch * 1e9), 0))
 
     def end(self) -> dict[str, dict[str, int]]:
-        """Stop, and return for each point the number of packets written and those `unseen`, dropped by full socket buffers.
+        """Stop, and return for each point how many packets were written, `unseen`, and `unwritten`.
 
+        Packets are unseen if full socket buffers dropped them, and unwritten from the first on for which the disk had no room.
         Raises UnsupportedError if the capture process has died.
         """
         self._control.shutdown(socket.SHUT_WR)
         reply = b"".join(iter(lambda: self._control.recv(_MAX_FRAME), b""))
         os.waitpid(self._pid, 0)
         if not reply:
-            raise UnsupportedError("the capture process died; is the disk full?")
+            raise UnsupportedError("the capture process died")
         counts: list[dict[str, int]] = json.loads(reply)
         return {point.name: count for point, count in zip(self._points, counts, strict=True)}
 
@@ -124,13 +125,15 @@ def _open(device: str, pid: int | None) -> socket.socket:
         return sock
 
 
-def _run_process(sources: Sequence[_PacketSocket], writers: Sequence[PcapngWriter], control: socket.socket) -> None:
+def _run_process(
+    sources: Sequence[_PacketSocket], points: Sequence[CapturePoint], writers: Sequence[PcapngWriter], control: socket.socket
+) -> None:
     """Run the capture process: wait for the epoch, write until the control socket closes, send the counts."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         head = control.recv(_TIME.size)
         if head:
-            _CaptureWriter(sources, writers, _wall_clock(_TIME.unpack(head)[0])).run(control)
+            _CaptureWriter(sources, points, writers, _wall_clock(_TIME.unpack(head)[0])).run(control)
     finally:
         os._exit(0)
 
@@ -143,9 +146,11 @@ def _wall_clock(monotonic: int) -> int:
 class _CaptureWriter:
     """Write the packets of all sockets in order of time."""
 
-    def __init__(self, sources: Sequence[_PacketSocket], writers: Sequence[PcapngWriter], epoch_ns: int) -> None:
-        self._sources, self._writers, self._epoch_ns = sources, writers, epoch_ns
-        self._counts: list[dict[str, Any]] = [{"packets": 0, "unseen": 0} for _ in writers]
+    def __init__(
+        self, sources: Sequence[_PacketSocket], points: Sequence[CapturePoint], writers: Sequence[PcapngWriter], epoch_ns: int
+    ) -> None:
+        self._sources, self._files, self._writers, self._epoch_ns = sources, [point.file for point in points], writers, epoch_ns
+        self._counts: list[dict[str, Any]] = [{"packets": 0, "unseen": 0, "unwritten": 0} for _ in writers]
         self._pending: list[_Packet] = []
 
     def run(self, control: socket.socket) -> None:
@@ -187,6 +192,22 @@ class _CaptureWriter:
         pending.sort(key=itemgetter(0))
         count = len(pending) if until is None else bisect_left(pending, until, key=itemgetter(0))
         for when, source, direction, frame in pending[:count]:
-            self._writers[source.point].packet(source.interface, when * 1e-9, frame, direction)
-            self._counts[source.point]["packets"] += 1
+            counts = self._counts[source.point]
+            if not counts["unwritten"] and self._write_packet(source, when, direction, frame):
+                counts["packets"] += 1
+            else:
+                counts["unwritten"] += 1
         del pending[:count]
+
+    def _write_packet(self, source: _PacketSocket, when: int, direction: int, frame: bytes) -> bool:
+        """Write a packet; return whether the disk had room. A part of a block is taken back."""
+        file = self._files[source.point]
+        end = file.tell()
+        try:
+            length = self._writers[source.point].packet(source.interface, when * 1e-9, frame, direction)
+            if file.tell() == end + length:
+                return True
+        except OSError:
+            pass
+        file.truncate(end)
+        return False

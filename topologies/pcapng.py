@@ -30,16 +30,21 @@ class PcapngWriter:
         self._interfaces += 1
         return self._interfaces - 1
 
-    def packet(self, interface: int, when: float, frame: bytes, direction: int = 0, comment: str = "") -> None:
-        """Write a frame without FCS, captured at `when` seconds; `direction` is INBOUND, OUTBOUND or 0 for unknown."""
+    def packet(self, interface: int, when: float, frame: bytes, direction: int = 0, comment: str = "") -> int:
+        """Write a frame without FCS, captured at `when` seconds; `direction` is INBOUND, OUTBOUND or 0 for unknown.
+
+        Returns the bytes of the block, of which a file that is not buffered may have written only a part.
+        """
         time = round(when * 1e9)
         head = struct.pack("<IIIII", interface, time >> 32, time & 0xFFFFFFFF, len(frame), len(frame))
         flags = struct.pack("<I", direction) if direction else b""
-        self._block(_PACKET, head + _padded(frame) + _options([(_COMMENT, comment.encode()), (_EPB_FLAGS, flags)]))
+        return self._block(_PACKET, head + _padded(frame) + _options([(_COMMENT, comment.encode()), (_EPB_FLAGS, flags)]))
 
-    def _block(self, kind: int, body: bytes) -> None:
-        length = struct.pack("<I", len(body) + 12)
+    def _block(self, kind: int, body: bytes) -> int:
+        total = len(body) + 12
+        length = struct.pack("<I", total)
         self._file.write(struct.pack("<I", kind) + length + body + length)
+        return total
 
 
 def _padded(data: bytes) -> bytes:

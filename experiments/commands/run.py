@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -108,22 +108,23 @@ def run_command(
     check_trace(trace, out)
     place = backend or home_of(cases.values())
     view.check((*tables.RUN_COLUMNS, *(cases if len(cases) > 1 else [tables.WORLDS[place]])))
-    if live and place != "emu":
-        raise UsageError("--live: only Mininet runs in real time; use it with --on emu")
-    hold = _hold(shell, keep, place, live or as_json)
+    hold = _hold(shell, keep, place, live, as_json)
     if dry:
         return _estimate(cases, place, as_json)
     if place == "sim" and not yes:
         admit_simulations(cases.values(), time_limit("--time-limit", longest))
+    unwritten: list[OSError] = []
     try:
-        results = {name: _run(wanted, name, place, out, trace, live, hold) for name, wanted in cases.items()}
+        results = {name: _run(wanted, name, place, out, trace, live, hold, unwritten) for name, wanted in cases.items()}
     except NotStartedError as error:
         typer.echo(str(error), err=True)
         return 0
     if as_json:
         _print_json(results)
     else:
-        _show(Printer(view), results, cases, out)
+        _show(Printer(view), results, cases, None if unwritten else out)
+    if unwritten:
+        raise unwritten[0]
     return 0 if all(result.ok for result in results.values()) else 1
 
 
@@ -150,14 +151,16 @@ def _estimate(cases: dict[str, Scenario], place: str, as_json: bool) -> int:
     return 0
 
 
-def _hold(shell: bool, keep: bool, place: str, printing: bool) -> Hold | None:
-    """Return how the network is held; `printing`: whether something else is printed during the run, or JSON."""
+def _hold(shell: bool, keep: bool, place: str, live: bool, as_json: bool) -> Hold | None:
+    """Return how the network is held. UsageError for options that need Mininet, and for those that print beside a prompt."""
+    if live and place != "emu":
+        raise UsageError("--live: only Mininet runs in real time; use it with --on emu")
     if not shell and not keep:
         return None
     name = "--shell" if shell else "--keep"
     if place != "emu":
         raise UsageError(f"{name}: only Mininet has hosts to enter; use it with --on emu")
-    if shell and printing:
+    if shell and (live or as_json):
         raise UsageError("--shell: is a conversation; leave out --live and --json")
     from experiments.running.emulated_shell import KEEP, SHELL
 
@@ -165,9 +168,16 @@ def _hold(shell: bool, keep: bool, place: str, printing: bool) -> Hold | None:
 
 
 def _run(
-    wanted: Scenario, case: str, place: str, out: Path | None, trace: Path | None, live: bool, hold: Hold | None
+    wanted: Scenario,
+    case: str,
+    place: str,
+    out: Path | None,
+    trace: Path | None,
+    live: bool,
+    hold: Hold | None,
+    unwritten: list[OSError],
 ) -> "Result":
-    """Run one case, with its files in a subfolder of `out`."""
+    """Run one case, with its files in a subfolder of `out`; errors of writing its result are added to `unwritten`."""
     from experiments.running.recording import Recording
     from experiments.running.run import run
     from experiments.running.run_progress import RunProgress
@@ -187,10 +197,22 @@ def _run(
             with tables.working(f"{wanted.name} on {place}"):
                 result = run(wanted, place, recording)
         if folder is not None:
-            tables.write(result, wanted, folder)
-    for reason in result.metrics.get("health", {}).get("reasons", ()):
-        typer.echo(f"warning: the emulation could not keep up, so its results are not reliable: {reason}", err=True)
+            try:
+                tables.write(result, wanted, folder)
+            except OSError as error:
+                # The result is printed nevertheless.
+                unwritten.append(OSError(error.errno, error.strerror, error.filename or str(folder)))
+    _warn(result.metrics)
     return result
+
+
+def _warn(metrics: Mapping[str, Any]) -> None:
+    """Warn of what makes the results of an emulation unreliable, or its captures incomplete."""
+    for reason in metrics.get("health", {}).get("reasons", ()):
+        typer.echo(f"warning: the emulation could not keep up, so its results are not reliable: {reason}", err=True)
+    for point, counts in metrics.get("captures", {}).items():
+        if counts["unwritten"]:
+            typer.echo(f"warning: capture {point}: the disk is full, so {counts['unwritten']:,} packets are missing", err=True)
 
 
 def _run_live(wanted: Scenario, place: str, recording: "Recording | None", hold: Hold | None) -> "Result":

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from experiments.running.run import run
 from experiments.scenario.scenario import parse
 from protocols.errors import UnsupportedError, UsageError
 from protocols.norm.wire.codec import NormCodec
+from tests.sim.stored import ROOT
 
 SCENARIO: dict[str, Any] = {
     "name": "captured",
@@ -100,3 +102,32 @@ def test_traces_and_series_are_refused(key: str, value: Any, tmp_path: Path) -> 
 def test_an_unknown_capture_point_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="capture: 'r9' is no host"):
         play(tmp_path, capture=["r9"])
+
+
+FULL_DISK = """
+mount -t tmpfs -o size=200k none "$1"
+"$2" -m mcastlab run "$3" --on emu --out "$1" --capture sender --capture r2 --json > "$4/result.json" 2> "$4/errors"
+echo $? > "$4/code"
+cp "$1"/captures/*.pcapng "$4"
+"""
+
+
+@pytest.mark.emu
+def test_a_full_disk_costs_the_rest_of_the_captures_but_not_the_result(tmp_path: Path) -> None:
+    disk, file = tmp_path / "disk", tmp_path / "scenario.yaml"
+    disk.mkdir()
+    file.write_text(json.dumps({key: value for key, value in SCENARIO.items() if key != "capture"}))
+    script = ["unshare", "--mount", "sh", "-uc", FULL_DISK, "sh"]
+    subprocess.run([*script, disk, sys.executable, file, tmp_path], cwd=ROOT, check=True)
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["metrics"]["receivers_complete"] == 2
+    captures = result["metrics"]["captures"]
+    assert all(row["unwritten"] > 0 for row in captures.values())
+    for name, row in captures.items():
+        assert sum(1 for _ in read_capture(tmp_path / f"{name}.pcapng")) == row["packets"] > 10
+    *warnings, error = (tmp_path / "errors").read_text().splitlines()
+    assert [line.split(",")[0] for line in warnings] == [
+        f"warning: capture {name}: the disk is full" for name in ("sender", "r2")
+    ]
+    assert error == f"mcastlab: {disk}: No space left on device"
+    assert (tmp_path / "code").read_text() == "2\n"
