@@ -13,6 +13,7 @@ from typing import Any
 
 from experiments.contract.case import Case
 from experiments.contract.content import CheckedSink, FailingSink
+from experiments.contract.damage import Damage
 from experiments.contract.losses import Drop, any_of, everything_to, nothing, randomly
 from experiments.contract.session import ContractSession, contents_of, sizes
 from experiments.contract.watch import Watch
@@ -31,6 +32,7 @@ __all__ = [
     "codec_keeps_messages_and_refuses_noise",
     "config_is_checked",
     "counters_are_numbers",
+    "damaged_messages_are_harmless",
     "arrives",
     "bench_session",
     "dead_receiver_stops_nobody",
@@ -53,6 +55,8 @@ MOST_PACKETS = 20
 """Packets that sender and receivers together may send for each segment of content, at 10 % loss with two receivers."""
 ROUNDTRIPS = 400
 """Damaged payloads given to `Codec.decode`."""
+DAMAGED_UNTIL = 5.0
+"""Seconds after which a session with damaged messages ends."""
 
 
 def bench_session(case: Case, drop: Drop = nothing, *, count: int = 3, late: float = 0.0) -> tuple[ContractSession, BenchWorld]:
@@ -372,3 +376,16 @@ def codec_keeps_messages_and_refuses_noise(case: Case) -> None:
             payload[int(rng.uniform() * len(payload))] ^= 1 + int(rng.uniform() * 255)
         with suppress(WireError):
             codec.decode(bytes(payload))
+
+
+def damaged_messages_are_harmless(case: Case) -> None:
+    """Messages with damaged fields make no machine raise, whatever they announce."""
+    session, world = bench_session(case)
+    damage = Damage(case.codec())
+    for host in world.bench.hosts.values():
+        host.damage = damage
+        # A damaged name or size makes another object of it.
+        host.accepting = lambda offer: CheckedSink(offer.size) if offer.size <= max(sizes) else None
+    session.submit(*contents_of(sizes))
+    world.bench.run(DAMAGED_UNTIL)
+    assert damage.copies, "the codec refuses every damaged payload, so that no field can be damaged"

@@ -1,6 +1,6 @@
 """A host with a manual clock. It asserts the contract: a machine that breaks a rule fails the test at that input."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from math import inf
@@ -44,6 +44,8 @@ class FakeHost(Recorder):
         self.on_reset: Callable[[Connection], None] = lambda connection: None
         """Called with each connection that was not closed when its machine was removed."""
         self.on_release: Callable[[Connection], None] = lambda connection: None
+        self.damage: Callable[[Message], Iterable[Message]] = lambda message: ()
+        """Called with each message that is delivered; returns damaged copies that are delivered after it."""
         self.rules = ConnectionRules(name)
         self.codecs: dict[int, Codec] = {}
         """The codecs of ports that have one of their own."""
@@ -237,7 +239,14 @@ class FakeHost(Recorder):
             raise LivelockError(f"{self.name}: woken at {self.now}, wants to be woken at {machine.deadline}")
 
     def deliver(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Deliver a message from `source`, sent to `to`, at `now` seconds."""
+        """Deliver a message from `source`, sent to `to`, at `now` seconds, and then its damaged copies."""
+        self._deliver(message, source, to, now)
+        for copy in self.damage(message):
+            if self.machine is None or to in self.hung_up:
+                return
+            self._deliver(copy, source, to, now)
+
+    def _deliver(self, message: Message, source: Address, to: Address, now: float) -> None:
         own = None if isinstance(to, Connection) else self.port_of(source)
         others = self.members.get(to, []) if isinstance(to, Group) else [self.port_of(to)]
         assert own is None or any(port != own for port in others), f"{self.name} would receive its own message"

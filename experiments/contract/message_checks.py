@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
+from experiments.contract.damage import Damage
 from experiments.contract.watch import Watch
-from experiments.contract.worlds import ContractWorld
+from experiments.contract.worlds import BenchWorld, ContractWorld
 from protocols.admin.node import Node, place_of
 from protocols.errors import UsageError
 from protocols.events import Event
@@ -35,11 +36,20 @@ from protocols.roles import BOTH, MakeMachine, RoleContext
 from protocols.spec import ProtocolSpec
 from protocols.tunnel import Tunnel, TunnelCodec, TunnelOptions
 
-__all__ = ["MESSAGE_RULES", "MessageCase", "MessageSession", "messages_are_delivered", "subscriptions_end"]
+__all__ = [
+    "MESSAGE_RULES",
+    "MessageCase",
+    "MessageSession",
+    "damaged_messages_are_harmless",
+    "messages_are_delivered",
+    "subscriptions_end",
+]
 
 TUNNEL = "tunnel"
 LIMIT = 30.0
 """Seconds after which a session has failed."""
+DAMAGED_AFTER, DAMAGED_UNTIL = 1.0, 5.0
+"""Seconds after which publishers of a session with damaged messages publish, and after which it ends."""
 SIZES = (0, 1, 500, 3000)
 MESSAGES = 40
 """Messages of each publisher."""
@@ -276,6 +286,20 @@ def subscriptions_end(case: MessageCase, make: Callable[[MessageCase, int, float
         session.until(lambda: len(both.received) >= wanted, f"fewer than {wanted} messages are delivered")
         session.world.run(session.world.now + 0.05, lambda: False)
         _compare(both.received, session.expected(both), case.guarantees)
+
+
+def damaged_messages_are_harmless(case: MessageCase) -> None:
+    """Messages with damaged fields make no machine raise, whatever they announce."""
+    session = MessageSession(case, BenchWorld)
+    assert isinstance(session.world, BenchWorld)
+    damage = Damage(case.codec())
+    for host in session.world.bench.hosts.values():
+        host.damage = damage
+    session.world.run(DAMAGED_AFTER, lambda: False)
+    for each in session.publishing:
+        each.publish()
+    session.world.run(DAMAGED_UNTIL, lambda: False)
+    assert damage.copies, "the codec refuses every damaged payload, so that no field can be damaged"
 
 
 MESSAGE_RULES = [messages_are_delivered, subscriptions_end]

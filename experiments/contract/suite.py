@@ -75,6 +75,7 @@ def _rules(case: Case) -> Iterator[tuple[Callable[[], None], str]]:
     for loss in LOSSES:
         yield partial(checks.ends_whatever_is_lost, case, randomly(loss)), f"loss {loss:.0%}"
     yield partial(checks.strangers_are_ignored, case, []), ""
+    yield partial(checks.damaged_messages_are_harmless, case), ""
     for verb, after in FAILING:
         for abort_too in (False, True):
             about = f"{verb} number {after + 1}{' and abort' if abort_too else ''}"

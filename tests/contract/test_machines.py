@@ -28,6 +28,10 @@ def test_messages_survive_the_codec_and_random_bytes_are_rejected(case: Case) ->
     checks.codec_keeps_messages_and_refuses_noise(case)
 
 
+def test_messages_with_damaged_fields_make_no_machine_raise(case: Case) -> None:
+    checks.damaged_messages_are_harmless(case)
+
+
 def test_counters_are_numbers(case: Case) -> None:
     checks.counters_are_numbers(case)
 

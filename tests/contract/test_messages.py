@@ -5,7 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.contract.message_checks import MESSAGE_RULES, MessageCase, messages_are_delivered, subscriptions_end
+from experiments.contract.message_checks import (
+    MESSAGE_RULES,
+    MessageCase,
+    damaged_messages_are_harmless,
+    messages_are_delivered,
+    subscriptions_end,
+)
 from experiments.contract.worlds import WORLDS
 from protocols.broker import PROTOCOL as BROKER
 from protocols.bus import PROTOCOL as BUS
@@ -62,6 +68,11 @@ worlds = pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("rule", MESSAGE_RULES)
 def test_the_rules_of_messages_hold(rule: Callable[..., None], case: str, world: str) -> None:
     rule(CASES[case], WORLDS[world])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_messages_with_damaged_fields_make_no_machine_raise(case: str) -> None:
+    damaged_messages_are_harmless(CASES[case])
 
 
 class DeliversTwice(RelaySubscriber):

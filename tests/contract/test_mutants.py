@@ -1,6 +1,6 @@
 """Variants of the toy protocol that violate the contract: the suite has to detect each violation by the rule it breaks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -161,13 +161,24 @@ class IgnoresNacks(ToySender):
         """Ignore all NACKs."""
 
 
+class BelievesSizes(ToyReceiver):
+    """Write every segment, also behind the end of the object."""
+
+    __slots__ = ()
+
+    def _store(self, sink: Sink, known: Any, end: ToyEnd) -> None:
+        for index, payload in known.held.items():
+            sink.write(index * end.segment, payload)
+        sink.commit(end.info)
+
+
 class CommitsIncomplete(ToyReceiver):
     """Commit an object that lacks segments."""
 
     __slots__ = ()
 
-    def _missing(self, known: Any) -> list[int]:
-        return []
+    def _missing(self, known: Any) -> Iterator[int]:
+        return iter(())
 
 
 class VariesBetweenSessions(ToySender):
@@ -188,6 +199,7 @@ BROKEN: list[tuple[Case, Callable[[Case], None], type[BaseException], str | None
     (mutant(AlwaysDue), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "wants to be woken at"),
     (mutant(NeverEnds), checks.quiet_at_the_end, AssertionError, "still busy|after .* s:"),
     (mutant(receiver=RaisesOnUnknown), lambda case: checks.strangers_are_ignored(case, []), ValueError, "stranger"),
+    (mutant(receiver=BelievesSizes), checks.damaged_messages_are_harmless, AssertionError, r"write\(.* to .* bytes"),
     (mutant(receiver=ReportsTwice), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "notified"),
     (mutant(receiver=CorruptsContent), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "differs"),
     (mutant(receiver=CommitsIncomplete), lambda case: checks.arrives(case, WORLDS["fake"], 0.3), AssertionError, "differs"),

@@ -114,4 +114,4 @@ def test_an_existing_file_is_not_overwritten(gossip: Path, capsys: pytest.Captur
 def test_built_in_protocols_are_checked_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert "a" in names()
     assert invoke(["contract", "a"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("a: 40 of 40")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("a: 41 of 41")

@@ -5,7 +5,9 @@ suite has to detect. It is also the shortest example of a machine.
 """
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from math import inf
 from typing import Any, ClassVar
 
@@ -92,7 +94,10 @@ class ToyCodec:
             if magic == _MAGIC and kind == 1:
                 return ToyData(sender, object_id, number, body, len(body), identity_of(sender, object_id, number))
             if magic == _MAGIC and kind == 2:
-                return ToyEnd(sender, object_id, number, struct.unpack_from("!I", body)[0], body[4:])
+                segment = struct.unpack_from("!I", body)[0]
+                if not segment:
+                    raise WireError("a segment of no bytes")
+                return ToyEnd(sender, object_id, number, segment, body[4:])
             if magic == _MAGIC and kind == 3:
                 return ToyNack(sender, object_id, struct.unpack(f"!{number}I", body))
         except struct.error as error:
@@ -255,15 +260,15 @@ class ToyReceiver(Machine):
         """Return the number of NACKs sent."""
         return {"nacks_sent": self.nacks}
 
-    def _missing(self, known: _Object) -> list[int]:
+    def _missing(self, known: _Object) -> Iterator[int]:
         assert known.end is not None
         count = -(-known.end.size // known.end.segment)
-        return [index for index in range(count) if index not in known.held]
+        return (index for index in range(count) if index not in known.held)
 
     def _look(self, key: tuple[int, int], known: _Object, now: float) -> None:
         if known.end is None:
             return
-        if not self._missing(known):
+        if next(self._missing(known), None) is None:
             known.done, known.nack_at = True, inf
             self._finish(key, known, known.end)
         elif known.nack_at == inf:
@@ -274,7 +279,7 @@ class ToyReceiver(Machine):
         self._due(min((known.nack_at for known in self.objects.values()), default=inf))
 
     def _nack(self, key: tuple[int, int], known: _Object) -> None:
-        missing = tuple(self._missing(known)[:200])
+        missing = tuple(islice(self._missing(known), 200))
         self.nacks += 1
         self.ports.send(Packet(ToyNack(*key, missing), _HEAD.size + 4 * len(missing), self.group))
 
@@ -292,7 +297,8 @@ class ToyReceiver(Machine):
 
     def _store(self, sink: Sink, known: _Object, end: ToyEnd) -> None:
         for index, payload in known.held.items():
-            if payload is not None:
+            # Forged segments may lie behind the end.
+            if payload is not None and index * end.segment + len(payload) <= end.size:
                 sink.write(index * end.segment, payload)
         sink.commit(end.info)
 
