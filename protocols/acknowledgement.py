@@ -59,8 +59,8 @@ class AckReceiver(Protocol):
 class AwaitedReceiver(Protocol):
     """The method of a receiver that can tell when its program may end."""
 
-    def is_awaited(self, now: float) -> bool:
-        """Return whether a sender may still ask for an ACK of what was received. Not through `Host.call`."""
+    def is_awaited(self, now: float, since: float) -> bool:
+        """Return whether a sender may still ask for an ACK of what is complete `since` that time. Not through `Host.call`."""
 
 
 @runtime_checkable

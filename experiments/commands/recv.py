@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
@@ -40,10 +41,8 @@ from topologies.units import format_duration, format_fraction, format_size
 
 __all__ = ["recv"]
 
-LONGEST_END = 10.0
-"""Seconds for which a receiver that has all files waits for the end of the transmission, so that it can confirm them."""
 LONGEST_WAIT = 1.0
-"""The same when the sender goes on with other files."""
+"""Seconds for which a receiver that has all files waits for a sender that goes on with other files."""
 POLL = 0.01
 """Seconds between two looks at whether it may end."""
 
@@ -169,8 +168,8 @@ class _Receiving:
 
     def _end(self, since: float) -> None:
         """End as soon as no sender may ask whether the files have arrived; all are there `since` this time."""
-        longest = LONGEST_WAIT if self.session.received.declined else LONGEST_END
-        if self.session.host.now < since + longest and self.session.is_awaited():
+        longest = LONGEST_WAIT if self.session.received.declined else inf
+        if self.session.host.now < since + longest and self.session.is_awaited(since):
             self.runner.loop.call_later(POLL, self._end, since)
         else:
             self.runner.stop()

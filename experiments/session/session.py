@@ -228,12 +228,12 @@ class Session(Lifetime, SessionControls):
         """Counters of reception: `objects`, `octets`, `lost`."""
         return self._inbox
 
-    def is_awaited(self) -> bool:
-        """Return whether a sender may still ask this node, which only receives, to confirm what it has.
+    def is_awaited(self, since: float) -> bool:
+        """Return whether a sender may still ask this node, which only receives, to confirm what it has since that time.
 
         False with a protocol that can't tell, and for a node that sends, too.
         """
-        return isinstance(self._machine, AwaitedReceiver) and self._machine.is_awaited(self.host.now)
+        return isinstance(self._machine, AwaitedReceiver) and self._machine.is_awaited(self.host.now, since)
 
     # -- state -----------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,14 @@ class NormConfig:
     grtt: float = setting(
         0.25, "seconds", 1e-3, 1000.0, help="initial estimate of the group round-trip time", source="RFC 5740 5.5.1"
     )
-    grtt_max: float = setting(10.0, "seconds", 1e-3, 1000.0, help="bound of the advertised GRTT", source="RFC 5740 5.5.1")
+    grtt_max: float = setting(
+        10.0,
+        "seconds",
+        1e-3,
+        1000.0,
+        help="bound of the advertised GRTT, unless packets are further apart",
+        source="RFC 5740 5.5.1",
+    )
     probing: str = setting(
         "active",
         "choice",

@@ -92,7 +92,8 @@ class GrttEstimator:
         return self._advertise()
 
     def _advertise(self) -> bool:
-        code = rtt_code(min(max(self.measured, self._floor), self._max))
+        # A timer shorter than the packet interval ends before the next message can come, whatever the bound.
+        code = rtt_code(max(min(self.measured, self._max), self._floor))
         if code == self.code:
             return False
         self.code = code

@@ -17,6 +17,8 @@ _LEAST: Final = 0.1
 _ROUNDS: Final = 5
 """Seconds, and GRTT, for which a receiver that was asked for its ACK waits after the last message of the sender: in these the
 next request would come. While the sender repairs, it does not ask (RFC 5740 5.5.3)."""
+_LONGEST: Final = 10.0
+"""Seconds for which a complete receiver is awaited at the most, if that is longer than the activity period of the sender."""
 
 
 class NormHostReceiver(NormBatchReceiver):
@@ -37,13 +39,17 @@ class NormHostReceiver(NormBatchReceiver):
                 self._flushed.clear()
             self._flushed[message.origin.source_id] = message.object_id, is_asked(message, self.session.node)
 
-    def is_awaited(self, now: float) -> bool:
-        """Return whether a sender may still ask for an ACK: it has not announced its end, or asks or repairs."""
-        return not self.session.is_silent and any(self._is_awaited_by(sender, now) for sender in self.senders())
+    def is_awaited(self, now: float, since: float) -> bool:
+        """Return whether a sender may still ask for an ACK: it has not announced its end, or asks or repairs.
 
-    def _is_awaited_by(self, sender: SenderState, now: float) -> bool:
+        The receiver is complete `since` this time; it is awaited for one activity period (RFC 5740 5.3) at the most, in which a
+        sender asks as often as its robust factor says.
+        """
+        return not self.session.is_silent and any(self._is_awaited_by(sender, now, since) for sender in self.senders())
+
+    def _is_awaited_by(self, sender: SenderState, now: float, since: float) -> bool:
         silence, rounds = now - sender.last_heard, _ROUNDS * sender.grtt
-        if not sender.is_joined or silence > max(_GONE, rounds):
+        if not sender.is_joined or silence > max(_GONE, rounds) or now - since >= max(_LONGEST, sender.activity_period()):
             return False
         object_id, is_asked = self._flushed.get(sender.node, (-1, False))
         return object_id != sender.position.object_id or (is_asked and silence < max(_LEAST, rounds))

@@ -28,6 +28,13 @@ def test_a_larger_sample_raises_the_estimate_at_once_by_three_quarters_of_the_di
     assert grtt.advertised == rtt_seconds(rtt_code(grtt.measured))
 
 
+def test_the_bound_of_the_advertised_grtt_yields_to_the_time_of_a_packet() -> None:
+    grtt = estimator(rate=125.0, segment=1400, grtt_max=10.0)
+    assert grtt.advertised >= 1444 / 125
+    grtt.respond(100.0)
+    assert rtt_seconds(rtt_code(10.0)) < grtt.advertised < 13.0
+
+
 def test_smaller_samples_change_nothing_before_the_next_probe() -> None:
     grtt = estimator()
     assert not grtt.respond(0.03)
