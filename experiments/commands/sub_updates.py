@@ -133,7 +133,8 @@ def _told(event: Event) -> str:
     if isinstance(event, PublisherGone):
         return f"publisher {event.source.sender_id} is gone"
     if isinstance(event, SegmentsLost):
-        return f"lost: {event.count} datagrams of publisher {event.source.sender_id}: {event.reason}"
+        what = f"{event.count} datagrams" if event.count else "an update"
+        return f"lost: {what} of publisher {event.source.sender_id}: {event.reason}"
     if isinstance(event, QueueOverflowed):
         return f"{event.octets} bytes wait for earlier ones; further datagrams are requested again"
     if isinstance(event, DeliveryOverflowed):

@@ -171,16 +171,17 @@ class _ToldLost:
 
     def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
         self._ranges = [(publisher, first, last) for publisher, _, first, last, _ in rows if first is not None]
-        self._gone = {publisher for publisher, _, first, _, _ in rows if first is None}
+        # Publisher -> when (seconds) only the number of lost messages was told the last time.
+        self._counted = {publisher: at for publisher, _, first, _, at in rows if first is None}
 
-    def has(self, key: Key, is_passed: bool) -> bool:
+    def has(self, key: Key, published_at: float, is_passed: bool) -> bool:
         """Return whether it was told that a message is lost.
 
-        `is_passed`: whether a later one was delivered. Of a publisher that is gone only the number of lost ones is told, all of
-        them after the last delivered one.
+        `is_passed`: whether a later one was delivered. Of those behind the last delivered one only the number is told, when
+        they are given up or the publisher is gone.
         """
         publisher, number = key
-        if publisher in self._gone and not is_passed:
+        if not is_passed and published_at <= self._counted.get(publisher, -inf):
             return True
         return any(other == publisher and first <= number <= last for other, first, last in self._ranges)
 
@@ -268,7 +269,7 @@ class Ledger:
                 promised += 1
                 missing += not came
                 is_passed = number < latest.get(publisher, -1)
-                if not came and not told_lost.has(key, is_passed):
+                if not came and not told_lost.has(key, message.at, is_passed):
                     untold += 1
                     self._note_untold(message.at, name, key, is_passed)
         if gaps is not None and lost:

@@ -54,12 +54,16 @@ class PublisherGone(Event):
 
 @dataclass(frozen=True, slots=True)
 class SegmentsLost(Event):
-    """Subscriber: `count` segments of a publisher, from the number `first` on, will not come. `reason` is a short text."""
+    """Subscriber: `count` segments of a publisher, from the number `first` on, will not come. `reason` is a short text.
+
+    `is_last`: of what is known of the publisher, no update follows. With a count of 0 it is a large update whose segments came.
+    """
 
     source: Source
     first: int
     count: int
     reason: str
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

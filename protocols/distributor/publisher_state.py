@@ -53,8 +53,8 @@ class Follower(Protocol):
     def deliver(self, source: Source, subjects: Sequence[SubjectUpdates]) -> None:
         """Take the next updates of a publisher."""
 
-    def lose(self, source: Source, first: int, count: int, reason: str) -> None:
-        """Note that segments of a publisher are left out."""
+    def lose(self, source: Source, first: int, count: int, reason: str, is_last: bool) -> None:
+        """Note that segments of a publisher are left out; `is_last`: no update is known that follows them."""
 
 
 class LargeUpdate:
@@ -248,9 +248,16 @@ class PublisherState:
                 last, reason = self._skipped.pop(first)
                 self.expected = last + 1
                 self._drop_parts()
-                self._follower.lose(self.source, first, last - first + 1, reason)
+                self._follower.lose(self.source, first, last - first + 1, reason, self._is_at_end)
             else:
                 return
+
+    @property
+    def _is_at_end(self) -> bool:
+        """Whether nothing is missing any more, and of what waits nothing begins an update."""
+        if self.requests or self._skipped:
+            return False
+        return all(isinstance(segment, Fragment) and segment.subject is None for segment in self._waiting.values())
 
     def _take(self, segment: Segment) -> None:
         """Deliver the updates that a segment completes."""
@@ -272,7 +279,8 @@ class PublisherState:
         size = len(part.content)
         if large.size + size > large.total or self._follower.kept + size > self._follower.most_kept:
             self._drop_parts()
-            self._follower.lose(self.source, unwrap(part.seqno, self.highest), 0, "an update is too long")
+            number = unwrap(part.seqno, self.highest)
+            self._follower.lose(self.source, number, 0, "an update is too long", self._is_at_end)
             return
         large.parts.append(part.content)
         if len(large.parts) >= MOST_PARTS and large.size - len(large.parts[0]) < SMALL_PART * len(large.parts):

@@ -77,7 +77,7 @@ class MessageSubscriber(EventLayer, Subscriber):
 
     When segments were lost, the messages that they held are known with the next one of their publisher: it tells all numbers
     between those of the messages before and after, which may include some for other subjects. Where numbers do not go on, as
-    after a restart of the publisher, it tells how many segments were lost.
+    after a restart of the publisher, it tells how many segments were lost, and so it does at once when nothing follows them.
     """
 
     __slots__ = ("_foreign", "_latest", "_lost")
@@ -110,11 +110,14 @@ class MessageSubscriber(EventLayer, Subscriber):
         if isinstance(event, SegmentsLost):
             if not self._lost:
                 self._lost = {}
-            self._lost[event.source] = self._lost.get(event.source, 0) + event.count
-            return []
+            lost = self._lost.get(event.source, 0) + max(1, event.count)
+            # Where they are told already, their numbers are still to be, with the next message.
+            self._lost[event.source] = 0 if event.is_last else lost
+            return [MessagesLost(event.source.host, lost)] if event.is_last else []
         if isinstance(event, (PublisherGone, ConnectionNagging)):
             gone = [event.source] if isinstance(event, PublisherGone) else list(self._lost)
-            return [MessagesLost(source.host, self._lost.pop(source)) for source in gone if source in self._lost]
+            lost_of = {source: self._lost.pop(source) for source in gone if source in self._lost}
+            return [MessagesLost(source.host, count) for source, count in lost_of.items() if count]
         return [event]
 
     def _received(self, event: UpdatesReceived, content: Content) -> list[Event]:
@@ -123,11 +126,13 @@ class MessageSubscriber(EventLayer, Subscriber):
             self._foreign += 1
             return []
         found: list[Event] = []
-        lost = self._lost.pop(event.source, 0) if self._lost else 0
-        if lost:
+        lost = self._lost.pop(event.source, None) if self._lost else None
+        if lost is not None:
             first, last = self._latest.get(message.publisher, -1) + 1, message.number - 1
-            is_next = last >= first - 1
-            found.append(MessagesLost(message.publisher, *((last - first + 1, first, last) if is_next else (lost,))))
+            if last >= first - 1:
+                found.append(MessagesLost(message.publisher, last - first + 1, first, last))
+            elif lost:
+                found.append(MessagesLost(message.publisher, lost))
         if len(self._latest) >= MOST_LATEST and message.publisher not in self._latest:
             del self._latest[self._latest.first]
         self._latest[message.publisher] = message.number

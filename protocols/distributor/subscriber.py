@@ -278,10 +278,10 @@ class DistributorSubscriber(Machine):
             else:
                 self.messages_unmatched += len(updates.contents)
 
-    def lose(self, source: Source, first: int, count: int, reason: str) -> None:
+    def lose(self, source: Source, first: int, count: int, reason: str, is_last: bool) -> None:
         """Tell of segments that are left out."""
         self.segments_lost += count
-        self.ports.notify(SegmentsLost(source, first, count, reason))
+        self.ports.notify(SegmentsLost(source, first, count, reason, is_last))
 
     # Requests
 

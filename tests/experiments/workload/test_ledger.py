@@ -79,6 +79,12 @@ def test_a_message_that_is_told_lost_is_missing_and_breaks_no_rule() -> None:
     assert broken == []
 
 
+def test_a_number_of_lost_messages_counts_for_those_published_before_it_was_told() -> None:
+    told = [[PUBLISHER, 1, None, None, 2.5]]
+    assert account(published(1.0, 2.0), received((0, 1.1), lost=told))[0].untold == 0
+    assert account(published(1.0, 2.0, 3.0), received((0, 1.1), lost=told))[0].untold == 1
+
+
 def test_the_last_messages_of_a_run_may_be_under_way() -> None:
     found, broken = account(published(1.0, 2.0), received((0, 1.1)))
     assert found.missing == 1

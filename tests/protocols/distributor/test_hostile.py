@@ -9,7 +9,7 @@ import pytest
 import protocols.distributor.publisher_state
 from experiments.contract.recorder import Recorder
 from protocols.distributor import DistributorConfig
-from protocols.distributor.events import SegmentsLost, UpdatesReceived
+from protocols.distributor.events import PublisherGone, SegmentsLost, UpdatesReceived
 from protocols.distributor.messages import (
     FIRST,
     LAST,
@@ -190,6 +190,14 @@ def test_after_a_restart_of_a_publisher_no_negative_number_of_messages_is_lost()
     assert told == [MessagesLost(7, 2, 10, 11)]
     told = lost(machine, SegmentsLost(again, 1, 4, ""), update(2, start=2), SegmentsLost(again, 7, 1, ""), update(4, start=2))
     assert told == [MessagesLost(7, 4), MessagesLost(7, 1, 3, 3)]
+
+
+def test_lost_segments_that_nothing_follows_are_told_at_once_and_by_number_with_the_next_message() -> None:
+    machine, source = role(), Source(7, 7, 1)
+    told = lost(machine, update(9), SegmentsLost(source, 10, 3, "", is_last=True), PublisherGone(source))
+    assert told == [MessagesLost(7, 3)]
+    told = lost(machine, update(9), SegmentsLost(source, 10, 3, "", is_last=True), update(12))
+    assert told == [MessagesLost(7, 3), MessagesLost(7, 2, 10, 11)]
 
 
 def test_publishers_that_messages_name_fill_no_table() -> None:

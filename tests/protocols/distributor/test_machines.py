@@ -259,6 +259,20 @@ def test_what_is_never_answered_is_given_up_after_the_retries() -> None:
     assert scene.subscribers["r1"].held()["receive queue"][0] == 0
 
 
+@pytest.mark.parametrize(("size", "lost"), [(10, {2: False, 4: True}), (3000, {2: False, 5: True})])
+def test_a_loss_is_the_last_one_if_no_update_follows_it(size: int, lost: dict[int, bool]) -> None:
+    """Of a large update whose first segment is lost, the others wait and are no update."""
+    scene = Scene(
+        retries=0,
+        segment=1400,
+        drop=lambda crossing: crossing.message.kind == "data" and crossing.message.seqno in lost,  # type: ignore[attr-defined]
+    )
+    scene.each([b"a", b"b", b"c"] if size < 1400 else [b"a", b"b", b"c", b"d"], gap=0.3)
+    scene.publish(bytes(size))
+    scene.run(60.0)
+    assert {event.first: event.is_last for event in scene.kinds("r1", SegmentsLost)} == lost
+
+
 def test_retries_wait_longer_each_time() -> None:
     silent = lambda crossing: crossing.message.kind == "request"  # noqa: E731
     scene = Scene(drop=any_of(numbered("data", {2}), silent), retries=4, timeout=0.1, request_delay=0.0, heartbeats_lost=1000)
