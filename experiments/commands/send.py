@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -43,12 +44,14 @@ from protocols.norm.config import NormConfig
 from protocols.norm.tx_object import check_content
 from topologies.units import format_duration, format_rate, format_size
 
-__all__ = ["send"]
+__all__ = ["bytes_sent", "send"]
 
 REPAIR_SHARE = 0.33
 """Share of the rate that repairs take while new content waits: who forges requests can't stop the rest."""
 UNCONFIRMED = "sent, reception not confirmed"
 GAVE_UP = "gave up"
+AT_ONCE = 1024
+"""Files that are queued at once, the next of them when few still wait: there are 65536 object ids."""
 PATIENCE = 2.0
 """Seconds for which the kernel may refuse every packet."""
 
@@ -190,6 +193,12 @@ def _acks(ack: bool, expect: int | None, ackers: list[int]) -> AckRequest | None
     return AckRequest(tuple(ackers), bool(ack or expect), expect or 0, replaces_flush=True)
 
 
+def bytes_sent(sizes: Sequence[int], segment: int, data: int) -> int:
+    """Estimate how many bytes of files of these sizes are in the first `data` segments: small files do not fill theirs."""
+    segments = sum(-(-size // segment) for size in sizes)
+    return sum(sizes) * min(data, segments) // max(1, segments)
+
+
 class _Sending:
     def __init__(
         self,
@@ -235,17 +244,23 @@ class _Sending:
     async def _send(self, hasher: Hasher) -> None:
         """Send and hash the files; each that fails is noted, and the others are sent."""
         async with self.session as session:
-            for source in self.sources:
-                self.sent.append(session.submit(_content_of(source), str(source.path), source.close))
             told = self.wanted.told(self.runner, session.host, session.measures, as_json=self.says.as_json)
             with told as self.says.statistics:
                 self.digests = [hasher.hash(source.open) for source in self.sources]
                 self.runner.every(0.2, self._tick)
+                await self._submit()
                 if self.acks is not None:
                     with suppress(TransferError):
                         await session.sent(self.sent[-1], by=self.acks)
                 with suppress(TransferError):
                     await session.sent()
+
+    async def _submit(self) -> None:
+        """Queue all files, so many at once that the sender always has further ones, and no two have the same id."""
+        for first in range(0, len(self.sources), AT_ONCE):
+            await self.session.room()
+            for source in self.sources[first : first + AT_ONCE]:
+                self.sent.append(self.session.submit(_content_of(source), str(source.path), source.close))
 
     def _on_event(self, event: Event) -> None:
         self.says.event(event, self.session.host.now)
@@ -298,10 +313,9 @@ class _Sending:
 
     def _measure(self) -> TransferStatus:
         counts = self._counts()
-        total = sum(source.size for source in self.sources)
-        return TransferStatus(
-            min(total, counts.get("data_sent", 0) * self.config.segment), total, 0.0, counts.get("nacks_received", 0)
-        )
+        sizes = [source.size for source in self.sources]
+        done = bytes_sent(sizes, self.config.segment, counts.get("data_sent", 0))
+        return TransferStatus(done, sum(sizes), 0.0, counts.get("nacks_received", 0))
 
     def _result(self, ok: bool) -> str:
         """Return what became of a transmission that came to its end."""

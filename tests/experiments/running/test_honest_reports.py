@@ -4,10 +4,16 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emu.namespaces import run_isolated
+from experiments.cli import invoke
+from experiments.commands import send
+from experiments.session.outbox import MOST_UNSENT
+from experiments.session.session import Session
+from experiments.session.transmission import Transmission
 from tests.support.transfers import QUICK, Processes, contents, events, new_group, until
 
 pytestmark = pytest.mark.emu
@@ -84,3 +90,33 @@ def test_thousands_of_files_need_few_descriptors(tmp_path: Path, live: Processes
     assert receiver.communicate(timeout=30)[1] == ""
     assert receiver.returncode == 0
     assert contents(got) == wanted
+
+
+def test_a_part_of_many_files_is_queued_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two objects that wait must not have the same id, of which there are 65536."""
+    queued: list[Transmission] = []
+    waiting: list[int] = []
+
+    def submit(session: Session, *given: Any) -> Transmission:
+        queued.append(sent := plain(session, *given))
+        waiting.append(sum(item.state == "queued" for item in queued))
+        return sent
+
+    plain = Session.submit
+    monkeypatch.setattr(Session, "submit", submit)
+    monkeypatch.setattr(send, "AT_ONCE", 50)
+    for number in range(200):
+        (tmp_path / f"{number}").touch()
+    where = ["--group", new_group(), "--iface", "lo", "--rate", "50Mbit", "--grtt", "1ms", "--backoff", "0", "--robust", "2"]
+    assert invoke(["send", *map(str, sorted(tmp_path.iterdir())), *where, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["objects"] == 200
+    assert max(waiting) < 50 + MOST_UNSENT
+
+
+def test_the_progress_of_small_files_counts_their_bytes() -> None:
+    assert send.bytes_sent([4] * 1000, 1400, 500) == 2000
+    assert send.bytes_sent([3000], 1400, 1) == 1000
+    assert send.bytes_sent([0, 0], 1400, 0) == 0
+    assert send.bytes_sent([3000, 4], 1400, 9) == 3004
