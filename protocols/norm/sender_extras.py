@@ -19,7 +19,7 @@ __all__ = ["NO_EXTRAS", "ExtraState", "Extras"]
 class Extras:
     """The values; only `ExtraState.change_extras` returns one to be changed."""
 
-    __slots__ = ("ages", "congestion", "modes", "requests", "silent_periods", "source", "strangers")
+    __slots__ = ("ages", "congestion", "is_shared", "modes", "replaced", "requests", "silent_periods", "source", "strangers")
 
     def __init__(self) -> None:
         self.ages: dict[int, float] | None = None
@@ -32,6 +32,10 @@ class Extras:
         """Requests of the sender besides those for content; None while there are none."""
         self.source: Address | None = None
         """The address the sender's messages come from; None for any (see `sender_host`)."""
+        self.replaced: tuple[Address, ...] = ()
+        """Earlier addresses of the sender on its host, the oldest first."""
+        self.is_shared = False
+        """Whether two programs of that host were heard to have the sender's id."""
         self.strangers = 0
         """Messages in the sender's name from other hosts that were ignored."""
         self.silent_periods = 0

@@ -1,23 +1,33 @@
 """The host a sender's messages come from: without authentication, all that tells them from forged ones.
 
 A sender is known by its id and by its host, whatever the port: a program that is started again has another. Messages in its
-name from other hosts are ignored while it is heard. Who can forge source addresses, or is on the same host, is not kept off.
+name from other hosts are ignored while it is heard, and so are those from ports that it no longer has: two programs with one id
+would reset each other for ever. Who can forge source addresses, or is on the same host, is not kept off.
 """
+
+from typing import Final
 
 from protocols.events import NodeClash
 from protocols.machine import Address
 from protocols.norm.limits import host_of
 from protocols.norm.sender_state import SenderState
 
-__all__ = ["is_sent_by", "note_host"]
+__all__ = ["MOST_REPLACED", "is_sent_by", "note_host"]
+
+MOST_REPLACED: Final = 16
+"""Ports of a sender's host that are remembered because another has replaced them."""
 
 
 def is_sent_by(sender: SenderState, source: Address, now: float) -> bool:
     """Return whether a message in the sender's name is taken for its own.
 
-    It is if it comes from the sender's host, or when nothing was heard from there for an activity period.
+    It is if it comes from the sender's host, but for ports that others have replaced, or when nothing was heard of the sender
+    for an activity period.
     """
-    return sender.extras.source is None or _is_on_host(sender, source) or sender.last_heard + sender.activity_period() <= now
+    known = sender.extras.source
+    if known is None or (_is_on_host(sender, source) and source not in sender.extras.replaced):
+        return True
+    return sender.last_heard + sender.activity_period() <= now
 
 
 def _is_on_host(sender: SenderState, source: Address) -> bool:
@@ -28,11 +38,19 @@ def note_host(sender: SenderState, source: Address, now: float) -> bool:
     """Note the host of a message in the sender's name; return False if it is to be ignored.
 
     Of a sender that is new, that host counts from which more messages come, so that a few forged ones that came before its
-    own do no harm.
+    own do no harm. Of several ports of its host, the one that was heard first last counts.
     """
-    if _is_on_host(sender, source):
-        sender.change_extras().source = source
+    is_on_host = _is_on_host(sender, source)
+    if is_on_host and is_sent_by(sender, source, now):
+        extras = sender.change_extras()
+        others = [each for each in (*extras.replaced, extras.source) if each != source]
+        extras.source, extras.replaced = source, tuple(others[-MOST_REPLACED:])
         return True
+    if is_on_host:
+        if not sender.extras.is_shared:
+            sender.change_extras().is_shared = True
+            sender.session.ports.notify(NodeClash(sender.node, str(host_of(source))))
+        return False
     if not is_sent_by(sender, source, now):
         sender.change_extras().strangers += 1
         if sender.extras.strangers == 1:
@@ -40,5 +58,5 @@ def note_host(sender: SenderState, source: Address, now: float) -> bool:
         if sender.is_established or sender.extras.strangers <= sender.received:
             return False
     extras = sender.change_extras()
-    extras.source, extras.strangers = source, 0
+    extras.source, extras.strangers, extras.replaced = source, 0, ()
     return True

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from experiments.contract.fake_host import FakeHost
-from protocols.events import ObjectAborted, ObjectReceived, ObjectsAborted, SenderReset
+from protocols.events import NodeClash, ObjectAborted, ObjectReceived, ObjectsAborted, SenderReset
 from protocols.machine import Address, Message
 from protocols.norm.messages import Ack, DataRun, Flush, Item, Nack, NormMessage, Request
 from protocols.norm.run_reception import NormBatchReceiver
@@ -66,6 +66,35 @@ def test_the_port_does_not_matter_so_a_restarted_sender_is_followed() -> None:
     hear(host, GOOD, MessageBuilder(LONG, node=1).whole()[:-4])
     hear(host, (GOOD[0], 7000), MessageBuilder(LONG, node=1, instance=2).whole())
     assert resets(host) == 1
+    assert received(host) == [0]
+
+
+def clashes(host: FakeHost) -> list[NodeClash]:
+    return [event for event in host.events if isinstance(event, NodeClash)]
+
+
+@pytest.mark.parametrize("programs", [2, 3])
+def test_of_senders_with_one_id_on_one_host_the_last_is_followed_and_the_clash_is_told_once(programs: int) -> None:
+    host, machine = listening()
+    sending = [MessageBuilder(LONG, node=1, instance=number).whole() for number in range(programs)]
+    for messages in zip(*sending, strict=True):
+        for number, message in enumerate(messages):
+            host.deliver(message, (GOOD[0], 7000 + number), GROUP, host.now)
+    assert received(host) == [0]
+    assert resets(host) == programs - 1
+    assert clashes(host) == [NodeClash(1, GOOD[0])]
+    assert machine.counts()["ignored"] == (len(sending[0]) - 1) * (programs - 1)
+
+
+def test_a_sender_whose_id_another_of_its_host_had_meanwhile_is_followed_again_when_that_is_silent() -> None:
+    host, _ = listening()
+    first, second = (MessageBuilder(bytes(1000), node=1, instance=number) for number in (1, 2))
+    hear(host, GOOD, [first.probe()])
+    hear(host, (GOOD[0], 7000), [second.probe()])
+    hear(host, GOOD, first.whole())
+    assert not received(host)
+    host.turn(host.now + 1.0)
+    hear(host, GOOD, first.whole())
     assert received(host) == [0]
 
 
