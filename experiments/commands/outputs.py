@@ -61,12 +61,12 @@ def _reason(path: Path, is_folder: bool, makes_folders: bool) -> str:
     if path.exists():
         if path.is_dir() != is_folder:
             return "is a folder" if path.is_dir() else "not a folder"
-        return "" if os.access(path, os.W_OK) else "no permission"
+        return "" if os.access(path, os.W_OK) else "no permission to write"
     parent = next(parent for parent in path.absolute().parents if parent.exists())
     if not parent.is_dir():
         return f"{parent} is not a folder"
     if not os.access(parent, os.W_OK | os.X_OK):
-        return f"no permission in {parent}"
+        return f"no permission to write in {parent}"
     # Root may do everything, and still some file systems take no files.
     with TemporaryFile(dir=parent):
         return ""

@@ -29,8 +29,12 @@ class FileSource:
     __slots__ = ("_opened", "_version", "path", "size")
 
     def __init__(self, path: Path, opened: OpenFiles | None = None) -> None:
-        if not path.is_file():
-            raise UsageError(f"{path}: is not a file")
+        try:
+            if not path.is_file():
+                raise UsageError(f"{path}: is not a file")
+        except OSError as error:
+            # Its folder may not be entered.
+            raise UsageError(f"{path}: can't be read ({error.strerror})") from error
         if not os.access(path, os.R_OK):
             raise UsageError(f"{path}: can't be read (no permission)")
         self._opened = OpenFiles(1) if opened is None else opened

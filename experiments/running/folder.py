@@ -166,7 +166,7 @@ class Folder:
                 f"{option}: value {str(path)!r} is not allowed; a folder to write to ({error.strerror})"
             ) from error
         if not os.access(path, os.W_OK | os.X_OK):
-            raise UsageError(f"{option}: value {str(path)!r} is not allowed; a folder to write to (no permission)")
+            raise UsageError(f"{option}: value {str(path)!r} is not allowed; a folder to write to (no permission to write)")
         self.removed, self.resumed = remove_stale(self.fd)
         self._parts = PartFiles(self.fd)
         self._names = FinalNames(self.fd, force)

@@ -172,9 +172,11 @@ class NormConfig:
             raise ConfigError(f"fec_m: 16 is not allowed; 8 with fec {self.fec}")
         most = MOST_SYMBOLS[self.fec_m]
         if self.block + self.parity > most:
+            # The larger one, which leaves the other no room.
+            key, other = ("parity", "block") if self.parity > self.block else ("block", "parity")
             hint = "" if self.fec_m == 16 else f"; {MOST_SYMBOLS[16]} with fec 2 and fec_m 16"
-            allowed = f"block + parity is at most {most} (block is {self.block}){hint}"
-            raise ConfigError(f"parity: {self.parity!r} is not allowed; {allowed}")
+            allowed = f"block + parity is at most {most} ({other} is {getattr(self, other)}){hint}"
+            raise ConfigError(f"{key}: {getattr(self, key)!r} is not allowed; {allowed}")
         if self.fec_m == 16 and self.parity and self.segment & 1:
             raise ConfigError(f"segment: {self.segment!r} is not allowed; an even number with fec_m 16")
         if self.auto_parity > self.parity:

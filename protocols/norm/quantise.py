@@ -1,7 +1,8 @@
 """Times, group sizes, rates and losses as the small codes NORM carries, and back (RFC 5401 appendix, RFC 5740 4.2.1).
 
 Rates are in bytes per second. Codes of round-trip times and group sizes round up, so that no timer is too short; the value of a
-code has that code. Every number is accepted: values out of range are clamped.
+code has that code. Below 33 us the RFC's formula rounds round-trip times down to microseconds; no sender here advertises less
+than 1 ms. Every number is accepted: values out of range are clamped.
 """
 
 from math import ceil, exp, floor, log, log10

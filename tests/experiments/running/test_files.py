@@ -1,5 +1,6 @@
 """Files as sources and sinks, checked by the content of the file system."""
 
+import errno
 import hashlib
 import os
 import resource
@@ -173,6 +174,21 @@ def test_a_source_reads_in_blocks_and_fails_if_the_file_shrank(tmp_path: Path) -
 def test_a_source_that_is_no_file_is_a_usage_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="is not a file"):
         FileSource(tmp_path / name)
+
+
+def test_a_source_in_a_folder_that_may_not_be_entered_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_file(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", is_file)
+    with pytest.raises(UsageError, match=r"^secret/f: can't be read \(Permission denied\)$"):
+        FileSource(Path("secret/f"))
+
+
+def test_a_folder_that_can_only_be_read_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.R_OK)
+    with pytest.raises(UsageError, match=r"a folder to write to \(no permission to write\)$"):
+        Folder(tmp_path, force=False, on_stored=lambda stored: None)
 
 
 def test_a_scratch_sink_leaves_no_file_and_has_a_digest() -> None:

@@ -59,6 +59,7 @@ BAD = [
     ("protocol.rate=0.5", "FILE: protocol.rate: value 0.5 is not allowed; a rate from 8bit to 8Tbit"),
     ("protocol.segment=4", "FILE: protocol.segment: value 4 is not allowed; a whole number from 8 to 65000"),
     ("protocol.block='64'", "FILE: protocol.block: value '64' is not allowed; a whole number from 1 to 65535"),
+    ("protocol.block=250", "FILE: protocol.block: value 250 is not allowed; block + parity is at most 255"),
     ("protocol.parity=250", "FILE: protocol.parity: value 250 is not allowed; block + parity is at most 255"),
     ("protocol.fec=7", "FILE: protocol.fec: value 7 is not allowed; one of 0, 2, 5, 129"),
     ("protocol.blok=64", "FILE: protocol.blok: value 64 is not allowed; unknown key, known here: name, rate, segment, "),

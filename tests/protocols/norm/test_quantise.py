@@ -1,6 +1,6 @@
 """Quantised fields compared with NRL NORM's values, and their rounding properties."""
 
-from math import exp, inf
+from math import ceil, exp, inf, log
 
 import pytest
 from hypothesis import given, settings
@@ -38,6 +38,12 @@ def test_an_rtt_is_rounded_up_by_less_than_one_code(seconds: float) -> None:
     decoded = rtt_seconds(rtt_code(seconds))
     assert seconds <= decoded * (1 + 1e-9)
     assert decoded < seconds * exp(1 / 13) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("seconds", "code"), [(1e-6, 0), (1.9e-6, 0), (2e-6, 1), (32.9e-6, 31), (33e-6, 32), (40e-6, 34)])
+def test_an_rtt_below_33_microseconds_has_the_code_of_the_formula_of_the_rfc(seconds: float, code: int) -> None:
+    formula = int(seconds / 1e-6 + 1e-9) - 1 if seconds < 33e-6 else ceil(255 - 13 * log(1000 / seconds))
+    assert rtt_code(seconds) == formula == code
 
 
 def test_rtts_out_of_range_are_clamped() -> None:
