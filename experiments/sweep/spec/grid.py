@@ -29,6 +29,8 @@ __all__ = ["Point", "SweepPlan", "SweepRun"]
 
 _CASE = "case"
 """Name of the axis of named cases."""
+_WHOLE = re.compile(r"whole number|integer")
+"""What errors say of a key that takes no fractions."""
 _AXIS_NAME = re.compile(r"[^,=`'\"\\\x00-\x1f\x7f]+")
 
 
@@ -206,7 +208,10 @@ class SweepPlan:
                 self._put(data, key, value, f"axes.{name}")
         resolve_in(data, self.path.parent)
         data["seed"] = self.sweep.seed
-        scenario = parse(data, f"{self.path}: {point}")
+        try:
+            scenario = parse(data, f"{self.path}: {point}")
+        except ConfigError as error:
+            raise ConfigError(f"{error}{self._hint(str(error))}") from error
         weight, receivers = self._measured(scenario, point)
         backend = str(point.values.get(BACKEND, self.sweep.backend))
         made = []
@@ -217,6 +222,12 @@ class SweepPlan:
             text = json.dumps(data | {"seed": seed}, separators=(",", ":"))
             made.append(SweepRun(self._run_id(digest, backend, repeats), point, seed, text, weight, receivers, backend))
         return made
+
+    def _hint(self, error: str) -> str:
+        """Return what makes the range that an error is about one of whole numbers; empty if it is about no range."""
+        ranges = [name for name, axis in self.sweep.axes.items() if axis.values is None and not axis.whole]
+        about = [name for name in ranges if _WHOLE.search(error) and any(f": {key}: " in error for key in self._keys(name))]
+        return "".join(f" (axes.{name}: `whole: true` rounds the values of the range)" for name in about)
 
     def _keys(self, name: str) -> Sequence[str]:
         return () if name == BACKEND else self.sweep.axes[name].keys(name)

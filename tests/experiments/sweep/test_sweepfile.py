@@ -95,6 +95,37 @@ def test_a_bad_sweep_file_is_a_one_line_error_with_exit_code_2(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("axes", "line"),
+    [
+        ({"protocol.block": {"from": 10, "to": 20}}, "axes.protocol.block: `whole: true` rounds the values of the range"),
+        ({"n": {"key": RECEIVERS, "from": 1, "to": 9}}, "axes.n: `whole: true` rounds the values of the range"),
+        (
+            {"workload.size": {"from": "1kB", "to": "1MB", "scale": "log"}},
+            "axes.workload.size: `whole: true` rounds the values of the range",
+        ),
+    ],
+)
+def test_a_range_of_fractions_for_a_key_of_whole_numbers_names_the_remedy(
+    axes: dict[str, Any], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_sweep(tmp_path, axes=axes)
+    assert invoke(["sweep", str(path), "--dry-run"]) == 2
+    error = capsys.readouterr().err
+    assert f"({line})" in error
+    assert error.count("\n") == 1
+    whole = {name: axis | {"whole": True} for name, axis in axes.items()}
+    assert [list(point.values.values()) for point in plan_of(tmp_path, axes=whole).points()]
+
+
+def test_a_list_with_a_fraction_for_a_key_of_whole_numbers_gets_no_advice_about_ranges(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_sweep(tmp_path, axes={"protocol.block": [1.5, 8], LOSS: {"from": 0, "to": "1%"}})
+    assert invoke(["sweep", str(path), "--dry-run"]) == 2
+    assert "whole: true" not in capsys.readouterr().err
+
+
 def test_ranges_include_both_ends(tmp_path: Path) -> None:
     axes = {
         "a": {"key": LOSS, "from": "0%", "to": "10%", "steps": 3},
