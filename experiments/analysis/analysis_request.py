@@ -110,7 +110,7 @@ def _groups(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, li
 
 def _compare(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     axis_name, _, base = str(request.compare).partition("=")
-    axis = pick("--compare", axis_name, runs.axes)
+    axis = pick("--compare", axis_name, runs.axes, "axis")
     by = runs.chosen_axes(request.by)
     found = compare_variants(runs, axis, _metrics(runs, request, folder), by, base or None, request.confidence)
     if not found:

@@ -36,15 +36,20 @@ def metric_column(name: str) -> str:
     return METRIC + name.replace(".", "__")
 
 
-def pick(option: str, written: str, known: Sequence[str]) -> str:
-    """Return the one of `known` dotted names that `written` is, or is an unambiguous suffix of; UsageError otherwise."""
+def pick(option: str, written: str, known: Sequence[str], kind: str) -> str:
+    """Return the one of `known` dotted names that `written` is, or is an unambiguous suffix of; UsageError otherwise.
+
+    `kind` is what these names are, axis or metric.
+    """
     if written in known:
         return written
     ends = [name for name in known if name.endswith("." + written)]
     if len(ends) == 1:
         return ends[0]
-    what = f"it is ambiguous: {', '.join(ends)}" if ends else one_of(written, known)
-    raise UsageError(f"{option}: value {written!r} is not allowed; {what}")
+    why = one_of(written, known) if known else f"these runs have no {kind}"
+    if ends:
+        why = f"it is ambiguous: {', '.join(ends)}"
+    raise UsageError(f"{option}: value {written!r} is not allowed; {why}")
 
 
 @dataclass(frozen=True)
@@ -90,13 +95,12 @@ class Runs:
 
     def chosen_axes(self, written: Iterable[str], option: str = "--by") -> tuple[str, ...]:
         """Resolve axis names written by the user to full names."""
-        return tuple(dict.fromkeys(pick(option, name.strip(), self.axes) for name in written if name.strip()))
+        return tuple(dict.fromkeys(pick(option, name.strip(), self.axes, "axis") for name in written if name.strip()))
 
     def chosen_metrics(self, written: Iterable[str], option: str = "--metric") -> tuple[str, ...]:
         """Resolve metric names written by the user to full names; all metrics if there are none."""
-        return (
-            tuple(dict.fromkeys(pick(option, name.strip(), self.metrics) for name in written if name.strip())) or self.metrics
-        )
+        chosen = [pick(option, name.strip(), self.metrics, "metric") for name in written if name.strip()]
+        return tuple(dict.fromkeys(chosen)) or self.metrics
 
 
 def open_runs(session: Any, folder: Path, version: str | None = None) -> Runs:

@@ -17,6 +17,6 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def one_of(word: object, known: Iterable[str]) -> str:
-    """Return "one of a, b, c" with the nearest word, as what is allowed in place of `word`."""
+    """Return "one of a, b, c" with the nearest word, as what is allowed in place of `word`; "there is none" without names."""
     names = list(known)
-    return f"one of {', '.join(names) or 'none'}{did_you_mean(word, names)}"
+    return f"one of {', '.join(names)}{did_you_mean(word, names)}" if names else "there is none"

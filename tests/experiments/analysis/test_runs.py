@@ -23,7 +23,12 @@ def test_a_unique_suffix_selects_a_name(runs: Runs) -> None:
     with pytest.raises(UsageError, match=r"--by: value 'x' is not allowed; one of topology\.receivers"):
         runs.chosen_axes(["x"])
     with pytest.raises(UsageError, match=r"it is ambiguous: a\.loss, b\.loss"):
-        pick("--by", "loss", ["a.loss", "b.loss"])
+        pick("--by", "loss", ["a.loss", "b.loss"], "axis")
+
+
+def test_a_name_among_none_is_refused_by_saying_that_there_is_none() -> None:
+    with pytest.raises(UsageError, match=r"--compare: value 'loss' is not allowed; these runs have no axis$"):
+        pick("--compare", "loss", [], "axis")
 
 
 def test_a_repeated_run_counts_once_and_success_replaces_failure(spark: Any, tmp_path: Path) -> None:
