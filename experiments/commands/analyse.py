@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from experiments.commands.options import Brief, Columns, Json, Master, Remote, Wide
+from experiments.commands.reading import reading
 from experiments.output.budget import Table
 from experiments.output.printer import Printer, View
 from experiments.output.records import columns_of
-from experiments.output.working import working
 from protocols.errors import ConfigError, UsageError
 from topologies.units import parse_fraction
 
@@ -93,7 +93,7 @@ def analyse_command(
     )
     # A wrong folder is reported before Spark starts.
     chosen_version(folder)
-    with working(f"reading {folder}"):
+    with reading(folder, master=master, remote=remote):
         spark = session(master, folder / "spark.log", remote)
         try:
             answer = analyse(spark, folder, question)

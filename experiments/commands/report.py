@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from experiments.commands.options import Brief, Json, Master, Remote
+from experiments.commands.reading import reading
 from experiments.commands.text_file import write_text
 from experiments.output.extras import need
 from experiments.output.printer import View
@@ -154,7 +155,7 @@ def _read(
     names = [name for name in metric.split(",") if name.strip()]
     if drawing:
         prepare()
-    with working(f"reading {' and '.join(map(str, folders))}"), naming_damage(*folders):
+    with reading(*folders, master=master, remote=remote), naming_damage(*folders):
         spark = session(master, folder / "spark.log", remote)
         try:
             if other is not None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from experiments.commands.options import Brief, Columns, Json, Wide
+from experiments.commands.reading import reading
 from experiments.output.budget import Table
 from experiments.output.printer import Printer, View
 from experiments.output.records import columns_of
 from experiments.output.safe_text import csv_cell
-from experiments.output.working import working
 from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 
@@ -68,7 +68,7 @@ def results_command(
     if dataset not in DATASETS:
         raise UsageError(f"--dataset: value {dataset!r} is not allowed; {one_of(dataset, DATASETS)}")
     wanted = chosen_version(folder, version)
-    with working(f"reading {folder}"), naming_damage(folder):
+    with reading(folder, master=master), naming_damage(folder):
         spark = session(master, folder / "spark.log")
         try:
             if compact:

@@ -157,10 +157,19 @@ class Server:
             "python": sys.executable,
             "cores": cores_of(self.spark) if self.spark is not None else None,
             "clients": count,
+            "waiting": 0 if self.spark is None else _waiting(self.spark),
             "up_s": round(time.time() - self.since, 1),
             "ends_in_s": None if count else round(max(0.0, self.idle - unused), 1),
             "log": str(self.path.with_suffix(".log")),
         }
+
+
+def _waiting(spark: Any) -> int:
+    """Return how many stages of jobs have no running task while the tasks of others hold all cores."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number)) is not None]
+    busy = sum(stage.numActiveTasks for stage in stages) >= cores_of(spark)
+    return sum(stage.numActiveTasks == 0 for stage in stages) if busy else 0
 
 
 def _warm_up(spark: Any) -> None:

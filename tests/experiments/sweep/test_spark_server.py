@@ -220,6 +220,26 @@ def test_an_interrupt_ends_the_jobs_of_this_sweep_alone(
     assert len(table(tmp_path / "b")) == 30
 
 
+def test_the_server_counts_what_waits_for_a_sweep_that_holds_all_cores(
+    shared: dict[str, Any], long_sweep: tuple["subprocess.Popen[str]", Path, Path], tmp_path: Path
+) -> None:
+    # Rows of an earlier sweep would be read at once; those of a folder being filled are there after its first task.
+    process, _, out = long_sweep
+    while not parts(out) and process.poll() is None:
+        time.sleep(0.05)
+    asking = threading.Thread(target=made, args=("analyse", out))
+    asking.start()
+    seen = 0
+    while asking.is_alive() and not seen:
+        found = status_of(address())
+        assert found is not None
+        seen = found["waiting"]
+        time.sleep(0.05)
+    process.kill()
+    asking.join()
+    assert seen
+
+
 def test_a_killed_client_leaves_the_server_usable_and_its_jobs_end(
     shared: dict[str, Any], long_sweep: tuple["subprocess.Popen[str]", Path, Path]
 ) -> None:
