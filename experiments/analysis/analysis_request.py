@@ -105,6 +105,8 @@ def _groups(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, li
     found = summarise(runs, by, _metrics(runs, request, folder), exact=exact, confidence=request.confidence)
     level = f"{100 * request.confidence:g} % confidence intervals of the mean"
     about = f"{level}: low, high score intervals (Student's t); boot_low, boot_high percentile bootstrap"
+    if set(by) != set(runs.axes):
+        about += "; a group of several points takes its runs as independent, those of one seed included"
     return f"{about}; {'exact' if exact else 'approximate'} percentiles", [group.plain() for group in found]
 
 
@@ -115,7 +117,8 @@ def _compare(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, l
     found = compare_variants(runs, axis, _metrics(runs, request, folder), by, base or None, request.confidence)
     if not found:
         raise UsageError(f"--compare: value {axis!r} is not allowed; no two runs of one seed differ in it alone")
-    about = "paired differences to the base on equal seeds; lower, higher: fractions of pairs; clear: the interval excludes 0"
+    about = f"paired differences to {axis} = {found[0].base} on equal seeds; lower, higher: fractions of pairs"
+    about += "; clear: the interval excludes 0"
     others = changing_with(runs, axis)
     about += f"; {', '.join(others)}: always changed together with {axis}" if others else ""
     return about, [gap.plain() for gap in found]

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from experiments.analysis.formulas import FormulaRequest
 from experiments.analysis.point_scenarios import PointScenarios
-from experiments.analysis.runs import Runs
+from experiments.analysis.runs import Runs, flat_row
 from experiments.analysis.summary import GroupSummary, summarise
 from experiments.statistics.intervals import TOLERANCE, does_not_vary
 from experiments.statistics.verdicts import CONFIDENCE, Verdict, decide, runs_needed
@@ -49,7 +49,7 @@ class Prediction:
     def plain(self) -> dict[str, Any]:
         """Return one flat row: the keys, then the numbers."""
         row = asdict(self)
-        return {**row.pop("keys"), **row}
+        return flat_row(row.pop("keys"), row)
 
 
 def overlay(

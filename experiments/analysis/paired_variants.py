@@ -1,12 +1,14 @@
 """Paired comparison of variants: runs with equal seeds that differ in one axis only (common random numbers)."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from experiments.analysis.runs import CASE, Runs, axis_column, metric_column
+from experiments.analysis.runs import CASE, Runs, axis_column, flat_row, metric_column
 from experiments.analysis.summary import sort_key
 from experiments.statistics.intervals import mean_interval
+from experiments.sweep.spec.quantities import number_of
 from protocols.errors import UsageError
 
 __all__ = ["VariantDifference", "changing_with", "compare_variants", "variants_of"]
@@ -39,7 +41,7 @@ class VariantDifference:
     def plain(self) -> dict[str, Any]:
         """Return one flat row: the keys, then the numbers."""
         row = asdict(self)
-        return {**row.pop("keys"), **row, "clear": self.clear}
+        return flat_row(row.pop("keys"), row | {"clear": self.clear})
 
 
 def variants_of(runs: Runs, axis: str) -> list[Any]:
@@ -90,7 +92,9 @@ def _base(axis: str, values: list[Any], base: Any) -> Any:
         raise UsageError(f"--compare: value {axis!r} is not allowed; an axis with at least two values, it has {len(values)}")
     if base is None:
         return values[0]
-    found = [value for value in values if str(value) == str(base)]
+    # As tables show it, or as a sweep file writes it, as in 5% and true.
+    found = [value for value in values if str(base) in (str(value), json.dumps(value))]
+    found = found or [value for value in values if not isinstance(value, bool) and value == number_of(base)]
     if not found:
         raise UsageError(f"--compare: value '{axis}={base}' is not allowed; one of {', '.join(map(str, values))}")
     return found[0]

@@ -6,7 +6,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.runs import Runs, axis_column
+from experiments.analysis.runs import Runs, axis_column, flat_row
 from experiments.analysis.summary import sort_key
 from experiments.sweep.store import datasets as store
 from protocols.errors import UsageError
@@ -37,13 +37,10 @@ class QuantileBand:
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per time."""
         return [
-            {
-                **self.keys,
-                "name": self.name,
-                "t": t,
-                "runs": self.runs[n],
-                **{f"p{rank}": line[n] for rank, line in self.at.items()},
-            }
+            flat_row(
+                self.keys,
+                {"name": self.name, "t": t, "runs": self.runs[n]} | {f"p{rank}": line[n] for rank, line in self.at.items()},
+            )
             for n, t in enumerate(self.times)
         ]
 

@@ -1,6 +1,6 @@
 """The runs of a sweep as a Spark DataFrame, one row per run, with its columns classified as axes and metrics."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from experiments.sweep.store.datasets import runs
 from experiments.sweep.store.invocations import chosen_version, read_invocations
 from protocols.errors import UsageError
 
-__all__ = ["AXIS", "CASE", "METRIC", "Runs", "axis_column", "metric_column", "open_runs", "pick", "plain_name"]
+__all__ = ["AXIS", "CASE", "METRIC", "Runs", "axis_column", "flat_row", "metric_column", "open_runs", "pick", "plain_name"]
 
 AXIS, METRIC = "p_", "m_"
 CASE = "case"
@@ -34,6 +34,11 @@ def axis_column(name: str) -> str:
 def metric_column(name: str) -> str:
     """Return the column of a metric."""
     return METRIC + name.replace(".", "__")
+
+
+def flat_row(keys: Mapping[str, Any], numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one flat row: the values of the axes, then the numbers; an axis named like a number has the name of its column."""
+    return {axis_column(name) if name in numbers else name: value for name, value in keys.items()} | dict(numbers)
 
 
 def pick(option: str, written: str, known: Sequence[str], kind: str) -> str:

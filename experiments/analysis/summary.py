@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.analysis.bootstrap import bootstrap
 from experiments.analysis.derived import kind_of
-from experiments.analysis.runs import Runs, axis_column, metric_column
+from experiments.analysis.runs import Runs, axis_column, flat_row, metric_column
 from experiments.statistics.intervals import Interval, mean_interval
 from experiments.sweep.spec.metrics import METRICS
 
@@ -54,7 +54,7 @@ class GroupSummary:
         """Return one flat row: the keys, then the numbers."""
         row = asdict(self)
         keys, percentiles, _ = row.pop("keys"), row.pop("percentiles"), row.pop("top")
-        return {**keys, **row, **{f"p{rank}": value for rank, value in percentiles.items()}}
+        return flat_row(keys, row | {f"p{rank}": value for rank, value in percentiles.items()})
 
 
 def summarise(

@@ -1,6 +1,8 @@
 """`mcastlab analyse`: statistics of the results of a sweep."""
 
 import json
+from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -119,12 +121,30 @@ def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-_RANKS = {"metric": 0, "axis": 0, "name": 0, "t": 0, "mean": 1, "share": 1, "holds": 1, "theory": 1, "low": 2, "high": 2}
-"""Ranks of columns; the axes of the sweep have 0, and the rest follows in its order."""
-
-
+_RANKS = {
+    "metric": 0,
+    "axis": 0,
+    "formula": 0,
+    "name": 0,
+    "t": 0,
+    "holds": 0,
+    "mean": 1,
+    "share": 1,
+    "expected": 1,
+    "low": 2,
+    "high": 2,
+}
+"""Ranks of columns; the rest follows in its order."""
+_OF_PAIRS = {"variant": 0, "clear": 3, "pairs": 4, "base": 5, "lower": 6, "higher": 6, "axis": 7}
+"""Ranks of the columns of a comparison: axis and base are the same in all rows."""
 _NAMES = ("metric", "axis")
 """Columns whose cells are names."""
+
+
+def _ranks(names: Sequence[str]) -> dict[str, int]:
+    """Return the ranks of these columns; the axes, which come first, are always shown."""
+    axes = takewhile(lambda name: name not in _RANKS, names)
+    return dict.fromkeys(axes, 0) | _RANKS | (_OF_PAIRS if "variant" in names else {})
 
 
 def _show(view: View, answer: "AnalysisResult", csv: Path | None, sweep: Path) -> None:
@@ -135,14 +155,14 @@ def _show(view: View, answer: "AnalysisResult", csv: Path | None, sweep: Path) -
     failed = f", {answer.failed} failed" if answer.failed else ""
     failed += f", {answer.incomplete} incomplete" if answer.incomplete else ""
     title = f"{answer.runs} run{'s' * (answer.runs != 1)}{failed}, code {answer.version}"
-    columns = columns_of(answer.rows[0] if answer.rows else (), _RANKS, units)
+    names = list(answer.rows[0]) if answer.rows else []
+    columns = columns_of(names, _ranks(names), units)
     view.check(column.name for column in columns)
     printer = Printer(view)
     if view.brief:
         printer.verbatim(f"{title}: {len(answer.rows)} rows")
         return
     # The unit of a metric or an axis that is a cell stands there, since each row may have another.
-    names = list(answer.rows[0]) if answer.rows else []
     rows = [
         [f"{row[name]} [{units[row[name]]}]" if name in _NAMES and row[name] in units else row[name] for name in names]
         for row in answer.rows[:MOST_ROWS]

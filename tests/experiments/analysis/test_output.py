@@ -43,6 +43,26 @@ def test_what_is_printed_is_in_the_golden_files(
     assert codes == [0] * len(WIDTHS)
 
 
+@pytest.mark.parametrize(
+    ("options", "heads"),
+    [
+        (("--compare", "name", "--by", "receivers,loss"), "receivers loss metric variant"),
+        (("--by", "receivers,loss"), "receivers loss metric"),
+    ],
+)
+def test_a_narrow_table_keeps_what_tells_its_rows_apart_and_leaves_out_the_rest(
+    options: tuple[str, ...],
+    heads: str,
+    commands: Any,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "54")
+    assert commands("analyse", *options, "--metric", "completion_time", folder) == 0
+    assert capsys.readouterr().out.splitlines()[1].replace("[s]", "").split()[: len(heads.split())] == heads.split()
+
+
 def test_brief_is_one_line(commands: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (("analyse", "--by", "loss", "--metric", "nacks_sent"), ("results",)):
         assert commands(*command, folder, "--brief") == 0

@@ -56,6 +56,20 @@ def test_changing_the_base_reverses_the_sign(runs: Runs) -> None:
     assert gap.mean == pytest.approx(-2.0)
 
 
+@pytest.mark.parametrize("written", ["0.05", "5%", "5e-2"])
+def test_a_base_may_be_written_as_in_a_table_or_as_in_a_sweep_file(written: str, spark: Any, tmp_path: Path) -> None:
+    made = [row({"loss": loss}, seed, {"nacks_sent": 100 * loss}) for loss in (0.01, 0.05) for seed in (1, 2)]
+    found = analyse(spark, write_runs(tmp_path, made), AnalysisRequest(compare=f"loss={written}"))
+    assert [(line["variant"], line["base"], line["mean"]) for line in found.rows] == [(0.01, 0.05, pytest.approx(-4.0))]
+    assert found.about.startswith("paired differences to loss = 0.05 on equal seeds; ")
+
+
+def test_a_truth_value_is_a_base_as_written_in_yaml(spark: Any, tmp_path: Path) -> None:
+    made = [row({"hub": hub}, seed, {"nacks_sent": float(hub)}) for hub in (False, True) for seed in (1, 2)]
+    (gap,) = compare_variants(open_runs(spark, write_runs(tmp_path, made)), "hub", ["nacks_sent"], base="true")
+    assert (gap.variant, gap.base, gap.mean) == (False, True, -1.0)
+
+
 def test_every_variant_is_compared_with_the_first(runs: Runs) -> None:
     gaps = compare_variants(runs, "topology.receivers", ["nacks_sent"])
     assert [(gap.base, gap.variant, gap.mean) for gap in gaps] == [(10, 20, 10.0), (10, 50, 40.0)]

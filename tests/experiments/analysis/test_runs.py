@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis.analysis_request import AnalysisRequest, analyse
 from experiments.analysis.runs import CASE, Runs, open_runs, pick
 from protocols.errors import UsageError
-from tests.support.sweep_store import row, write_runs
+from tests.support.sweep_store import grid, row, write_runs
 
 
 def test_axes_and_metrics_have_the_names_of_the_sweep_file(runs: Runs) -> None:
@@ -29,6 +30,16 @@ def test_a_unique_suffix_selects_a_name(runs: Runs) -> None:
 def test_a_name_among_none_is_refused_by_saying_that_there_is_none() -> None:
     with pytest.raises(UsageError, match=r"--compare: value 'loss' is not allowed; these runs have no axis$"):
         pick("--compare", "loss", [], "axis")
+
+
+@pytest.mark.parametrize(
+    "request_", [AnalysisRequest(metrics=["loss"]), AnalysisRequest(metrics=["loss"], by=["mean"], compare="n")]
+)
+def test_an_axis_with_the_name_of_a_number_keeps_its_values(request_: AnalysisRequest, spark: Any, tmp_path: Path) -> None:
+    made = grid({"mean": (10, 20), "n": (1, 2), "metric": (7,)}, (1, 2), lambda **_: {"loss": 0.5})
+    found = analyse(spark, write_runs(tmp_path, made), request_)
+    assert {line["p_mean"] for line in found.rows} == {10, 20}
+    assert {line["metric"] for line in found.rows} == {"loss"}
 
 
 def test_a_repeated_run_counts_once_and_success_replaces_failure(spark: Any, tmp_path: Path) -> None:
