@@ -44,10 +44,14 @@ def names_arguments(function: Callable[P, R]) -> Callable[P, R]:
         except UsageError as error:
             option = re.match("--([a-z]+):", str(error))
             if option is not None:
-                error.args = (f"{_ARGUMENTS.get(option[1], option[1])}{str(error)[option.end() - 1 :]}",)
+                error.args = (re.sub("(^|(?<=beside ))--([a-z]+)", lambda found: _argument(found[2]), str(error)),)
             raise
 
     return call
+
+
+def _argument(option: str) -> str:
+    return _ARGUMENTS.get(option, option)
 
 
 def a_path(name: str, value: object) -> Path:

@@ -43,6 +43,13 @@ class Scenario(model.Scenario):
         except ValidationError as error:
             raise ConfigError(complaint(error, plain, schema())) from error
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "Scenario":
+        """Return a copy with some attributes replaced, which are not validated; `load` takes no changed copy."""
+        copy = super().model_copy(update=update, deep=deep)
+        if update:
+            copy._given = None
+        return copy
+
     def under(self, choice: ProtocolChoice) -> model.Scenario:
         """Return the scenario with the `protocol` of another one, without the roles of nodes that this protocol does not have.
 

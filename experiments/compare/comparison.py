@@ -91,6 +91,10 @@ class Comparison:
         ]
         return pd.DataFrame(rows).astype(dict.fromkeys(METRICS, float))
 
+    def __repr__(self) -> str:
+        """Return one line; `values` and `differences` have the numbers."""
+        return f"<Comparison of {self.brief}>"
+
     def _repr_html_(self) -> str:
         return html_table(self.rows(), caption=self.title, head=("", *self.protocols), note=self.note)
 

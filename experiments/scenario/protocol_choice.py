@@ -35,6 +35,11 @@ class ProtocolChoice:
     def __post_init__(self) -> None:
         object.__setattr__(self, "found", find_protocol(self.name, self.module))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle name, module and parameters: the process that reads them imports the protocol, if need be from its file."""
+        parameters = {item.name: getattr(self.config, item.name) for item in fields(self.config)}
+        return _restored, (self.name, parameters, self.module, self.mutant)
+
     @property
     def spec(self) -> ProtocolSpec:
         """The `ProtocolSpec` of the protocol."""
@@ -101,6 +106,11 @@ class ProtocolChoice:
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"oneOf": [*(_schema(name) for name in protocol_names()), _MODULE_SCHEMA]}
+
+
+def _restored(name: str, parameters: dict[str, Any], module: str, mutant: str) -> ProtocolChoice:
+    """Return the choice that was pickled; ConfigError if its module is not to be found here."""
+    return ProtocolChoice(name, find_protocol(name, module).spec.config(**parameters), module, mutant)
 
 
 _MODULE_SCHEMA = {

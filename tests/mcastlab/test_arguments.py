@@ -148,6 +148,10 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "results of nothing": (lambda s, r: lab.open_sweep(None), "folder: value None is not allowed; the path"),
     "an analysis by a number": (lambda s, r: lab.analyse("x", by=3), "by: value 3 is not allowed; a name or a list of names"),
     "a margin that is no number": (lambda s, r: lab.analyse("x", margin="x"), "margin: value 'x' is not allowed; a fraction"),
+    "two questions": (
+        lambda s, r: lab.analyse("x", effects=True, series="all"),
+        "series: is not allowed beside effects; one question at a time",
+    ),
     "a comparison with a list": (lambda s, r: lab.analyse("x", compare=["n"]), "compare: value ['n'] is not allowed; text"),
     "a network of nothing": (lambda s, r: lab.Network(None, seed=1), "topology: None is not allowed; a Topology"),
     "a seed as text": (lambda s, r: lab.Network(s.build_topology(), seed="x"), "seed: 'x' is not allowed; a whole number"),

@@ -55,6 +55,14 @@ def test_a_result_is_one_line_in_a_terminal(result: mcastlab.Result) -> None:
     assert repr(late) == "<Result of lan-file (seed 1, sim): 0 of 3 receivers complete>"
 
 
+def test_comparisons_and_verdicts_are_one_line_in_a_terminal() -> None:
+    scenario = mcastlab.load("lan-file", SMALL)
+    compared = repr(mcastlab.compare(scenario, ["norm", "a"], runs=2))
+    assert compared.startswith("<Comparison of lan-file: 2 runs each, completion time [s]: norm ")
+    assert "\n" not in compared
+    assert repr(mcastlab.twin(scenario, 2, ("sim", "sim"))) == "<TwinVerdict of lan-file (sim, sim): equivalent>"
+
+
 def test_a_comparison_is_a_frame_with_a_row_for_each_run() -> None:
     found = mcastlab.compare(mcastlab.load("lan-file", SMALL), ["norm", "a"], runs=2)
     frame = found.to_frame()

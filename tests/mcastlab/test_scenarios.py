@@ -1,11 +1,15 @@
 """Scenarios from files, names and Python values."""
 
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mcastlab
+from experiments.commands.new import TEMPLATE
 
 VALUES: dict[str, Any] = {
     "name": "small",
@@ -48,6 +52,33 @@ def test_a_scenario_without_source_values_cannot_be_changed() -> None:
     (case, *_) = mcastlab.cases("bakeoff-nrl").values()
     with pytest.raises(mcastlab.UsageError, match="that `load` made"):
         mcastlab.load(case, seed=2)
+
+
+@pytest.mark.parametrize("name", ["lan-file", "shared-loss", "router-single-mac"])
+def test_a_scenario_goes_to_another_process_as_it_is(name: str) -> None:
+    scenario = mcastlab.load(name, seed=3)
+    sent = pickle.loads(pickle.dumps(scenario))
+    assert sent == scenario
+    assert sent.digest() == scenario.digest()
+    assert mcastlab.load(sent, seed=4).seed == 4
+
+
+def test_a_protocol_of_a_file_is_imported_by_the_process_that_a_scenario_goes_to(tmp_path: Path) -> None:
+    module = tmp_path / "gossip.py"
+    module.write_text(TEMPLATE.read_text().replace("@name@", "gossip"))
+    scenario = mcastlab.load(VALUES, protocol={"module": str(module), "copies": 2})
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        there = processes.submit(mcastlab.run, scenario).result()
+    assert there.fingerprint == mcastlab.run(scenario).fingerprint
+    assert type(there) is mcastlab.Result
+
+
+def test_a_copy_with_other_attributes_does_not_lose_them_when_values_are_replaced() -> None:
+    scenario = mcastlab.load(VALUES)
+    for changed in (scenario.model_copy(update={"seed": 7}), scenario.under(mcastlab.load("lan-file").protocol)):
+        with pytest.raises(mcastlab.UsageError, match="that `load` made"):
+            mcastlab.load(changed, duration="5s")
+    assert mcastlab.load(scenario.model_copy(), seed=2).seed == 2
 
 
 @pytest.mark.parametrize(

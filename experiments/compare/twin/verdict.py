@@ -114,6 +114,10 @@ class TwinVerdict:
             return "a world does not record what it lost"
         return "at least 2 runs" if self.power is None else f"it would take more than {MOST_RUNS} runs, or wider margins"
 
+    def __repr__(self) -> str:
+        """Return one line; `metrics` has the numbers."""
+        return f"<TwinVerdict of {self.scenario} ({', '.join(self.worlds)}): {self.outcome}>"
+
     def _repr_html_(self) -> str:
         rows = [(TWIN_METRICS[name].label, *_cells(found)) for name, found in self.metrics.items()]
         head = ("", *self.worlds, "difference", "90 % interval", "margin", "verdict")
