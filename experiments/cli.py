@@ -143,6 +143,7 @@ def invoke(arguments: Sequence[str]) -> int:
             return 130
         code = _fail_in_protocol(error) or _fail_otherwise(error)
         if code is None:
+            _advise(error)
             raise
     return code if isinstance(code, int) else 0
 
@@ -173,6 +174,15 @@ def _fail_in_protocol(error: BaseException) -> int | None:
 
     fault = fault_in(error)
     return None if fault is None else _fail(fault.summary, 2, fault.frames)
+
+
+def _advise(error: BaseException) -> None:
+    """Note, below the traceback of an error in mcastlab, the external protocols that may have caused it, and their check."""
+    if "experiments.scenario.protocol_modules" in sys.modules:
+        from experiments.scenario.protocol_modules import external_sources
+
+        for path in sorted(external_sources()):
+            error.add_note(f"{path} may have returned what no protocol may; mcastlab contract shows which rule it breaks")
 
 
 def _fail_otherwise(error: BaseException) -> int | None:

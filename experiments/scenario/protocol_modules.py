@@ -170,7 +170,13 @@ def _checked(module: ModuleType, origin: str, digest: str) -> ProtocolModule:
 
 
 def _check_spec(spec: ProtocolSpec, origin: str) -> None:
-    """ConfigError for a name of mcastlab's own protocols, and for a config without settings that scenarios need."""
+    """ConfigError for a name of mcastlab's own, parts of a wrong kind, and a config without the settings of scenarios."""
+    if not isinstance(spec.name, str) or not spec.name:
+        raise ConfigError(f"protocol.module: {origin} calls its protocol {spec.name!r}; a text that is not empty")
+    made = {"codec": spec.codec, "make_sender": spec.make_sender, "make_receiver": spec.make_receiver}
+    for part, maker in made.items():
+        if not callable(maker):
+            raise ConfigError(f"protocol.module: {origin}: {part} is {maker!r}; a class, or a function that makes one")
     if spec.name in registry.names():
         raise ConfigError(f"protocol.module: {origin} calls its protocol {spec.name!r}, as one of mcastlab's own is called")
     if not is_dataclass(spec.config):

@@ -52,6 +52,14 @@ def test_so_does_a_comparison(faulty: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err.startswith(f"mcastlab: {faulty}: line ")
 
 
+def test_an_error_in_mcastlab_that_a_protocol_caused_has_its_check_beside_it(faulty: Path) -> None:
+    faulty.write_text(faulty.read_text().replace("        self._fail()\n", "").replace('{"data_sent": self.sent}', "None"))
+    with pytest.raises(AttributeError) as caught:
+        invoke(["run", "lan-file", *SMALL, "--set", "protocol={module: faulty.py}"])
+    advice = f"{faulty} may have returned what no protocol may; mcastlab contract shows which rule it breaks"
+    assert advice in caught.value.__notes__
+
+
 def test_a_search_names_file_and_line_of_what_it_found(faulty: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["search", "lan-file", *SMALL, "--set", "protocol={module: faulty.py}", "--runs", "1", "--json"]) == 1
     assert f"({faulty}:{line_of(faulty, 'raise ZeroDivisionError')})" in capsys.readouterr().out

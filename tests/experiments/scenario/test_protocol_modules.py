@@ -115,6 +115,9 @@ def test_an_invalid_protocol_module_is_a_one_line_error(
         (("import struct", "import strukt"), "can't be imported; ModuleNotFoundError: No module named 'strukt'"),
         (("import struct", "raise SystemExit(0)"), "can't be imported; SystemExit: 0"),
         (("PROTOCOL =", "PROTO ="), "has no PROTOCOL = ProtocolSpec"),
+        (("Codec, Sender, Receiver)", "Codec, Sender, 3)"), "make_receiver is 3; a class, or a function that makes one"),
+        (("Codec, Sender, Receiver)", "None, Sender, Receiver)"), "codec is None; a class, or a function that makes one"),
+        (('ProtocolSpec("gossip"', "ProtocolSpec(5"), "calls its protocol 5; a text that is not empty"),
         (("segment: int = lab.setting(1000,", "segmen: int = lab.setting(1000,"), "config has no 'segment'"),
         (
             ('copies: int = lab.setting(12, "count", 1, 100, help="how often each segment is sent")', "copies: int = 12"),
