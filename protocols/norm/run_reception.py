@@ -65,7 +65,8 @@ class NormBatchReceiver(NormStreamReceiver):
             known = self._senders.get(node)
             if known is None:
                 return self.extras.newcomers.left(source, now, NEW_SENDERS_RATE) >= 1.0
-            return is_sent_by(known, source, now) or not known.is_established
+            # Those of replaced ports are counted.
+            return is_sent_by(known, source, now) or not known.is_established or source in known.extras.replaced
         to = feedback_to(data)
         if to is None:
             return True

@@ -19,7 +19,19 @@ __all__ = ["NO_EXTRAS", "ExtraState", "Extras"]
 class Extras:
     """The values; only `ExtraState.change_extras` returns one to be changed."""
 
-    __slots__ = ("ages", "congestion", "is_shared", "modes", "replaced", "requests", "silent_periods", "source", "strangers")
+    __slots__ = (
+        "ages",
+        "congestion",
+        "ignored",
+        "is_shared",
+        "modes",
+        "replaced",
+        "replaced_at",
+        "requests",
+        "silent_periods",
+        "source",
+        "strangers",
+    )
 
     def __init__(self) -> None:
         self.ages: dict[int, float] | None = None
@@ -34,6 +46,8 @@ class Extras:
         """The address the sender's messages come from; None for any (see `sender_host`)."""
         self.replaced: tuple[Address, ...] = ()
         """Earlier addresses of the sender on its host, the oldest first."""
+        self.ignored, self.replaced_at = 0, 0
+        """Messages from these since the present one took their place, and how many were received of the sender then."""
         self.is_shared = False
         """Whether two programs of that host were heard to have the sender's id."""
         self.strangers = 0

@@ -98,6 +98,19 @@ def test_a_sender_whose_id_another_of_its_host_had_meanwhile_is_followed_again_w
     assert received(host) == [0]
 
 
+@pytest.mark.parametrize("few", [1, 5])
+def test_a_few_messages_forged_from_another_port_of_its_host_keep_a_sender_off_for_a_few_messages(few: int) -> None:
+    host, machine = listening()
+    honest = MessageBuilder(LONG, node=1)
+    messages = honest.whole()
+    hear(host, GOOD, messages[:20])
+    other = MessageBuilder(LONG, node=1, instance=2)
+    hear(host, (GOOD[0], 7000), other.whole()[:few])
+    hear(host, GOOD, messages[20:])
+    assert machine.counts()["ignored"] == 16 + 8 * few
+    assert resets(host) == 2
+
+
 def test_a_few_forged_messages_before_the_sender_begins_are_outvoted_at_once() -> None:
     host, _ = listening()
     hear(host, BAD, MessageBuilder(bytes(len(LONG)), node=1, instance=2).whole()[:3])
