@@ -121,10 +121,11 @@ class _Publishing:
             async with self._bus as bus:
                 await bus.announce()
                 with wanted.told(runner, bus.host, MEASURES, out=sys.stderr):
-                    async for content in self._contents():
-                        await self._publish(content)
-                        if self.tally.messages == self._options.count:
-                            break
+                    try:
+                        await self._publish_all()
+                    except UsageError as error:
+                        # What was published before is sent all the same.
+                        self.refusal = error
                     await bus.flush()
         except UsageError as error:
             self.refusal = error
@@ -133,22 +134,28 @@ class _Publishing:
         except OSError as error:
             self.failure = f"standard input: {error.strerror}"
 
+    async def _publish_all(self) -> None:
+        async for content in self._contents():
+            await self._publish(content)
+            if self.tally.messages == self._options.count:
+                return
+
     async def _contents(self) -> AsyncIterator[Any]:
         """Yield the contents of messages."""
         options = self._options
         if options.size is not None:
             async for data in generated(options.size):
-                yield self._content(data, "bytes", "--size")
+                yield self._content(data, "bytes", f"--size: message {self.tally.messages + 1}")
         elif options.files:
             for path in options.files:
                 try:
                     data = path.read_bytes()
                 except OSError as error:
                     raise UsageError(f"{path}: can't be read ({error.strerror})") from error
-                yield self._content(data, "bytes", str(path))
+                yield self._content(data, "bytes", f"{path}: it")
         else:
             async for line in input_lines():
-                yield self._content(line, "text", "standard input")
+                yield self._content(line, "text", f"standard input: line {self.tally.messages + 1}")
 
     def _content(self, data: bytes, usual: str, origin: str) -> tuple[Any, str, int]:
         """Return the content of a message, its type and its bytes. UsageError for bytes that are none of the type."""
@@ -156,7 +163,7 @@ class _Publishing:
         try:
             content = data if kind == "bytes" else data.decode() if kind == "text" else json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"{origin}: message {self.tally.messages} is no {kind}: {error}") from error
+            raise UsageError(f"{origin} is no {kind}: {error}") from error
         return content, kind, len(data)
 
     async def _publish(self, content: tuple[Any, str, int]) -> None:

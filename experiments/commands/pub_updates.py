@@ -42,6 +42,8 @@ def publish_updates(
     publishing = _Publishing(opened, options.subjects, options.count, options.rate, options.stay)
     with live() as runner:
         ending = runner.play(publishing.run(runner, wanted, options.size), longest)
+    if publishing.refusal is not None:
+        raise publishing.refusal
     ok = ending.word == FINISHED and not publishing.failure
     word = "sent, reception not confirmed" if ok else publishing.failure or ending.word
     publishing.conclude(as_json, ok, word, ending.seconds)
@@ -59,6 +61,7 @@ class _Publishing:
         self._stay = stay
         self._published = self._octets = 0
         self.failure = ""
+        self.refusal: UsageError | None = None
 
     async def run(self, runner: Live, wanted: WantedStatistics, size: int | None) -> None:
         """Publish everything, and answer requests for a while."""
@@ -69,7 +72,11 @@ class _Publishing:
     async def _run(self, opened: DistributorConnection, size: int | None) -> None:
         await opened.announce()
         try:
-            await self._publish_all(size)
+            try:
+                await self._publish_all(size)
+            except UsageError as error:
+                # What was published before is sent all the same.
+                self.refusal = error
             await opened.flush()
             await asyncio.sleep(self._stay if self._published else 0.0)
         except TransferError as error:

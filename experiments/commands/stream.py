@@ -109,6 +109,8 @@ def send(
     wanted = WantedStatistics.of(stats, metrics)
     with live() as runner:
         ending = runner.play(_told(runner, sending, wanted, as_json), longest)
+    if sending.refusal is not None:
+        raise sending.refusal
     ok = ending.word == FINISHED and not sending.failure
     word = "sent, reception not confirmed" if ok else sending.failure or ending.word
     out, nacks = sending.stream, sending.session.counts().get("nacks_received", 0)
@@ -122,6 +124,7 @@ class _Sending:
         self.session = Session(place, receives=False, boundary=by)
         self.stream: OutgoingStream | None = None
         self.failure = ""
+        self.refusal: UsageError | None = None
         self._by: Boundary = by
         self._buffer, self._push, self._flush = buffer, push, flush
 
@@ -129,7 +132,11 @@ class _Sending:
         reader = PipeReader(sys.stdin.fileno())
         self.stream = await self.session.open_stream(self._buffer, push=self._push, flush=self._flush)
         try:
-            await copy_input(reader.read, self.stream, self._by)
+            try:
+                await copy_input(reader.read, self.stream, self._by)
+            except UsageError as error:
+                # The messages before are sent all the same.
+                self.refusal = error
             await self.stream.close()
             await self.session.sent()
         except TransferError as error:

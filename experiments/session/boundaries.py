@@ -28,7 +28,10 @@ class MessageCutter:
         """Whether the first piece of the last `feed` continues a line that was too long for one piece."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the messages that are complete with `data`; what is left waits. ValueError for one that is too long."""
+        """Return the messages that are complete with `data`; what is left waits.
+
+        ValueError for one that is too long; where others came before it in `data`, the next call raises it.
+        """
         self.continues = self._is_inside
         if self._boundary == "byte":
             return [data] if data else []
@@ -56,9 +59,12 @@ class MessageCutter:
     def _messages(self) -> list[bytes]:
         if self._size < self._needed:
             return []
-        whole, found, at = self.rest(), [], 0
+        whole, found, at = self.rest(), list[bytes](), 0
         while at + LENGTH <= len(whole):
             length = int.from_bytes(whole[at : at + LENGTH], "big")
+            if length > LONGEST and found:
+                # Those before it come first.
+                break
             if length > LONGEST:
                 raise ValueError(f"a message of {length} bytes; at most {LONGEST}")
             self._needed = LENGTH + length

@@ -21,6 +21,7 @@ from protocols.distributor.management import GROUP as MANAGEMENT
 from protocols.distributor.management.messages import Announcement
 from protocols.distributor.node import DistributorNode
 from protocols.distributor.serial import on_wire
+from protocols.distributor.subjects import has_encoding
 from protocols.errors import TransferError, UsageError
 from protocols.events import Event
 from protocols.machine import Group
@@ -32,6 +33,8 @@ MOST_WAITING = 100_000
 """Updates that wait for a program in one subscription, unless the program says otherwise."""
 FIRST_ID, LAST_ID = 61234, 65535
 """TCP ports whose numbers are sender ids. Who has an id keeps its port, as the Java program does."""
+LONGEST_NAME = 255
+"""Bytes of the name of an application, which is in every request for retransmissions."""
 AT_ONCE = 4096
 """Updates that are published before the event loop has its turn."""
 
@@ -73,6 +76,8 @@ class DistributorConnection(MessagingSession[UpdateStream]):
     ) -> None:
         super().__init__(most)
         _check_group("group", place.group)
+        if not has_encoding(application) or len(application.encode()) > LONGEST_NAME:
+            raise refused("application", application, f"at most {LONGEST_NAME} bytes of UTF-8")
         if management is not None:
             _check_group("management", management)
         self._place = place

@@ -15,9 +15,13 @@ __all__ = ["StreamsOutput", "copy_input"]
 
 
 async def copy_input(read: Callable[[], Awaitable[bytes]], stream: OutgoingStream, boundary: Boundary) -> None:
-    """Write what `read` returns to a stream until it returns b"", cut into messages. UsageError for one that is too long."""
+    """Write what `read` returns to a stream until it returns b"", cut into messages.
+
+    UsageError for one that is too long, and for a last one that is not whole, which is not sent.
+    """
     cutter = MessageCutter(boundary)
-    while data := await read():
+    while True:
+        data = await read()
         try:
             pieces = cutter.feed(data)
         except ValueError as error:
@@ -27,7 +31,12 @@ async def copy_input(read: Callable[[], Awaitable[bytes]], stream: OutgoingStrea
             stream.put(piece, is_start)
             is_start = boundary != "byte"
         await stream.room()
-    if rest := cutter.rest():
+        if not data:
+            break
+    rest = cutter.rest()
+    if rest and boundary == "message":
+        raise UsageError(f"standard input: it ends within a message, after {len(rest)} bytes of it; its length counted")
+    if rest:
         stream.put(rest, True)
         await stream.room()
 

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from protocols.errors import UsageError
 
-__all__ = ["ONE_LEVEL", "REST", "SubjectTrie", "check_pattern", "check_subject", "levels_of", "matches"]
+__all__ = ["ONE_LEVEL", "REST", "SubjectTrie", "check_pattern", "check_subject", "has_encoding", "levels_of", "matches"]
 
 ONE_LEVEL, REST = "*", "..."
 MOST_REMEMBERED = 10_000
@@ -21,10 +21,21 @@ def levels_of(name: str) -> list[str]:
     return name.split("/")[1:]
 
 
+def has_encoding(text: str) -> bool:
+    """Return whether UTF-8 can hold a text; half of a surrogate pair has no encoding."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check_subject(subject: str) -> None:
     """Raise UsageError for a subject that can't be published."""
     if not subject.startswith("/"):
         raise UsageError(f"subject {subject!r} does not begin with '/'")
+    if not has_encoding(subject):
+        raise UsageError(f"subject {subject!r} is no text that UTF-8 can hold")
     for wildcard in (ONE_LEVEL, REST):
         if wildcard in subject:
             raise UsageError(f"subject {subject!r} has {wildcard!r}; only subscriptions have wildcards")
@@ -35,6 +46,8 @@ def check_pattern(pattern: str) -> list[str]:
     levels = levels_of(pattern)
     if not levels:
         raise UsageError(f"subscription {pattern!r} has no '/'")
+    if not has_encoding(pattern):
+        raise UsageError(f"subscription {pattern!r} is no text that UTF-8 can hold")
     if REST in levels[:-1]:
         raise UsageError(f"subscription {pattern!r}: nothing can follow '{REST}'")
     return levels

@@ -91,6 +91,13 @@ def test_a_subscriber_without_updates_ends_with_one() -> None:
         (["pub", *DISTRIBUTOR, "--group", "239.7.7.43:6144", "--stay", "long"], "--stay"),
         (["pub", *DISTRIBUTOR, "--group", "239.7.7.43:6144", "--iface", "lo", "--subject", "/*", "--size", "1"], "wildcards"),
         (["sub", "/a", "--group", "239.7.7.43:6144", "--protocol", "smoke"], "protocol"),
+        (["sub", "/\udcff", *DISTRIBUTOR, "--group", "239.7.7.43:6144"], "TOPIC: subscription '/\\udcff' is no text"),
+        (["pub", "/\udcff", *DISTRIBUTOR, "--group", "239.7.7.43:6144"], "--subject: subject '/\\udcff' is no text"),
+        (
+            ["pub", "/a", *DISTRIBUTOR, "--group", "239.7.7.43:6144", "--application", "\udcff"],
+            "--application: value '\\udcff' is not allowed; at most 255 bytes of UTF-8",
+        ),
+        (["pub", "/a", *DISTRIBUTOR, "--group", "239.7.7.43:6144", "--application", "x" * 256], "at most 255 bytes"),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,3 +105,12 @@ def test_bad_input_is_one_line_that_names_it(arguments: list[str], said: str, ca
     error = capsys.readouterr().err
     assert said in error
     assert len(error.splitlines()) == 1
+
+
+def test_what_was_published_before_an_update_that_is_refused_is_sent() -> None:
+    waiting = subscriber(6145, "/...", "--count", "2")
+    sent = publisher(6145, lines="/a one\n/a two\nwrong\n")
+    out, told = waiting.communicate(timeout=40)
+    assert (sent.returncode, waiting.returncode) == (2, 0), (sent.stderr, told)
+    assert out == "/a one\n/a two\n"
+    assert "update 3: subject 'wrong' does not begin with '/'" in sent.stderr

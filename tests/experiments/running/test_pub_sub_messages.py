@@ -52,6 +52,15 @@ def test_files_and_generated_messages_with_a_node_file(tmp_path: Path) -> None:
     assert "sent, reception not confirmed: 500 messages in" in more.stderr
 
 
+def test_what_was_published_before_a_line_that_is_refused_is_sent() -> None:
+    waiting = subscriber(6244, "t", *FJM2, "--count", "2", "--json")
+    sent = publisher(6244, "t", *FJM2, "--type", "map", lines='{"a": 1}\n{"a": 2}\n{"a"\n')
+    out, told = waiting.communicate(timeout=40)
+    assert (sent.returncode, waiting.returncode) == (2, 0), (sent.stderr, told)
+    assert [row["content"] for row in _rows(out)[:-1]] == [{"a": 1}, {"a": 2}]
+    assert "standard input: line 3 is no map: " in sent.stderr
+
+
 HERE = ("--group", "239.7.7.43:6243", "--iface", "lo")
 BAD = [
     (["pub", *HERE], "TOPIC: is missing"),

@@ -1,5 +1,6 @@
 """`mcastlab stream`: standard input to standard output, by line, message and byte, over the loopback device."""
 
+import asyncio
 import json
 import os
 import random
@@ -12,9 +13,24 @@ from typing import Any
 import pytest
 
 from experiments.session.boundaries import LENGTH
+from experiments.session.stream_copy import copy_input
+from protocols.errors import UsageError
 from tests.tidy.tree import ROOT
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+class WrittenStream:
+    """Keeps what is written to it."""
+
+    def __init__(self) -> None:
+        self.written = b""
+
+    def put(self, data: bytes, is_start: bool) -> None:
+        self.written += data
+
+    async def room(self) -> None:
+        """Have room at once."""
 
 
 def command(verb: str, port: int, *options: str) -> list[str]:
@@ -144,6 +160,49 @@ def test_lines_of_two_senders_come_whole() -> None:
         assert [line for line in lines if line.startswith(name)] == written
     assert len(lines) == 800
     assert json.loads(told)["streams"] == 2
+
+
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        (b"\0\0\0\5ab", "standard input: it ends within a message, after 6 bytes of it"),
+        (b"\xff\xff\xff\xff", "standard input: a message of 4294967295 bytes; at most"),
+    ],
+)
+def test_the_messages_before_one_that_is_none_are_sent(rest: bytes, told: str) -> None:
+    async def copied() -> bytes:
+        pieces = iter([b"\0\0\0\1a\0\0", b"\0\2bc" + rest, b""])
+        stream = WrittenStream()
+
+        async def read() -> bytes:
+            return next(pieces)
+
+        with pytest.raises(UsageError, match=told):
+            await copy_input(read, stream, "message")  # type: ignore[arg-type]
+        return stream.written
+
+    assert asyncio.run(copied()) == b"\0\0\0\1a\0\0\0\2bc"
+
+
+def test_messages_before_a_refused_one_reach_the_receiver() -> None:
+    receiver = subprocess.Popen(
+        command("recv", 6129, "--by", "message", "--count", "1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+        cwd=ROOT,
+    )
+    _wait_for_group(6129)
+    done = subprocess.run(
+        command("send", 6129, "--by", "message", "--grtt", "10ms"),
+        input=b"\0\0\0\1a\0\0\0\5b",
+        capture_output=True,
+        env=ENVIRONMENT,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert receiver.communicate(timeout=40)[0] == b"\0\0\0\1a"
 
 
 def test_input_that_is_no_message_is_one_line_and_exit_code_2() -> None:

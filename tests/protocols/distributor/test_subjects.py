@@ -69,7 +69,7 @@ def test_a_trie_matches_what_each_pattern_matches_alone(added: list[str], remove
         assert sorted(trie.match(subject)) == wanted
 
 
-@pytest.mark.parametrize("subject", ["foo", "", "foo/bar", "/foo/*", "/foo/...", "/foo/ba*", "/..."])
+@pytest.mark.parametrize("subject", ["foo", "", "foo/bar", "/foo/*", "/foo/...", "/foo/ba*", "/...", "/\udcff"])
 def test_a_subject_that_is_not_absolute_is_refused_with_its_name(subject: str) -> None:
     with pytest.raises(UsageError, match="subject"):
         check_subject(subject)
