@@ -77,6 +77,8 @@ class Broker(Server[BrokersClient]):
     def opened(self, connection: Connection, now: float) -> None:
         """Serve a client; one too many is refused."""
         super().opened(connection, now)
+        if connection in self._clients:
+            self._clients[connection].began_at = now
         if self._clients and self._look_at == inf:
             self._look_at = now + self._look_every
             self._wake_at(self._look_at)
@@ -105,6 +107,11 @@ class Broker(Server[BrokersClient]):
                 elif client.beats.is_gone(now):
                     self._end(connection, now)
                     continue
+            elif now - client.began_at >= self._config.stall:
+                # It only connected, and would hold its place for ever.
+                self._counts["clients_stalled"] += 1
+                self._end(connection, now)
+                continue
             if client.is_stalled(now, self._config.queue, self._config.stall):
                 self._counts["clients_stalled"] += 1
                 self._end(connection, now)

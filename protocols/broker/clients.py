@@ -44,7 +44,7 @@ class BrokersClient:
     subscriptions: SmallDict[Subscribed] = field(default_factory=SmallDict)
     """By the client's name for the subscription."""
     began_at: float = 0.0
-    """When its session began, in seconds."""
+    """When its session began, in seconds; before that, when it connected."""
     unconfirmed: dict[Confirmation, None] = field(default_factory=lambda: NOTHING)
     """What it published, and subscribers have not acknowledged, in order."""
     unacknowledged: dict[str, tuple[Confirmation, str]] = field(default_factory=lambda: NOTHING)

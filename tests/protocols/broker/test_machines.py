@@ -183,6 +183,20 @@ class Served:
 MESSAGE = Send(Content("topic:t", b"", 1, b"x"))
 
 
+def test_a_client_that_begins_no_session_gives_up_its_place() -> None:
+    server = Served(clients=2, stall=3.0, heartbeat=0.0)
+    server.client()
+    server.client(greets=False)
+    refused = server.client(greets=False)
+    server.broker.wake(2.9)
+    assert server.broker.counts()["clients_stalled"] == 0
+    server.broker.wake(6.0)
+    assert server.broker.counts()["clients_stalled"] == 1
+    assert server.broker.counts()["clients_refused"] == 1
+    assert server.sent(server.client()) == []
+    assert not server.sent(refused)
+
+
 @pytest.mark.parametrize(
     ("message", "words"),
     [
