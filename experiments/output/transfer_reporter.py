@@ -81,9 +81,8 @@ class TransferReporter:
         if self.as_json:
             self.object(_snake(type(event).__name__), time=round(now, 6), **_plain(event))
         elif isinstance(event, NodeClash):
-            self.problem(
-                f"another node, at {event.source}, has node id {event.node}; one of both is ignored: give it another --node"
-            )
+            both = f"another node, at {event.source}, has node id {event.node}, too, and both are taken for one"
+            self.problem(f"{both}; give it another --node")
 
     def object(self, event: str, /, **values: Any) -> None:
         """Write one JSON object as a line on stdout."""

@@ -40,7 +40,7 @@ def test_with_json_problems_are_events_alone(capsys: pytest.CaptureFixture[str])
 def test_another_node_with_the_same_node_id_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with reporter(as_json=False) as says:
         says.event(NodeClash(21, "10.0.0.7"), 1.0)
-    told = "another node, at 10.0.0.7, has node id 21; one of both is ignored: give it another --node\n"
+    told = "another node, at 10.0.0.7, has node id 21, too, and both are taken for one; give it another --node\n"
     assert capsys.readouterr() == ("", told)
 
 
