@@ -107,7 +107,9 @@ def pub(
     stay: Annotated[
         str | None,
         typer.Option(
-            help="Distributor: time to answer requests after the last.  (default: 1s)", metavar="TIME", show_default=False
+            help="Distributor: time to answer requests after the last, longer while some come.  (default: 1s)",
+            metavar="TIME",
+            show_default=False,
         ),
     ] = None,
     tunnel_key_file: Annotated[

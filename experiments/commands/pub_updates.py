@@ -20,6 +20,8 @@ __all__ = ["UpdateOptions", "publish_updates"]
 
 AT_ONCE = 1024
 """Updates published without a rate after which the event loop runs other tasks."""
+HEARTBEATS = 4
+"""Heartbeats that are sent while requests are answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,26 @@ class _Publishing:
                 # What was published before is sent all the same.
                 self.refusal = error
             await opened.flush()
-            await asyncio.sleep(self._stay if self._published else 0.0)
+            if self._published:
+                await self._answer_requests(opened)
         except TransferError as error:
             self.failure = str(error)
         except OSError as error:
             self.failure = f"standard input: {error.strerror}"
+
+    async def _answer_requests(self, opened: DistributorConnection) -> None:
+        """Answer requests for a while, and go on as long as some come and can be answered.
+
+        A subscriber that lost the last datagram learns of it by a heartbeat, of which the first may be lost, too.
+        """
+        loop, config = asyncio.get_running_loop(), opened.config
+        heard, latest = opened.requests_received, loop.time() + max(self._stay, config.cache_age)
+        for _ in range(HEARTBEATS):
+            await asyncio.sleep(self._stay / HEARTBEATS)
+            await opened.flush()
+        while opened.requests_received > heard and loop.time() < latest:
+            heard = opened.requests_received
+            await asyncio.sleep(min(config.longest_wait, latest - loop.time()))
 
     async def _publish_all(self, size: int | None) -> None:
         """Publish generated updates of this size, or the lines of standard input, up to the number that is wanted."""

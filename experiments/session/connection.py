@@ -15,6 +15,7 @@ from experiments.session.deliveries import Update, UpdateStream
 from experiments.session.managed_process import ManagedProcess, managed_process
 from experiments.session.membership import Membership
 from experiments.session.messaging_session import MessagingSession
+from protocols.distributor.config import DistributorConfig
 from protocols.distributor.events import UpdatesReceived, UpdatesSent
 from protocols.distributor.identity import Identity
 from protocols.distributor.management import GROUP as MANAGEMENT
@@ -206,6 +207,16 @@ class DistributorConnection(MessagingSession[UpdateStream]):
         """Return the counters of the machines and of the host, and updates that the program was too slow for."""
         dropped = {"updates_dropped": self._dropped, "events_dropped": self.events_dropped}
         return {**self.node.counts(), **self.host.faults, **dropped}
+
+    @property
+    def config(self) -> DistributorConfig:
+        """The parameters of the protocol."""
+        return cast(DistributorConfig, self._place.config)
+
+    @property
+    def requests_received(self) -> int:
+        """Requests of subscribers for what this node has published."""
+        return 0 if self.node.publisher is None else self.node.publisher.counts()["requests_received"]
 
     # What management tells (`experiments.session.managed_process`)
 

@@ -5,10 +5,12 @@ from math import inf
 
 from protocols.settings import check, setting
 
-__all__ = ["LEAST_RATE", "DistributorConfig"]
+__all__ = ["DOUBLED", "LEAST_RATE", "DistributorConfig"]
 
 JAVA = "default of the Java program"
 README = "README, Limiting the Transmission Rate"
+DOUBLED = 2
+"""How often the time-out of requests is doubled."""
 LEAST_RATE = 31_250.0
 """Bytes per second below which no limit reaches: 0.25 Mbit/s."""
 
@@ -64,6 +66,11 @@ class DistributorConfig:
 
     def __post_init__(self) -> None:
         check(self)
+
+    @property
+    def longest_wait(self) -> float:
+        """The longest time between two requests of a subscriber for the same datagram, in seconds."""
+        return self.timeout * 2.0**DOUBLED + self.request_delay
 
     @property
     def limit(self) -> float:

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from protocols.distributor.config import DistributorConfig
+from protocols.distributor.config import DOUBLED, DistributorConfig
 from protocols.rng import Rng
 
 __all__ = ["MOST_RANGES", "NO_REQUESTS", "Range", "Requests"]
 
 MOST_RANGES: Final = 1024
 """Ranges of missing numbers of a publisher from which on no more are made."""
-
-DOUBLED = 2
-"""How often the time-out is doubled."""
 
 Range = tuple[int, int]
 """First and last number."""
