@@ -13,6 +13,7 @@ from experiments.commands.pub_messages import Tally, summary_of
 from experiments.output.safe_text import printable
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
+from experiments.running.standard_streams import BufferedOutput, output_line
 from experiments.session.message_bus import MessageBus
 from experiments.session.message_stream import MessageStream
 from experiments.session.subscription_stream import DeliveryOverflowed
@@ -46,6 +47,7 @@ def print_messages(bus: MessageBus, wanted: Wanted, longest: float, statistics: 
     with live() as runner:
         receiving = _Receiving(runner, bus, wanted)
         ending = runner.play(receiving.run(statistics), longest)
+        receiving.finish()
     if receiving.refusal is not None:
         raise receiving.refusal
     told = summary_of(bus, receiving.tally, ending.seconds)
@@ -65,6 +67,7 @@ class _Receiving:
         self._runner = runner
         self._bus = bus
         self._wanted = wanted
+        self._output = BufferedOutput(sys.stdout.fileno())
         self.tally = Tally()
         self.failure = ""
         self.refusal: UsageError | None = None
@@ -78,6 +81,7 @@ class _Receiving:
                 streams = [bus.subscribe(topic, selector=self._wanted.selector) for topic in self._wanted.topics]
                 with statistics.told(self._runner, bus.host, MEASURES, out=sys.stderr):
                     async with asyncio.TaskGroup() as tasks:
+                        tasks.create_task(self._output.run())
                         tasks.create_task(self._events())
                         for stream in streams:
                             tasks.create_task(self._messages(stream))
@@ -94,25 +98,33 @@ class _Receiving:
                 return
             self.tally.add(message.size)
             if not self._wanted.is_quiet:
-                self._print(message)
+                await self._output.put(self._line(message))
             if self.tally.messages == self._wanted.count:
                 self._runner.stop()
 
-    def _print(self, message: JmsMessage) -> None:
+    def _line(self, message: JmsMessage) -> bytes:
         if self._wanted.form == "raw":
-            sys.stdout.buffer.write(message.body or b"")
-            sys.stdout.buffer.flush()
-        elif self._wanted.form == "json":
-            typer.echo(json.dumps({"event": "message", **_plain(message)}))
-        else:
-            typer.echo(printable(f"{message.topic} {_text(message)}"))
+            return message.body or b""
+        if self._wanted.form == "json":
+            return output_line(json.dumps({"event": "message", **_plain(message)}))
+        return output_line(printable(f"{message.topic} {_text(message)}"))
+
+    def finish(self) -> None:
+        """Write what waits to be written, until a signal comes."""
+        self._runner.wait(self._output.finish())
+        try:
+            self._output.check()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self.failure = f"standard output: {error}"
 
     async def _events(self) -> None:
         async for event in self._bus:
             self.problems += isinstance(event, (MessagesLost, DeliveryOverflowed))
             text = _told(event)
             if text and self._wanted.form == "json":
-                typer.echo(json.dumps({"event": type(event).__name__, "text": text}))
+                await self._output.put(output_line(json.dumps({"event": type(event).__name__, "text": text})))
             elif text:
                 typer.echo(printable(text), err=True)
 

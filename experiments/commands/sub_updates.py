@@ -10,6 +10,7 @@ import typer
 from experiments.output.safe_text import printable
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
+from experiments.running.standard_streams import BufferedOutput, output_line
 from experiments.session.connection import DistributorConnection
 from experiments.session.deliveries import UpdateStream
 from experiments.session.subscription_stream import DeliveryOverflowed
@@ -45,6 +46,7 @@ def print_updates(
     with live() as runner:
         receiving = _Receiving(runner, opened, subjects, count, quiet=quiet, as_json=as_json)
         ending = runner.play(receiving.run(wanted), longest)
+        receiving.finish()
     ok = receiving.received >= (count or 1) and not receiving.problems and not receiving.failure
     receiving.conclude(ok, ending.seconds)
     return 130 if ending.interrupted else int(not ok)
@@ -60,6 +62,7 @@ class _Receiving:
         self._count = count
         self._quiet = quiet
         self._as_json = as_json
+        self._output = BufferedOutput(sys.stdout.fileno())
         self.received = self._octets = 0
         self.failure = ""
         self.problems = 0
@@ -75,6 +78,7 @@ class _Receiving:
         subscriptions = list(map(opened.subscribe, self._subjects))
         try:
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._output.run())
                 tasks.create_task(self._events())
                 for incoming in subscriptions:
                     tasks.create_task(self._updates(incoming))
@@ -91,24 +95,33 @@ class _Receiving:
                 self.received += 1
                 self._octets += len(content)
                 if not self._quiet:
-                    self._print(updates.subject, content, updates.source)
+                    await self._output.put(self._line(updates.subject, content, updates.source))
             if self._count is not None and self.received >= self._count:
                 self._runner.stop()
 
-    def _print(self, subject: str, content: bytes, source: Any) -> None:
+    def _line(self, subject: str, content: bytes, source: Any) -> bytes:
         text = content.decode(errors="backslashreplace")
-        if self._as_json:
-            sender = {"host": source.host, "sender_id": source.sender_id}
-            typer.echo(json.dumps({"event": "update", "subject": subject, "size": len(content), "content": text, **sender}))
-        else:
-            typer.echo(printable(f"{subject} {text}"))
+        if not self._as_json:
+            return output_line(printable(f"{subject} {text}"))
+        update = {"event": "update", "subject": subject, "size": len(content), "content": text}
+        return output_line(json.dumps({**update, "host": source.host, "sender_id": source.sender_id}))
+
+    def finish(self) -> None:
+        """Write what waits to be written, until a signal comes."""
+        self._runner.wait(self._output.finish())
+        try:
+            self._output.check()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self.failure = f"standard output: {error}"
 
     async def _events(self) -> None:
         async for event in self._connection:
             self.problems += isinstance(event, (SegmentsLost, DeliveryOverflowed, ConnectionNagging))
             text = _told(event)
             if text and self._as_json:
-                typer.echo(json.dumps({"event": type(event).__name__, "text": text}))
+                await self._output.put(output_line(json.dumps({"event": type(event).__name__, "text": text})))
             elif text:
                 typer.echo(printable(text), err=True)
 

@@ -2,15 +2,18 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
-__all__ = ["PipeReader", "PipeWriter"]
+__all__ = ["BufferedOutput", "PipeReader", "PipeWriter", "output_line"]
 
 _PIECE = 1 << 16
+_MOST_BUFFERED = 1 << 20
+"""Bytes from which on who writes waits until they are taken."""
 
 
 class _Pipe:
@@ -18,26 +21,31 @@ class _Pipe:
 
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
-        self._calls: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop]] = SimpleQueue()
+        # What to call, and what is given the result or the error.
+        self._calls: SimpleQueue[tuple[Callable[[], Any], Callable[[Any, OSError | None], object]]] = SimpleQueue()
         Thread(target=self._run, name=name, daemon=True).start()
 
     async def _call(self, function: Callable[[], Any]) -> Any:
         """Call a function in the thread and return its result, or raise its OSError."""
         loop = asyncio.get_running_loop()
         answer = loop.create_future()
-        self._calls.put((function, answer, loop))
+
+        def settle(result: Any, error: OSError | None) -> None:
+            # The loop is closed when the program has ended.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle, answer, result, error)
+
+        self._calls.put((function, settle))
         return await answer
 
     def _run(self) -> None:
         while True:
-            function, answer, loop = self._calls.get()
+            function, settle = self._calls.get()
             try:
                 result, error = function(), None
             except OSError as failure:
                 result, error = None, failure
-            # The loop is closed when the program has ended.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle, answer, result, error)
+            settle(result, error)
 
 
 def _settle(answer: "asyncio.Future[Any]", result: Any, error: OSError | None) -> None:
@@ -76,3 +84,56 @@ class PipeWriter(_Pipe):
         view = memoryview(data)
         while view:
             view = view[os.write(self._descriptor, view) :]
+
+
+def output_line(text: str) -> bytes:
+    """Return a line as standard output has it."""
+    return f"{text}\n".encode(sys.stdout.encoding, sys.stdout.errors or "strict")
+
+
+class BufferedOutput(PipeWriter):
+    """Writes to a descriptor while `run` runs; a slow reader keeps only who writes waiting, and not the event loop."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
+        self._buffer = bytearray()
+        self._filled, self._emptied = asyncio.Event(), asyncio.Event()
+        self._failure: OSError | None = None
+
+    async def put(self, data: bytes) -> None:
+        """Write bytes after those given before; wait while many wait to be taken."""
+        self._buffer += data
+        self._filled.set()
+        while len(self._buffer) >= _MOST_BUFFERED:
+            self._emptied.clear()
+            await self._emptied.wait()
+
+    async def run(self) -> None:
+        """Write until cancelled. OSError when the reader is gone."""
+        while True:
+            await self._filled.wait()
+            self._filled.clear()
+            data = bytes(self._buffer)
+            self._buffer.clear()
+            self._emptied.set()
+            await self.write(data)
+
+    def finish(self) -> Callable[[], bool]:
+        """Write the rest when `run` has ended; return a function that tells whether it is taken. `check` tells of failures."""
+        ended, data = Event(), bytes(self._buffer)
+        self._calls.put((lambda: self._write(data), lambda result, error: ended.set()))
+        return ended.is_set
+
+    def check(self) -> None:
+        """Raise the OSError with which writing has failed, if it has."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _write(self, data: bytes) -> None:
+        if self._failure is not None:
+            return
+        try:
+            super()._write(data)
+        except OSError as error:
+            self._failure = error
+            raise
