@@ -112,3 +112,12 @@ def test_two_hundred_receivers_behind_a_slow_link(name: str) -> None:
     network = {"kind": "star", "receivers": 200, "trunk": trunk, "link": {"delay": "2ms", "down": {"loss": "2%"}}}
     written = scenario(network, {"name": name, "rate": "2Mbit"}, [{"size": 50_000}], seed=5, duration="2s")
     assert len(fingerprints(written, FAST, STRICT)) == 1
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("seed", range(3))
+def test_receivers_whose_processors_are_done_with_a_packet_at_different_times(name: str, seed: int) -> None:
+    link = {"rate": "20Mbit", "delay": "3ms", "down": {"loss": "5%"}}
+    network = {"kind": "star", "receivers": 5, "link": link, "nodes": {"r": {"cpu": "997us"}}}
+    written = scenario(network, {"name": name, "rate": "8Mbit", "segment": 1000}, [{"size": 30_000}], seed=seed)
+    assert len(fingerprints(written, FAST, STRICT)) == 1

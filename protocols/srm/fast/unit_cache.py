@@ -48,7 +48,12 @@ class GroupUnits:
         if self.is_mixed or origin != self._origin:
             self.is_mixed = True
             return False
-        self._numbers[message.identity] = self.end
+        number = self._numbers.setdefault(message.identity, self.end)
+        if number != self.end:
+            if self._messages[number - self.start] is message:
+                # Members with processors receive one packet at several times; the first of them added the unit.
+                return True
+            self._numbers[message.identity] = self.end
         self._identities.append(message.identity)
         self._messages.append(message)
         self.end += 1

@@ -56,3 +56,14 @@ def test_a_cache_holds_the_units_of_its_group_that_it_neither_left_out_nor_evict
     cache.skip(2)
     cache.advance(4)
     assert [cache.holds(number) for number in range(-1, 5)] == [False, False, False, True, True, False]
+
+
+def test_a_unit_that_members_receive_at_two_times_is_one_unit_of_the_group() -> None:
+    early, late = FastUnitCache(4), FastUnitCache(4)
+    units, message = share_units([early, late]), data(1)
+    assert units.add(message)
+    early.put(message)
+    assert units.add(message)
+    late.put(message)
+    assert units.end == early.end == late.end == 1
+    assert early.get(message.identity) is late.get(message.identity) is message
