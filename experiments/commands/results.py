@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import Brief, Columns, Json, Wide
+from experiments.commands.options import Brief, Columns, Json, Master, Wide
 from experiments.commands.reading import reading
 from experiments.output.budget import Table
 from experiments.output.printer import Printer, View
@@ -45,7 +45,7 @@ def results_command(
         typer.Option(help="Into a CSV file; text like a formula gets an apostrophe.", metavar="FILE", show_default=False),
     ] = None,
     compact: Annotated[bool, typer.Option("--compact", help="First merge the many files of the sweep into few.")] = False,
-    master: Annotated[str, typer.Option(help="Where Spark runs.", metavar="MASTER")] = "local[*]",
+    master: Master = "local[*]",
     wide: Wide = False,
     columns: Columns = "",
     brief: Brief = False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import Brief, Json
+from experiments.commands.options import Brief, Json, Master, Remote
 from experiments.output.printer import Printer, View
 from protocols.errors import UsageError
 
@@ -25,13 +25,8 @@ def sweep_command(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.  (default: out/NAME)", metavar="DIR", show_default=False)
     ] = None,
-    master: Annotated[
-        str, typer.Option(help="Where Spark runs: local[N], local[*], spark://HOST:PORT, yarn, k8s://...", metavar="MASTER")
-    ] = "local[*]",
-    remote: Annotated[
-        str | None,
-        typer.Option(help="Spark Connect server to use instead of --master.", metavar="sc://HOST:PORT", show_default=False),
-    ] = None,
+    master: Master = "local[*]",
+    remote: Remote = None,
     resume: Annotated[bool, typer.Option("--resume", help="Make the runs that are missing in the folder.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Like --resume, and make failed runs again.")] = False,
     limit: Annotated[int | None, typer.Option(help="Make at most N runs.", metavar="N", min=0, show_default=False)] = None,
