@@ -28,7 +28,7 @@ SOURCES = ("protocols", "topologies", "sim")
 """The packages that compiled modules are of, and that they import."""
 SIM = (
     *("acceleration", "addresses", "endpoint", "fabric", "fingerprint", "flight", "group_members", "host", "host_ports"),
-    *("idle", "kernel", "link", "member_uplinks", "membership", "network", "occurrence", "processor", "routes", "switch"),
+    *("idle", "kernel", "link", "member_uplinks", "membership", "network", "processor", "queue_entry", "routes", "switch"),
     "timers",
 )
 PROTOCOLS = ("arq", "cross", "fast", "norm", "srm")

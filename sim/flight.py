@@ -15,7 +15,7 @@ from protocols.errors import ContractError
 from protocols.machine import Address, Codec, Group, Message
 from sim.group_members import GroupMembers
 from sim.kernel import Kernel
-from sim.occurrence import ARRIVAL, Occurrence
+from sim.queue_entry import ARRIVAL, QueueEntry
 from sim.timers import KernelHost
 from topologies.drop_tail import DropTailQueue
 
@@ -152,7 +152,7 @@ def mark(flight: Flight, serial: int) -> Flight:
     return MarkedFlight(*fields, order, dscp_of(flight))
 
 
-class Arrival(Occurrence):
+class Arrival(QueueEntry):
     """The arrival of copies of a packet at one time; `content` is the flight."""
 
     __slots__ = ("places",)

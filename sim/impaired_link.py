@@ -13,7 +13,7 @@ from sim.fabric import Fabric
 from sim.flight import Arrivals as ArrivalsByTime
 from sim.flight import Flight, Place, Postponed, dscp_of, mark
 from sim.host import SimHost
-from sim.occurrence import ARRIVAL, Occurrence, post
+from sim.queue_entry import ARRIVAL, QueueEntry, post
 from topologies.drop_tail import DropTailQueue
 from topologies.line import Arrivals, Line
 from topologies.spec import LinkSpec
@@ -53,10 +53,10 @@ class _Carrier:
         if self.line.deadline < self._armed:
             env = self._fabric.kernel.env
             self._armed = self.line.deadline
-            post(env, self._armed, ARRIVAL, next(env._eid), Occurrence(self._wake, None))
+            post(env, self._armed, ARRIVAL, next(env._eid), QueueEntry(self._wake, None))
 
-    def _on_wake(self, occurrence: Occurrence) -> None:
-        del occurrence
+    def _on_wake(self, entry: QueueEntry) -> None:
+        del entry
         self._armed = inf
         self._post(self.line.wake(self._fabric.kernel.env.now))
         self._arm()

@@ -16,7 +16,7 @@ from mypy_extensions import mypyc_attr, trait
 from simpy import Environment
 
 from protocols.events import Event
-from sim.occurrence import ARRIVAL, Occurrence, post
+from sim.queue_entry import ARRIVAL, QueueEntry, post
 from sim.timers import KernelHost, Timers
 
 __all__ = ["Kernel", "Pending"]
@@ -70,11 +70,11 @@ class Kernel:
 
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` (seconds), or now if that is past."""
-        post(self.env, max(when, self.env.now), ARRIVAL, next(self.env._eid), Occurrence(self._on_action, action))
+        post(self.env, max(when, self.env.now), ARRIVAL, next(self.env._eid), QueueEntry(self._on_action, action))
 
-    def _act(self, occurrence: Occurrence) -> None:
+    def _act(self, entry: QueueEntry) -> None:
         self.busy = True
-        occurrence.content()
+        entry.content()
         self.notified = True
         self.settle()
 
@@ -137,7 +137,7 @@ class Kernel:
                     break
                 self.key = key
                 self.events += 1
-                if isinstance(event, Occurrence):
+                if isinstance(event, QueueEntry):
                     # What `env.step()` does, without what our own events never need.
                     env._now = when
                     event.callbacks[0](event)

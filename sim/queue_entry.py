@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from simpy import Environment
 
-__all__ = ["ARRIVAL", "TIMER", "Occurrence", "post"]
+__all__ = ["ARRIVAL", "TIMER", "QueueEntry", "post"]
 
 ARRIVAL: Final = 1
 TIMER: Final = 2
 """SimPy priorities; NORMAL is 1 too."""
 
 
-class Occurrence:
+class QueueEntry:
     """A small event with one callback: the part of SimPy's `Event` that SimPy's loop uses. It may be posted again."""
 
     __slots__ = ("callbacks", "content")
@@ -34,6 +34,6 @@ class Occurrence:
         return False
 
 
-def post(env: Environment, when: float, priority: int, order: int, occurrence: Occurrence) -> None:
-    """Put an occurrence into SimPy's queue at exactly `when`, which `schedule(delay=...)` might miss by rounding."""
-    heappush(env._queue, (when, priority, order, occurrence))  # type: ignore[misc]
+def post(env: Environment, when: float, priority: int, order: int, entry: QueueEntry) -> None:
+    """Put an entry into SimPy's queue at exactly `when`, which `schedule(delay=...)` might miss by rounding."""
+    heappush(env._queue, (when, priority, order, entry))  # type: ignore[misc]

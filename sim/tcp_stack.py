@@ -14,7 +14,7 @@ from protocols.tcp.options import TcpOptions
 from sim.addresses import HostPort
 from sim.flight import Flight, Hop, Route
 from sim.link import Link
-from sim.occurrence import Occurrence, post
+from sim.queue_entry import QueueEntry, post
 from sim.tcp.end import ACCEPTING, FIRST_WINDOW, GONE, OPEN, TcpEnd
 from sim.tcp.idle_timers import TCP_TIMER, IdleTimers
 from sim.tcp.segment import RST, SYN, TCP_HEADER, ControlSegment, Key, Segment, options_size
@@ -153,12 +153,12 @@ class TcpStack:
     def post(self, end: TcpEnd, when: float) -> None:
         """Call `expire` of an end at `when` (seconds)."""
         env = self._fabric.kernel.env
-        post(env, max(when, env._now), TCP_TIMER, end.order, Occurrence(self._expire, end))
+        post(env, max(when, env._now), TCP_TIMER, end.order, QueueEntry(self._expire, end))
 
-    def _on_expiry(self, occurrence: Occurrence) -> None:
+    def _on_expiry(self, entry: QueueEntry) -> None:
         kernel = self._fabric.kernel
         kernel.busy = True
-        end: TcpEnd = occurrence.content
+        end: TcpEnd = entry.content
         end.expire(kernel.env._now)
         kernel.settle_inputs()
 

@@ -12,7 +12,7 @@ from protocols.errors import LivelockError
 from protocols.machine import Machine
 from protocols.rng import Rng
 from sim.idle import IDLE
-from sim.occurrence import TIMER, Occurrence
+from sim.queue_entry import TIMER, QueueEntry
 
 if TYPE_CHECKING:
     from sim.kernel import Kernel
@@ -78,7 +78,7 @@ class Timers:
         self._places: dict[float, int | list[int]] = {}
         self._tick_at = inf
         self._callbacks = (self._on_tick,)
-        self._tick = Occurrence(self._callbacks, None)
+        self._tick = QueueEntry(self._callbacks, None)
         self.requests: list[tuple[float, int]] = []
         """Wake-ups requested since the last `flush`, as (time in seconds, place)."""
 
@@ -111,7 +111,7 @@ class Timers:
         tick = self._tick
         if self._tick_at < inf:
             # The tick in SimPy's queue is too late; it stays there and is ignored.
-            tick = self._tick = Occurrence(self._callbacks, None)
+            tick = self._tick = QueueEntry(self._callbacks, None)
         else:
             tick.callbacks = self._callbacks
         self._tick_at = when
@@ -174,7 +174,7 @@ class Timers:
         heapify(times)
         return times[0] if times else inf
 
-    def _on_tick(self, tick: Occurrence) -> None:
+    def _on_tick(self, tick: QueueEntry) -> None:
         if tick is not self._tick:
             return
         self._tick_at = inf

@@ -21,7 +21,7 @@ from sim.host import SimHost
 from sim.kernel import Kernel
 from sim.link import Link
 from sim.member_uplinks import MemberUplinks
-from sim.occurrence import ARRIVAL, Occurrence, post
+from sim.queue_entry import ARRIVAL, QueueEntry, post
 from sim.switch import Switch
 
 __all__ = ["Batches", "Inbox", "Train"]
@@ -116,7 +116,7 @@ class Inbox:
         assert fast is not None
         fast.fast_state.coordinator = self
         self._trains.append(train)
-        post(self._kernel.env, train.last, ARRIVAL, train.order(train.end - 1, 2), Occurrence(self._callbacks, None))
+        post(self._kernel.env, train.last, ARRIVAL, train.order(train.end - 1, 2), QueueEntry(self._callbacks, None))
 
     def release(self, machine: Any) -> None:
         """Deliver what has arrived, because the machine gets another input."""
@@ -150,8 +150,8 @@ class Inbox:
         if not trains and self._machine is not None:
             self._machine.fast_state.coordinator = None
 
-    def _on_last(self, occurrence: Occurrence) -> None:
-        del occurrence
+    def _on_last(self, entry: QueueEntry) -> None:
+        del entry
         self.catch_up()
 
     def _deliver(self, train: Train) -> None:
@@ -205,11 +205,11 @@ class Batches:
         self._post(fabric, train, when)
 
     def _post(self, fabric: Fabric, train: Train, when: float) -> None:
-        post(fabric.kernel.env, when, ARRIVAL, train.order(train.first, 1), Occurrence(self._callbacks, train))
+        post(fabric.kernel.env, when, ARRIVAL, train.order(train.first, 1), QueueEntry(self._callbacks, train))
 
-    def _on_switch(self, occurrence: Occurrence) -> None:
+    def _on_switch(self, entry: QueueEntry) -> None:
         """Forward packets that arrive at the switch of their group."""
-        train: Train = occurrence.content
+        train: Train = entry.content
         endpoint = train.endpoint
         fabric = endpoint.fabric
         kernel, now = fabric.kernel, fabric.kernel.env._now

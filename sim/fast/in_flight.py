@@ -9,7 +9,7 @@ from sim.fast.tree import MARGIN, Branch, PlainLink, Point, Sampler, Tree
 from sim.flight import Route
 from sim.host import SimHost
 from sim.link import Link, LinkGroup
-from sim.occurrence import ARRIVAL, TIMER
+from sim.queue_entry import ARRIVAL, TIMER
 from topologies.draws import Losers, listed
 
 __all__ = ["InFlight", "Segment", "Span"]

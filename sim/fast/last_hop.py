@@ -11,7 +11,7 @@ from sim.fast.in_flight import InFlight, Segment
 from sim.fast.machines import make_group
 from sim.fast.tree import Branch, Point
 from sim.kernel import Pending
-from sim.occurrence import ARRIVAL, TIMER, Occurrence, post
+from sim.queue_entry import ARRIVAL, TIMER, QueueEntry, post
 from topologies.draws import listed
 
 __all__ = ["LastHop"]
@@ -41,7 +41,7 @@ class LastHop(Point, Pending):
         self._in_flight = in_flight
         self._unfold = unfold
         # The event; its content is the number of the packet, its segment, and where it is then.
-        self._posted: Occurrence | None = None
+        self._posted: QueueEntry | None = None
         self._callbacks = (self._on_arrival,)
 
     def attach(self, burst: Burst) -> bool:
@@ -207,13 +207,13 @@ class LastHop(Point, Pending):
         point = self if self.source is None else flying.known_at(number, self)
         if posted is not None and posted.content[0] == number and posted.content[2] is point:
             return
-        self._posted = occurrence = Occurrence(self._callbacks, (number, segment, point))
+        self._posted = entry = QueueEntry(self._callbacks, (number, segment, point))
         # A packet that is sent at this very time has been offered when the timers of this time are over.
         priority = ARRIVAL if point is self else TIMER
         # As `InFlight.order`.
         order = segment.order + (number - segment.start << 24) + self.rank
         when = self._time_of(number) if point is self else flying.time_at(number, point)
-        post(flying.kernel.env, when, priority, order, occurrence)
+        post(flying.kernel.env, when, priority, order, entry)
 
     def _find_event(self) -> tuple[int, Segment] | None:
         """Return the next packet whose arrival is an event, and its segment; None if there is none."""
@@ -263,15 +263,15 @@ class LastHop(Point, Pending):
                     return first + place
         return end
 
-    def _on_arrival(self, occurrence: Occurrence) -> None:
-        if self._posted is not occurrence:
+    def _on_arrival(self, entry: QueueEntry) -> None:
+        if self._posted is not entry:
             # Cancelled: another arrival is next, or the packet goes on by itself or was never sent.
             return
         self._posted = None
         flying = self._in_flight
         kernel, now = flying.kernel, flying.kernel.env._now
         kernel.busy = True
-        number, segment, point = occurrence.content
+        number, segment, point = entry.content
         if point is self:
             if self.arrived < number:
                 self._apply(number)

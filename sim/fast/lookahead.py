@@ -22,7 +22,7 @@ from sim.fast.tree import CONFLICTS, MARGIN, Branch, Point, Tree, sampler_of
 from sim.flight import Flight, Postponed, Route
 from sim.host import SimHost
 from sim.kernel import Pending
-from sim.occurrence import TIMER, Occurrence, post
+from sim.queue_entry import TIMER, QueueEntry, post
 from topologies.draws import kept
 
 __all__ = ["Lookahead"]
@@ -53,7 +53,7 @@ class Lookahead(Schedule, Pending, Reservation):
         self._plan_next = plan_next
         self._branch_of: dict[object, Branch] = {branch.link: branch for branch in tree.branches}
         # The event at the last arrival.
-        self._closing: Occurrence | None = None
+        self._closing: QueueEntry | None = None
         self._on_last = (self._on_closing,)
         # How many packets the sender's state includes.
         self._committed = 0
@@ -283,14 +283,14 @@ class Lookahead(Schedule, Pending, Reservation):
         points: list[Point] = [leaf for leaf in self._leaves if leaf.arrived < self.end]
         points += [branch for branch in self.tree.branches if branch.passed < self.end]
         when = max([self.time_at(number, self.known_at(number, point)) for point in points])
-        occurrence = self._closing = Occurrence(self._on_last, self.end)
-        post(self.kernel.env, when, TIMER, self.order(number, 0), occurrence)
+        entry = self._closing = QueueEntry(self._on_last, self.end)
+        post(self.kernel.env, when, TIMER, self.order(number, 0), entry)
 
-    def _on_closing(self, occurrence: Occurrence) -> None:
-        if self._closing is not occurrence:
+    def _on_closing(self, entry: QueueEntry) -> None:
+        if self._closing is not entry:
             return
         self._closing = None
-        if occurrence.content < self.end and not self._is_over():
+        if entry.content < self.end and not self._is_over():
             # More packets followed.
             self._post_closing()
             return

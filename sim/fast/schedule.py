@@ -12,7 +12,7 @@ from sim.fast.tree import MARGIN, Branch, Tree
 from sim.flight import Flight, Route
 from sim.host import SimHost
 from sim.link import Link
-from sim.occurrence import ARRIVAL, Occurrence, post
+from sim.queue_entry import ARRIVAL, QueueEntry, post
 from sim.switch import Switch
 
 __all__ = ["Offer", "Schedule"]
@@ -51,7 +51,7 @@ class Schedule(InFlight):
         # The packets offered to a link on their own, by number.
         self._offers: dict[int, list[Offer]] = {}
         # By contested link with a limited queue, the event at which its queue is looked at next.
-        self._looks: dict[Branch, Occurrence] = {}
+        self._looks: dict[Branch, QueueEntry] = {}
         self._on_look = (self._look,)
 
     @abstractmethod
@@ -238,13 +238,13 @@ class Schedule(InFlight):
             return
         point = self.known_at(number, branch)
         way = min([leaf.floor for leaf in self._leaves if leaf.branch.bit & branch.subtree]) - point.floor
-        occurrence = self._looks[branch] = Occurrence(self._on_look, branch)
+        entry = self._looks[branch] = QueueEntry(self._on_look, branch)
         env = self.kernel.env
-        post(env, max(env._now, self.time_at(number, point) + way - MARGIN), ARRIVAL, next(env._eid), occurrence)
+        post(env, max(env._now, self.time_at(number, point) + way - MARGIN), ARRIVAL, next(env._eid), entry)
 
-    def _look(self, occurrence: Occurrence) -> None:
-        branch: Branch = occurrence.content
-        if self._looks.get(branch) is not occurrence:
+    def _look(self, entry: QueueEntry) -> None:
+        branch: Branch = entry.content
+        if self._looks.get(branch) is not entry:
             return
         kernel = self.kernel
         kernel.busy = True

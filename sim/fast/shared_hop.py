@@ -20,7 +20,7 @@ from sim.fast.shared_losses import SharedLosses
 from sim.fast.tree import MARGIN, Branch, Sharing
 from sim.flight import Flight
 from sim.link import Link, LinkGroup
-from sim.occurrence import ARRIVAL, TIMER, Occurrence, post
+from sim.queue_entry import ARRIVAL, TIMER, QueueEntry, post
 from topologies.draws import listed
 from topologies.losses import GroupLoss, LinkLoss
 
@@ -318,8 +318,8 @@ class SharedHop(Sharing, Reservation):
         self.catch_up()
         env = self._fabric.kernel.env
         for when in self._uncounted.pop(member, ()):
-            post(env, when, ARRIVAL, next(env._eid), Occurrence(self._on_uncounted, member))
+            post(env, when, ARRIVAL, next(env._eid), QueueEntry(self._on_uncounted, member))
 
-    def _count_one(self, occurrence: Occurrence) -> None:
+    def _count_one(self, entry: QueueEntry) -> None:
         """Count a delivery at its time, if the member listens then."""
-        self._fabric.delivered += self.endpoint.listens(self._to, occurrence.content)
+        self._fabric.delivered += self.endpoint.listens(self._to, entry.content)

@@ -11,7 +11,7 @@ from sim.acceleration import Passing
 from sim.fabric import Fabric
 from sim.flight import Postponed
 from sim.host import SimHost
-from sim.occurrence import ARRIVAL, TIMER, Occurrence, post
+from sim.queue_entry import ARRIVAL, TIMER, QueueEntry, post
 
 __all__ = ["Unnoticed"]
 
@@ -24,13 +24,13 @@ class Unnoticed:
     def __init__(self, packets: list[Passing]) -> None:
         self._packets = packets
         self._fabric: Fabric | None = None
-        self._callbacks: tuple[Callable[[Occurrence], None], ...] = (self._on_last,)
+        self._callbacks: tuple[Callable[[QueueEntry], None], ...] = (self._on_last,)
 
     def begin(self, fabric: Fabric) -> None:
         """Post an event behind the packets, because there are some again: time goes on until the last has arrived."""
         self._fabric = fabric
         when = max(map(_when, self._packets))
-        post(fabric.kernel.env, when, TIMER, next(fabric.kernel.env._eid), Occurrence(self._callbacks, None))
+        post(fabric.kernel.env, when, TIMER, next(fabric.kernel.env._eid), QueueEntry(self._callbacks, None))
 
     def catch_up(self) -> None:
         """Count what has arrived before the present event."""
@@ -59,8 +59,8 @@ class Unnoticed:
                 fabric.forwarding.forward(flight, (Postponed(host, when),), fabric.kernel.env._now)
         packets[:] = [packet for packet in packets if packet[1] != host.place]
 
-    def _on_last(self, occurrence: Occurrence) -> None:
-        del occurrence
+    def _on_last(self, entry: QueueEntry) -> None:
+        del entry
         self.catch_up()
         if self._packets and self._fabric is not None:
             self.begin(self._fabric)

@@ -4,7 +4,7 @@ from heapq import heappop, heappush
 from typing import Final, Protocol
 
 from sim.kernel import Kernel
-from sim.occurrence import Occurrence, post
+from sim.queue_entry import QueueEntry, post
 
 __all__ = ["TCP_TIMER", "Expiring", "IdleTimers"]
 
@@ -36,7 +36,7 @@ class IdleTimers:
         # Time (seconds), order and end.
         self._timers: list[tuple[float, int, Expiring]] = []
         self._on_time = (self._expire,)
-        self._first: Occurrence | None = None
+        self._first: QueueEntry | None = None
 
     def add(self, end: Expiring, when: float) -> None:
         """Call `expire` of an end at `when` (seconds)."""
@@ -47,12 +47,12 @@ class IdleTimers:
 
     def _post_first(self) -> None:
         when, order, _ = self._timers[0]
-        self._first = Occurrence(self._on_time, None)
+        self._first = QueueEntry(self._on_time, None)
         post(self._kernel.env, when, TCP_TIMER, order, self._first)
 
-    def _expire(self, occurrence: Occurrence) -> None:
+    def _expire(self, entry: QueueEntry) -> None:
         """Handle the first timer; an event is outdated if an earlier timer was added after it."""
-        if occurrence is not self._first:
+        if entry is not self._first:
             return
         kernel = self._kernel
         kernel.busy = True
