@@ -8,6 +8,7 @@ from typing import Any
 
 from experiments.analysis.runs import Runs, axis_column, flat_row
 from experiments.analysis.summary import sort_key
+from experiments.scenario.suggestion import one_of
 from experiments.sweep.store import datasets as store
 from protocols.errors import UsageError
 
@@ -57,21 +58,20 @@ def quantile_bands(
     """Return bands of every group and quantity (all, or those in `names`), over at most `points` time bins.
 
     Each run counts once per bin, with the mean of its intervals there, and 0 where it has no row. After its end a run counts
-    with 0, or with its final value if the quantity is cumulative. Raises UsageError if the sweep kept no such series.
+    with 0, or with its final value if the quantity is cumulative. Raises UsageError for a name of which the sweep kept none.
     """
     from pyspark.sql import functions as f
 
     series: Any = store.series(session, folder)
     keys = [axis_column(name) for name in by]
     members = runs.ok.select("run_id", *keys).join(series.select("run_id").distinct(), "run_id")
-    if names:
-        series = series.where(f.col("name").isin(list(names)))
-    step, end, *there = series.where("t > 0").agg(f.min("t"), f.max("t"), f.collect_set("name")).first()
-    if end is None:
-        raise UsageError(f"--series: value {', '.join(names)!r} is not allowed; the sweep kept no such time series")
+    spans = {row[0]: row[1:] for row in series.where("t > 0").groupBy("name").agg(f.min("t"), f.max("t")).collect()}
+    wanted = _known(names, sorted(spans))
+    series = series.where(f.col("name").isin(wanted))
+    step, end = min(spans[name][0] for name in wanted), max(spans[name][1] for name in wanted)
     each = ceil(end / step / points)
     bins = ceil(end / (step * each) - TOLERANCE)
-    grid = members.withColumn("name", f.explode(f.lit(there[0]))).withColumn(
+    grid = members.withColumn("name", f.explode(f.lit(wanted))).withColumn(
         "_bin", f.explode(f.sequence(f.lit(0), f.lit(bins - 1)))
     )
     filled = _filled(grid, series, step * each, each)
@@ -79,6 +79,16 @@ def quantile_bands(
     call = f.expr(f"percentile_approx(_value, array({at}), {ACCURACY})").alias("_at")
     rows = filled.groupBy(*keys, "name", "_bin").agg(call, f.count("*").alias("_n")).collect()
     return _collate(rows, by, quantiles, step * each)
+
+
+def _known(names: Sequence[str], kept: Sequence[str]) -> list[str]:
+    """Return the names, or without any all that the sweep kept. UsageError if it did not keep one, or none at all."""
+    if not kept:
+        raise UsageError("--series: there are none; a sweep keeps them with keep: {series: 100ms} in its file")
+    for name in names:
+        if name not in kept:
+            raise UsageError(f"--series: value {name!r} is not allowed; {one_of(name, kept)}")
+    return list(names or kept)
 
 
 def _filled(grid: Any, series: Any, width: float, each: int) -> Any:

@@ -56,7 +56,13 @@ def test_bands_of_every_series_are_computed_by_default(spark: Any, stored: tuple
     assert [band.name for band in quantile_bands(spark, folder, runs)] == ["queue", "rate"]
 
 
+def test_a_sweep_without_series_names_the_key_that_keeps_them(spark: Any, tmp_path: Path) -> None:
+    folder = write_runs(tmp_path, one_axis({1: [1.0]}))
+    with pytest.raises(UsageError, match=r"keep: \{series: 100ms\}"):
+        quantile_bands(spark, folder, open_runs(spark, folder))
+
+
 def test_a_series_that_was_not_stored_is_refused(spark: Any, stored: tuple[Path, Runs]) -> None:
     folder, runs = stored
-    with pytest.raises(UsageError, match="--series: value 'x' is not allowed"):
-        quantile_bands(spark, folder, runs, names=["x"])
+    with pytest.raises(UsageError, match=r"--series: value 'x' is not allowed; one of queue, rate$"):
+        quantile_bands(spark, folder, runs, names=["queue", "x"])
