@@ -84,9 +84,9 @@ def load(source: ScenarioSource, overrides: Mapping[str, object] | None = None, 
     >>> values = {"topology": {"kind": "lan", "receivers": 3}, "protocol": {"name": "norm"}, "workload": {"size": "1MB"}}
     >>> load(values, name="mine")
 
-    A topology file is relative to the folder of the scenario file; a protocol module is looked up there, then in the working
-    directory. ConfigError names the key that is wrong, in one line; UsageError a file that can't be read, or another argument
-    that is not allowed. Numbers and arrays of numpy, and rows of pandas as `overrides`, are as good as plain values.
+    A topology file and a protocol module are looked up in the folder of the scenario file, then in the working directory.
+    ConfigError names the key that is wrong, in one line; UsageError a file that can't be read, or another argument that is not
+    allowed. Numbers and arrays of numpy, and rows of pandas as `overrides`, are as good as plain values.
     """
     if isinstance(source, model.Scenario):
         given = source._given if isinstance(source, Scenario) else None

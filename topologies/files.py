@@ -4,7 +4,7 @@ All are converted to plain values of `kind: graph`, so that a scenario holds the
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +53,33 @@ def _json(text: str) -> dict[str, Any]:
     links = data.get("links", data.get("edges"))
     if not isinstance(links, list):
         raise ConfigError("has a list of nodes but no list of links or edges")
+    directed, parallel = (_flag(data, key) for key in ("directed", "multigraph"))
     _count(data["nodes"])
-    nodes = {_taken(node, "id"): node for node in map(dict, data["nodes"])}
-    edges = [(_taken(link, "source"), _taken(link, "target"), link) for link in map(dict, links)]
-    return {"nodes": nodes, "links": _links(edges, bool(data.get("directed")))}
+    nodes: dict[str, dict[str, Any]] = {}
+    for node in _records(data["nodes"], "nodes"):
+        name = _taken(node, "id")
+        if name in nodes:
+            raise ConfigError(f"node {name}: is listed twice")
+        nodes[name] = node
+    edges = [(_taken(link, "source"), _taken(link, "target"), link) for link in _records(links, "links")]
+    if parallel:
+        edges = [(near, far, {k: v for k, v in link.items() if k != "key"}) for near, far, link in edges]
+    return {"nodes": nodes, "links": _links(edges, directed)}
+
+
+def _flag(data: Mapping[str, Any], key: str) -> bool:
+    value = data.get(key, False)
+    if not isinstance(value, bool):
+        raise ConfigError(f"{key}: value {value!r} is not allowed; true or false")
+    return value
+
+
+def _records(items: Sequence[Any], key: str) -> Iterator[dict[str, Any]]:
+    """Yield copies of the records of nodes or links. ConfigError for what is no mapping."""
+    for number, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise ConfigError(f"{key}.{number}: value {item!r} is not allowed; it should be a mapping of keys to values")
+        yield dict(item)
 
 
 def _taken(record: dict[str, Any], key: str) -> str:
@@ -95,10 +118,13 @@ def _links(edges: Iterable[tuple[str, str, dict[str, Any]]], directed: bool) -> 
         return [{"ends": [near, far], **_nested(attributes)} for near, far, attributes in edges]
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for near, far, attributes in edges:
-        if (far, near) in found:
-            found[far, near]["up"] = _nested(attributes)
-        else:
-            found[near, far] = {"ends": [near, far], "down": _nested(attributes)}
+        if near == far:
+            raise ConfigError(f"link {near}-{far}: joins a node to itself")
+        ends, side = ((far, near), "up") if (far, near) in found else ((near, far), "down")
+        link = found.setdefault(ends, {"ends": list(ends)})
+        if side in link:
+            raise ConfigError(f"link {near}-{far}: is given twice")
+        link[side] = _nested(attributes)
     for (near, far), link in found.items():
         if "up" not in link:
             raise ConfigError(f"link {near}-{far}: has no opposite direction {far}-{near}")

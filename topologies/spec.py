@@ -298,7 +298,7 @@ def _names_member(name: str, group: str, count: int) -> bool:
 
 
 def _check(graph: Graph) -> None:
-    if not isinstance(graph, nx.DiGraph):
+    if not isinstance(graph, nx.DiGraph) or graph.is_multigraph():
         raise ConfigError(f"topology: {graph!r} is not allowed; a directed graph of networkx")
     if not graph:
         raise ConfigError("topology: has no nodes")
@@ -319,6 +319,8 @@ def _check(graph: Graph) -> None:
 
 
 def _check_node(graph: Graph, name: str, attributes: dict[str, Any]) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise ConfigError(f"node {name!r}: the name is not allowed; printable text of at least one character")
     spec = attributes.get("node")
     if not isinstance(spec, NodeSpec):
         raise ConfigError(f"node {name}: has no NodeSpec")

@@ -431,20 +431,22 @@ def read(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) ->
 
 
 def complete(data: dict[str, Any], path: Path) -> None:
-    """Resolve the files that plain values name, relative to the folder of `path`: a topology and a protocol module."""
+    """Resolve the files that plain values name, in the folder of `path` or the working directory: topology, protocol module."""
     _read_topology(data, path)
     resolve_in(data, path.parent)
 
 
 def _read_topology(data: dict[str, Any], path: Path) -> None:
-    """Replace `topology: {file: net.yaml}` by the content of the file, relative to the scenario's folder."""
+    """Replace `topology: {file: net.yaml}` by the content of the file in the scenario's folder, else the working directory."""
     topology = data.get("topology")
     if not isinstance(topology, dict) or "file" not in topology:
         return
     rest = {key: value for key, value in topology.items() if key != "file"}
     if wrong := sorted(rest.keys() - {"multicast"}):
         raise ConfigError(f"{path}: topology.{wrong[0]}: value {rest[wrong[0]]!r} is not allowed; beside file only multicast")
-    data["topology"] = read_topology(path.parent / str(topology["file"])) | rest
+    file = Path(str(topology["file"]))
+    beside = path.parent / file
+    data["topology"] = read_topology(file if file.exists() and not beside.exists() else beside) | rest
 
 
 def parse(data: dict[str, Any], origin: str) -> Scenario:
@@ -466,7 +468,7 @@ def file_schema() -> dict[str, Any]:
     named = {
         "type": "object",
         "title": "File",
-        "description": "YAML, JSON or GraphML file of a topology, relative to the folder of the scenario",
+        "description": "YAML, JSON or GraphML file of a topology, in the folder of the scenario or the working directory",
         "properties": {
             "file": {"type": "string", "description": "path of the file"},
             "multicast": {"$ref": "#/$defs/Multicast", "description": "how networks forward multicast packets"},

@@ -7,6 +7,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from experiments.scenario.ready import find_scenario
 from experiments.scenario.scenario import load
 from protocols.errors import ConfigError, McastlabError
 from topologies.files import read_topology
@@ -72,6 +73,33 @@ def test_opposite_edges_are_the_directions_of_one_link(tmp_path: Path) -> None:
     assert (topology.link("a", "b").delay, topology.link("b", "a").delay) == (0.001, 0.003)
 
 
+@pytest.mark.parametrize("kind", ["graphml", "json"])
+def test_a_multigraph_without_parallel_links_is_a_topology(kind: str, tmp_path: Path) -> None:
+    graph: nx.MultiGraph[str] = nx.MultiGraph(graph_of())
+    path = tmp_path / f"net.{kind}"
+    if kind == "graphml":
+        nx.write_graphml(graph, path)
+    else:
+        path.write_text(json.dumps(nx.node_link_data(graph, edges="edges")))
+    assert facts(build(path)) == facts(Inline.model_validate(PLAIN).build())
+
+
+@pytest.mark.parametrize(
+    ("edges", "text"),
+    [
+        ([("a", "b"), ("b", "a"), ("a", "b")], "net.json: link a-b: is given twice"),
+        ([("a", "b"), ("a", "b"), ("b", "a")], "net.json: link a-b: is given twice"),
+        ([("a", "b"), ("b", "a"), ("b", "a")], "net.json: link b-a: is given twice"),
+        ([("a", "b"), ("b", "a"), ("b", "b")], "net.json: link b-b: joins a node to itself"),
+    ],
+)
+def test_a_directed_graph_has_each_direction_once(edges: list[tuple[str, str]], text: str, tmp_path: Path) -> None:
+    graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(edges)
+    (tmp_path / "net.json").write_text(json.dumps(nx.node_link_data(graph, edges="links")))
+    with pytest.raises(ConfigError, match=text):
+        read_topology(tmp_path / "net.json")
+
+
 SCENARIO = """
 name: x
 topology: {file: net.yaml}
@@ -89,6 +117,15 @@ def test_a_scenario_holds_the_network_and_not_the_file_name(tmp_path: Path) -> N
     assert one.digest() == two.digest()
     shared = load(tmp_path / "one.yaml", ["topology.multicast={join: 1s}"])
     assert shared.build_topology().multicast.join == 1.0
+
+
+def test_a_file_named_for_a_scenario_elsewhere_is_found_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, "graphml")
+    monkeypatch.chdir(tmp_path)
+    scenario = load(find_scenario(Path("lan-file")), ["topology={file: net.graphml}"])
+    assert scenario.build_topology().hosts == ("sender", "r1", "r2", "r3", "r4")
 
 
 MANY = {"nodes": {f"n{n}": {} for n in range(20_000)}, "links": []}
@@ -147,6 +184,10 @@ def test_a_bad_file_gets_one_line(wrong: str, tmp_path: Path) -> None:
         ("net.yaml", "nodes: {a: {}, a: {}}\nlinks: []", "key 'a' appears twice"),
         ("net.json", "{", "Expecting property name"),
         ("net.json", '{"nodes": [{"name": "a"}], "links": []}', "has no 'id'"),
+        ("net.json", '{"nodes": [{"id": 1}, {"id": "1"}], "links": []}', "node 1: is listed twice"),
+        ("net.json", '{"nodes": ["a"], "links": []}', "nodes.0: value 'a' is not allowed; it should be a mapping"),
+        ("net.json", '{"nodes": [], "links": [["a", "b"]]}', "links.0: value ['a', 'b'] is not allowed; it should be a"),
+        ("net.json", '{"nodes": [], "links": [], "directed": "false"}', "directed: value 'false' is not allowed; true or"),
         ("net.json", '{"nodes": [], "edges": 5}', "has a list of nodes but no list of links or edges"),
         ("net.graphml", "<graphml>", "no element found"),
         ("gone.yaml", None, "can't be read"),

@@ -1,7 +1,7 @@
 """Topologies: host names, attributes, and validation."""
 
 from math import inf, nan
-from typing import Any
+from typing import Any, cast
 
 import networkx as nx
 import pytest
@@ -88,6 +88,10 @@ WRONG: dict[str, tuple[Graph, str]] = {
         "node r2: its members have the same names as members of r",
     ),
     "empty": (graph_of({}), "has no nodes"),
+    "no name": (graph_of({"": HOST}), "node '': the name is not allowed; printable text"),
+    "a name of two lines": (graph_of({"a\nb": HOST}), r"node 'a\\nb': the name is not allowed"),
+    "a number as name": (graph_of(cast(Any, {7: HOST})), "node 7: the name is not allowed"),
+    "parallel links": (cast(Any, nx.MultiDiGraph(graph_of({"a": HOST, "s": SWITCH}, ("a", "s")))), "a directed graph of"),
 }
 
 
