@@ -33,6 +33,7 @@ from protocols.machine import Codec
 from protocols.tcp.options import TcpOptions
 from topologies.disk_model import DiskModel
 from topologies.keys import stream_key
+from topologies.names import file_name
 from topologies.node_models import HostModel
 from topologies.spec import Topology
 
@@ -292,8 +293,8 @@ class _IsolatedEmulation:
                     devices=network.group_devices(name),
                     networks=network.networks(name),
                     names=plan.addresses,
-                    open_disk=disk_opener(self.disk / name / "store.sqlite", name, model),
-                    disk=self.disk / name,
+                    open_disk=disk_opener(self.disk / file_name(name) / "store.sqlite", name, model),
+                    disk=self.disk / file_name(name),
                     statistics=self.statistics,
                     decision=decisions.get(name),
                     memory=spec.memory,
@@ -302,10 +303,13 @@ class _IsolatedEmulation:
 
 
 def _name_hosts(addresses: Mapping[str, str]) -> None:
-    """Let all programs know the hosts by their names, by an /etc/hosts of this mount namespace's own."""
+    """Let all programs know the hosts by their names, by an /etc/hosts of this mount namespace's own (hosts(5)).
+
+    A name with spaces or a number sign has no form there: its words would be names of their own.
+    """
     if not os.path.exists(_HOSTS):
         return
-    lines = "".join(f"{address} {name}\n" for name, address in addresses.items())
+    lines = "".join(f"{address} {name}\n" for name, address in addresses.items() if not set(name) & set(" #"))
     with open(_HOSTS, "rb") as outside, open(_OWN_HOSTS, "wb") as own:
         own.write(outside.read() + f"\n{lines}".encode())
     bind_file(_OWN_HOSTS, _HOSTS)

@@ -16,6 +16,7 @@ from sim.series import MEASURES, Series
 from sim.sniffer import Encoder, Sniffer, check_point
 from sim.tracer import Tracer
 from sim.watch import Watcher
+from topologies.names import file_name
 from topologies.spec import Topology
 
 __all__ = ["Recording"]
@@ -112,7 +113,7 @@ class Recording:
         """Yield each capture point with the path of its file."""
         for point in self.points:
             assert self.captures is not None
-            yield point, self.captures / f"{point.replace('/', '_')}.pcapng"
+            yield point, self.captures / f"{file_name(point)}.pcapng"
 
 
 def _points(scenario: Scenario) -> tuple[str, ...]:

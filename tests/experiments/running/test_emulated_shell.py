@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -83,6 +84,24 @@ def test_commands_for_the_prompt_may_come_from_a_file(folder: Path) -> None:
     assert done.stderr.splitlines()[-1] == "the session was not started, so there is no result"
     assert "s1-eth1" in done.stdout
     assert "52" in done.stdout.split()
+
+
+@pytest.mark.emu
+def test_hosts_of_any_name_have_addresses_and_folders_of_their_own(folder: Path) -> None:
+    links = [{"ends": ["s", host]} for host in ("sender", "a", "lab a", "..", "10.0.0.0/8")]
+    nodes: dict[str, dict[str, str]] = {name: {} for name in ("s", "sender", "a", "lab a", "..", "10.0.0.0/8")}
+    scenario = {**SCENARIO, "topology": {"kind": "graph", "nodes": nodes, "links": links}}
+    (folder / "small.yaml").write_text(json.dumps(scenario))
+    script = b"a getent ahostsv4 a\na getent hosts lab\nstart\nwait\n"
+    run = subprocess.run(
+        [*RUN, "--shell", "--out", "out", "--capture", "hosts"], cwd=folder, input=script, capture_output=True, check=True
+    )
+    output = run.stdout.decode()
+    assert "4 of 4 complete" in output
+    assert re.findall(r"^([0-9.]+) +STREAM", output, re.M) == ["10.0.0.2"]
+    assert "lab" not in output
+    captures = sorted(path.name for path in (folder / "out" / "captures").iterdir())
+    assert captures == ["%2E..pcapng", "10.0.0.0%2F8.pcapng", "a.pcapng", "lab a.pcapng", "sender.pcapng"]
 
 
 @pytest.mark.emu
