@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emu.requirements import run
-from emu.shaping import LinkShape
+from emu.shaping import LinkShape, kernel_queue
 from emu.size_tables import check_sizes, size_table
 from protocols.errors import UnsupportedError
 from topologies.node_models import SwitchModel
@@ -56,7 +56,7 @@ def hub_shape(topology: Topology, name: str, stations: Sequence[Sequence[str]]) 
     if len(overheads) > 1:
         found = ", ".join(sorted(map(str, overheads)))
         raise UnsupportedError(f"node {name}: links of different overhead into a hub can't be emulated: {found}")
-    queue = _UNLIMITED if model.queue is None else model.queue
+    queue = kernel_queue(name, model.queue)
     return HubShape(name, LinkShape(name, model.rate, queue, 0, size_table(overheads.pop())), tuple(map(tuple, stations)))
 
 

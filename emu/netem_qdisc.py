@@ -50,6 +50,8 @@ def unsupported_by_netem(spec: LinkSpec) -> str:
     """Return the first attribute of a link that netem can't emulate exactly; "" if there is none."""
     if spec.discipline is not None:
         return f"queue {spec.discipline.model}"
+    if spec.without_queue:
+        return "queue 0"
     if spec.mtu is not None:
         return f"mtu {spec.mtu}"
     found = _netem_command(spec, "lo")

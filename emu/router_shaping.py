@@ -12,7 +12,7 @@ from typing import Any
 
 from emu.queue_counts import QueueCounts, count_queues
 from emu.requirements import run
-from emu.shaping import LinkShape, apply_rate
+from emu.shaping import LinkShape, apply_rate, kernel_queue
 from emu.size_tables import check_sizes, cost_table, size_table
 from emu.trunk import FEATURES, WRAPPING, TrunkKind
 from protocols.errors import UnsupportedError
@@ -79,7 +79,7 @@ def router_shape(name: str, model: RouterModel | None, trunk: TrunkKind = "ifb")
     """
     if model is None:
         return RouterShape(name)
-    queue = _UNLIMITED if model.queue is None else model.queue
+    queue = kernel_queue(name, model.queue)
     cost = model.cpu + model.cpu_byte * _LARGEST_PAYLOAD
     if model.mac == "dual":
         processor = _processor_shape(name, model.cpu, model.cpu_byte, queue) if cost > _KERNEL_COST else None

@@ -19,7 +19,16 @@ from topologies.impairments import impairment
 from topologies.spec import LinkSpec
 from topologies.units import format_duration, format_fraction
 
-__all__ = ["LinkShape", "UserSpaceLink", "apply_loss", "apply_rate", "unsupported_by_kernel", "kernel_shape", "netem_shape"]
+__all__ = [
+    "LinkShape",
+    "UserSpaceLink",
+    "apply_loss",
+    "apply_rate",
+    "kernel_queue",
+    "kernel_shape",
+    "netem_shape",
+    "unsupported_by_kernel",
+]
 
 _UNLIMITED = 1_000_000
 _CHANCES = ("duplicate", "corrupt", "bit_errors")
@@ -95,12 +104,21 @@ def unsupported_by_kernel(spec: LinkSpec, keyed: bool) -> str:
         return f"delay {format_duration(spec.delay) if spec.jitter is None else spec.jitter.model}"
     if spec.discipline is not None:
         return f"queue {spec.discipline.model}"
+    if spec.without_queue:
+        return "queue 0"
     if spec.mtu is not None:
         return f"mtu {spec.mtu}"
     for key in _CHANCES:
         if value := getattr(spec, key):
             return f"{key} {format_fraction(value)}"
     return _loss_unsupported_by_kernel(spec.loss, keyed)
+
+
+def kernel_queue(node: str, queue: int | None) -> int:
+    """Return the length in packets of a queue of a router or hub in the kernel. UnsupportedError for one without room."""
+    if queue == 0:
+        raise UnsupportedError(f"node {node}: queue 0 can't be emulated; at least 1, or use the simulator")
+    return _UNLIMITED if queue is None else queue
 
 
 def _loss_unsupported_by_kernel(loss: Channel, keyed: bool) -> str:

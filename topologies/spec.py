@@ -64,6 +64,11 @@ class LinkSpec:
         richer = (self.discipline, self.jitter, self.mtu)
         return self.loss.plain and richer == (None, None, None) and not (self.duplicate or self.corrupt or self.bit_errors)
 
+    @property
+    def without_queue(self) -> bool:
+        """Whether packets are transmitted at a rate, and none may wait."""
+        return self.rate < inf and self.queue == 0
+
     def __post_init__(self) -> None:
         if not self.rate > 0:
             raise ConfigError(f"rate: {self.rate!r} is not allowed; more than 0 bytes per second")

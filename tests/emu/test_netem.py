@@ -87,6 +87,8 @@ def test_keyed_losses_are_those_of_the_simulator() -> None:
         ({"delay": {"model": "pareto", "mean": "5ms", "least": "1ms", "shape": 3}}, "reorders"),
         ({"mtu": 1000}, "mtu"),
         ({"queue": {"model": "codel"}, "rate": "1Mbit"}, "codel"),
+        ({"queue": 0, "rate": "1Mbit"}, "queue 0"),
+        ({"queue": 0}, ""),
         ({"delay": "5ms", "down": {"loss": "1%"}}, ""),
     ],
 )

@@ -7,10 +7,13 @@ import pytest
 
 from emu.launch import emulate
 from emu.node import Program
+from emu.router_shaping import router_shape
+from protocols.errors import UnsupportedError
 from sim.network import Network
 from tests.emu.number_protocol import GROUP, PORT, NumberCodec, ReceivingProgram, SendingProgram
 from tests.emu.unprivileged import NOBODY, run_unprivileged
 from topologies.inline import Inline
+from topologies.node_models import RouterModel
 from topologies.spec import Topology
 
 RATE, SIZE, SECONDS = 20e6, 1400, 1.5
@@ -109,3 +112,9 @@ def test_routers_need_no_root() -> None:
     uid, throughput = run_unprivileged(lambda: [os.getuid(), emulated("half")])
     assert uid == NOBODY
     assert 0.3 < throughput / RATE < 1.1 * KINDS["half"][1]
+
+
+@pytest.mark.parametrize("model", [{"mac": "single", "rate": "20Mbit", "queue": 0}, {"cpu": "1ms", "queue": 0}])
+def test_a_router_without_a_queue_is_refused(model: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedError, match="node g: queue 0 can't be emulated"):
+        router_shape("g", RouterModel.model_validate(model))

@@ -44,6 +44,14 @@ def result_of(run: Emulation, name: str) -> dict[str, Any]:
     return result
 
 
+def test_a_link_without_a_queue_carries_packets_one_at_a_time() -> None:
+    topology = Star.model_validate({"receivers": 1, "link": {"rate": "10Mbit", "queue": 0}}).build()
+    run = play(topology, 100, 200)
+    assert result_of(run, "r1")["numbers"] == list(range(100))
+    rows = {row["link"]: row for row in run.impairments}
+    assert (rows["s1-r1"]["queue"], rows["s1-r1"]["rate_by"]) == (0, "user-space link")
+
+
 @pytest.mark.serial
 def test_packets_arrive_after_the_delay_of_their_path() -> None:
     topology = Star.model_validate({"receivers": 2, "trunk": {"delay": "20ms"}, "link": {"delay": "5ms"}}).build()
