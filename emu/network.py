@@ -132,6 +132,7 @@ class EmulatedNetwork:
         self._net.start()
         self._trunks = self._build_trunks()
         self._link_processes = LinkProcesses(self._directions, codec) if self._directions else None
+        self._dropped_before = 0
         self._await_ports()
         self._configure_snooping()
         self._prepare_hosts()
@@ -232,7 +233,7 @@ class EmulatedNetwork:
         if self._link_processes is None:
             return LinkStatistics()
         # The TAP devices and their counters vanish with the processes.
-        overflow = self._overflow()
+        overflow = self._dropped() - self._dropped_before
         return merge_reports(self._link_processes.collect(), overflow)
 
     def node_counts(self, sent: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -246,8 +247,8 @@ class EmulatedNetwork:
         found = {name: count for name, count in counts.items() if count is not None}
         return [{"node": name, "offered": offered, "dropped": dropped} for name, (offered, dropped) in found.items()]
 
-    def _overflow(self) -> int:
-        """Return the packets dropped by the full transmit queues of TAP devices."""
+    def _dropped(self) -> int:
+        """Return the packets that TAP devices have dropped so far, of a run by their full transmit queues."""
         dropped = 0
         for cable, link in zip(self._plan.cables, self._links, strict=True):
             if cable.down.user is not None:
@@ -363,6 +364,8 @@ class EmulatedNetwork:
             apply_hub(hub, [device for _, device, _ in self.devices(hub.name)], _hub_device(number))
         if self._link_processes is not None:
             self._link_processes.begin()
+            # Devices also drop frames that the kernel sends of its own accord while they are set up.
+            self._dropped_before = self._dropped()
 
     def _namespace_pid(self, interface: Any) -> int | None:
         """Return a process in the interface's namespace; None for switches, which are in this process's namespace."""
