@@ -36,10 +36,11 @@ TOOLS = {
     "tc": "iproute2",
 }
 """Programs that emulation runs, each with its Debian package."""
-LOSS = "4,32 0 0 4294963256,53 0 1 {threshold},6 0 0 4294967295,6 0 0 2"
-"""Classic BPF filter that drops a packet with probability `threshold` / 2**32.
+LOSS = "6,40 0 0 4293918726,69 2 0 8191,32 0 0 4294963256,53 0 1 {threshold},6 0 0 4294967295,6 0 0 2"
+"""Classic BPF filter that drops an IP packet with probability `threshold` / 2**32, and a datagram in fragments by its first.
 
-It loads a random word and returns TC_ACT_SHOT (2) below the threshold, else TC_ACT_UNSPEC (-1: next filter); tc-bpf(8).
+Without a fragment offset it loads a random word and returns TC_ACT_SHOT (2) below the threshold, else TC_ACT_UNSPEC (-1: next
+filter); tc-bpf(8). A link with fragments of its own, by its `mtu`, is in user space.
 """
 
 

@@ -166,3 +166,12 @@ def test_packets_dropped_while_devices_are_set_up_are_not_those_of_the_run(monke
     monkeypatch.setattr("emu.network.overflow", lambda pid, name: 5)
     run = play(Star.model_validate({"receivers": 1, "trunk": {"delay": "1ms"}}).build(), 20, 100)
     assert run.health["overflow"] == 0
+
+
+def test_the_kernel_loses_a_datagram_in_fragments_once() -> None:
+    # Three fragments on devices of 1500 bytes. Lost one by one they would be 66 % of the datagrams.
+    total, p = 1000, 0.3
+    run = play(Star.model_validate({"receivers": 1, "link": {"down": {"loss": p}}}).build(), total, 1000, size=4000)
+    lost_here = total - len(result_of(run, "r1")["numbers"])
+    assert abs(lost_here - total * p) < 5 * sqrt(total * p * (1 - p)) + run.health["kernel_drops"]
+    assert [row["loss_by"] for row in run.impairments] == ["cbpf"]
