@@ -193,15 +193,17 @@ class SimHost(KernelHost):
         """Give the machine one input, and handle what it causes."""
         fabric = self.endpoint.fabric
         kernel = fabric.kernel
-        nested = kernel.busy
+        nested, told = kernel.busy, fabric.tcp.told
         kernel.busy = True
+        # What the machine writes in this input does not wait for the end of another one that caused it.
+        fabric.tcp.told = None
         try:
             fabric.accelerator.before_input(self.machine)
             shim, now = self._fault_shim(), self.now
             result = verb(*args, now if shim is None else shim.clock.read(now))
             self.drain()
         finally:
-            kernel.busy = nested
+            kernel.busy, fabric.tcp.told = nested, told
         if not nested:
             kernel.settle()
         return result

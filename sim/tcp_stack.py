@@ -60,6 +60,8 @@ class TcpStack:
         self._loops: dict[int, Route] = {}
         self._expire = (self._on_expiry,)
         self.idle_timers = IdleTimers(fabric.kernel)
+        self.told: TcpEnd | None = None
+        """See `sim.tcp.stack.Stack`."""
         self.retransmissions = 0
         """Segments that were sent again."""
         self.undecodable = 0
@@ -184,22 +186,28 @@ class TcpStack:
         """Tell the machine that a connection is established."""
         machine = end.host.machine
         self._fabric.accelerator.before_input(machine)
+        self.told = end
         machine.opened(end, now)
         self._drain()
+        self.told = None
 
     def drained(self, end: TcpEnd, now: float) -> None:
         """Tell the machine that it may send again."""
         machine = end.host.machine
         self._fabric.accelerator.before_input(machine)
+        self.told = end
         machine.drained(end, now)
         self._drain()
+        self.told = None
 
     def closed(self, end: TcpEnd, reason: Reason, now: float) -> None:
         """Tell the machine that a connection is closed."""
         machine = end.host.machine
         self._fabric.accelerator.before_input(machine)
+        self.told = end
         machine.closed(end, reason, now)
         self._drain()
+        self.told = None
 
     def deliver(self, end: TcpEnd, messages: Messages, now: float) -> None:
         """Give messages to the machine while it reads; those that a slow application has to read wait in `end`."""
@@ -208,6 +216,7 @@ class TcpStack:
         # Only there messages may wait, for a slow application or a busy processor.
         may_wait = bool(fabric.fault_shims) or host.endpoint.processors is not None
         fabric.accelerator.before_input(host.machine)
+        self.told = end
         for message, octets in messages:
             if end.state != OPEN:
                 break
@@ -222,6 +231,7 @@ class TcpStack:
             if with_events:
                 # The application receives the events of one input before the next.
                 fabric.kernel.drain()
+        self.told = None
 
     def _drain(self) -> None:
         kernel = self._fabric.kernel

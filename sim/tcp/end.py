@@ -47,7 +47,7 @@ class TcpEnd(Connection):
 
     __slots__ = (
         *("_ack_at", "_ack_now", "_acked", "_acks", "_armed", "_control", "_duplicate", "_echo", "_edge", "_expected"),
-        *("_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_inside", "_interactive", "_limit", "_nxt"),
+        *("_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_interactive", "_limit", "_nxt"),
         *("_offered", "_options", "_ordinal", "_passive", "_probes", "_reader", "_reason", "_reassembly", "_retries"),
         *("_rtt", "_score", "_sent_at", "_stack", "_timer_at", "_told", "_una", "_unread", "_writer", "hops"),
         *("host", "identity", "is_full", "key", "name", "order", "postponed", "route", "state", "to"),
@@ -75,8 +75,6 @@ class TcpEnd(Connection):
         self._reason: Reason | None = None
         self._told = False
         """Whether the machine was told that the connection is closed, or is gone."""
-        self._inside = False
-        """Whether the machine is being told something, so that what it writes is sent afterwards."""
         self._writer, self._reader = stack.streams(host, port)
         self._begin_sending(now)
         self._begin_receiving()
@@ -146,7 +144,7 @@ class TcpEnd(Connection):
             # Nothing changes in a control of all ends.
             self._control.restart(FIRST_WINDOW)
         writer.write(message, size)
-        if not self._inside:
+        if self._stack.told is not self:
             unsent = writer.behind - self._nxt
             # Else it waits for the ACK of another small segment, which is under way.
             if unsent >= self._options.mss or self._may_be_small(unsent, unsent):
@@ -160,7 +158,7 @@ class TcpEnd(Connection):
         if self.state == OPEN:
             self.state = LEAVING
             self._held, self._unread = None, 0
-            if not self._inside:
+            if self._stack.told is not self:
                 self._output(now)
                 self._arm()
         elif self.state < OPEN:
@@ -277,9 +275,7 @@ class TcpEnd(Connection):
         self.state, self._told = OPEN, False
         self._edge = segment.edge
         self._on_ack(segment, now)
-        self._inside = True
         self._stack.opened(self, now)
-        self._inside = False
 
     def _on_data(self, segment: Segment, now: float) -> None:
         """Take data or a FIN: now if it is next, or when what is missing before it arrives."""
@@ -293,10 +289,10 @@ class TcpEnd(Connection):
             return
         self._take(segment, now)
         if reassembly.early:
-            # Without waiting, so that the peer learns soon how much of a gap is closed.
-            self._ack_now = True
             for part in reassembly.take(segment.end):
                 self._take(part, now)
+            # Without waiting, so that the peer learns soon how much of a gap is closed.
+            self._ack_now = True
         limit = self._expected + self._options.buffer - self._unread
         if limit > self._limit:  # noqa: PLR1730 (half the cost of a call, for every segment)
             self._limit = limit
@@ -308,10 +304,11 @@ class TcpEnd(Connection):
         As in Linux, the last segment of what the peer wrote is acknowledged as soon as the machine has read it, unless the
         machine itself sends on the connection: then the ACK may go with what it sends.
         """
-        mss = self._options.mss
-        if self._expected - self._acked > mss or (
-            segment.push and segment.octets < mss and not self._interactive and not self._unread
-        ):
+        mss, unacknowledged = self._options.mss, self._expected - self._acked
+        if not unacknowledged:
+            # What was sent meanwhile carried the ACK.
+            return
+        if unacknowledged > mss or (segment.push and segment.octets < mss and not self._interactive and not self._unread):
             self._ack_now = True
         elif self._ack_at == inf:
             self._ack_at = now + DELAYED_ACK
@@ -331,9 +328,7 @@ class TcpEnd(Connection):
             self._end("reset", now)
             return
         if messages:
-            self._inside = True
             self._stack.deliver(self, messages, now)
-            self._inside = False
 
     def _after(self, now: float) -> None:
         """Send what the segment that arrived makes possible, and tell the machine."""
@@ -342,9 +337,7 @@ class TcpEnd(Connection):
         writer = self._writer
         if self.is_full and self.state == OPEN and 8 * (writer.behind - self._una) <= 7 * self._options.buffer:
             self.is_full = False
-            self._inside = True
             self._stack.drained(self, now)
-            self._inside = False
         if self._finished and self.state == OPEN and not self._held:
             # What the machine wrote and was not sent is not wanted any more.
             self.state, self._passive = LEAVING, True
@@ -688,9 +681,7 @@ class TcpEnd(Connection):
         """Tell the machine that the connection is closed, once."""
         if not self._told and self._reason is not None:
             self._told = True
-            self._inside = True
             self._stack.closed(self, self._reason, now)
-            self._inside = False
 
     def _drop(self, keep: bool = False) -> None:
         """Forget all that is under way; with `keep` late segments are still answered."""

@@ -28,6 +28,8 @@ class Connections(Protocol):
     """Connections reset because what arrived is no message."""
     frame_costs: dict[int, float]
     """Seconds of processor time that a segment takes which a host sends, by place, of hosts that need any."""
+    told: "TcpEnd | None"
+    """See `Stack`."""
 
     def listen(self, host: Any, port: int = 0) -> None:
         """Accept connections at a port of a host; UsageError when another machine does."""
@@ -52,6 +54,8 @@ class Stack(Protocol):
     """What an end needs of the TCP of its network (`sim.tcp_stack.TcpStack`); hosts are `sim.host.SimHost`."""
 
     options: TcpOptions
+    told: "TcpEnd | None"
+    """The end whose machine is being told something, so that what it writes there is sent afterwards."""
     retransmissions: int
     undecodable: int
     first_control: Control
