@@ -328,6 +328,9 @@ class TcpEnd(Connection):
             self._end("reset", now)
             return
         if messages:
+            if self._writer.behind > self._nxt:
+                # What the ACK of the segment releases leaves before the machine can add to it, as in Linux.
+                self._output(now)
             self._stack.deliver(self, messages, now)
 
     def _after(self, now: float) -> None:
@@ -337,6 +340,8 @@ class TcpEnd(Connection):
         writer = self._writer
         if self.is_full and self.state == OPEN and 8 * (writer.behind - self._una) <= 7 * self._options.buffer:
             self.is_full = False
+            # See `_take`.
+            self._output(now)
             self._stack.drained(self, now)
         if self._finished and self.state == OPEN and not self._held:
             # What the machine wrote and was not sent is not wanted any more.
