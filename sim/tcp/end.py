@@ -340,8 +340,6 @@ class TcpEnd(Connection):
         writer = self._writer
         if self.is_full and self.state == OPEN and 8 * (writer.behind - self._una) <= 7 * self._options.buffer:
             self.is_full = False
-            # See `_take`.
-            self._output(now)
             self._stack.drained(self, now)
         if self._finished and self.state == OPEN and not self._held:
             # What the machine wrote and was not sent is not wanted any more.

@@ -7,7 +7,6 @@ import pytest
 
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
-from protocols.connection import Connection
 from protocols.events import Event
 from protocols.machine import Address, Message, Packet, Ports
 from protocols.messaging import PublisherUnblocked
@@ -40,19 +39,15 @@ class Sizes(Watcher):
 
 
 class Reacting(Talker):
-    """Calls `on_receive` for each message and `on_drained` when there is room again."""
+    """Calls `on_receive` for each message."""
 
     def __init__(self, ports: Ports, peer: Address | None = None) -> None:
         super().__init__(ports, peer)
         self.on_receive: Callable[[float], object] = _ignore
-        self.on_drained: Callable[[float], object] = _ignore
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         super().receive(message, source, to, now)
         self.on_receive(now)
-
-    def drained(self, connection: Connection, now: float) -> None:
-        self.on_drained(now)
 
 
 def _ignore(what: object) -> None:
@@ -79,14 +74,6 @@ def test_what_an_ack_releases_leaves_before_the_machine_that_is_told_adds_to_it(
     caller.on_receive = lambda now: caller.say(SIZE, now) if len(sizes.sizes) < 5 else None
     scene.network.run(until=1.1)
     # Together the second and the third one would fill a segment, and leave less than one.
-    assert sizes.sizes[:3] == [FRAME] * 3
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_what_an_ack_releases_leaves_before_the_machine_that_has_room_again_adds_to_it(engine: str) -> None:
-    scene, sizes, _, caller = exchange(engine, buffer=2 * SIZE)
-    caller.on_drained = lambda now: caller.say(SIZE, now)
-    scene.network.run(until=1.1)
     assert sizes.sizes[:3] == [FRAME] * 3
 
 
