@@ -244,23 +244,24 @@ class _Sending:
     async def _send(self, hasher: Hasher) -> None:
         """Send and hash the files; each that fails is noted, and the others are sent."""
         async with self.session as session:
+            self._queue(0)
             told = self.wanted.told(self.runner, session.host, session.measures, as_json=self.says.as_json)
             with told as self.says.statistics:
                 self.digests = [hasher.hash(source.open) for source in self.sources]
                 self.runner.every(0.2, self._tick)
-                await self._submit()
+                for first in range(AT_ONCE, len(self.sources), AT_ONCE):
+                    await session.room()
+                    self._queue(first)
                 if self.acks is not None:
                     with suppress(TransferError):
                         await session.sent(self.sent[-1], by=self.acks)
                 with suppress(TransferError):
                     await session.sent()
 
-    async def _submit(self) -> None:
-        """Queue all files, so many at once that the sender always has further ones, and no two have the same id."""
-        for first in range(0, len(self.sources), AT_ONCE):
-            await self.session.room()
-            for source in self.sources[first : first + AT_ONCE]:
-                self.sent.append(self.session.submit(_content_of(source), str(source.path), source.close))
+    def _queue(self, first: int) -> None:
+        """Queue the files from number `first` on, so many at once that the sender has further ones, and no two have one id."""
+        for source in self.sources[first : first + AT_ONCE]:
+            self.sent.append(self.session.submit(_content_of(source), str(source.path), source.close))
 
     def _on_event(self, event: Event) -> None:
         self.says.event(event, self.session.host.now)

@@ -50,4 +50,4 @@ def test_netem_links_and_vlan_trunks_work() -> None:
     # A selection, because the user-mode kernel is slow; make test-netem runs all.
     chosen = "left_to_netem or approximates or (vlan and on_the_trunk)"
     output = pytest_under("tests/emu/test_netem.py", "tests/emu/test_trunks.py", "-k", chosen)
-    assert re.search(r"^6 passed", output, re.MULTILINE), output
+    assert re.search(r"^8 passed", output, re.MULTILINE), output
