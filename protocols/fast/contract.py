@@ -73,6 +73,14 @@ class FastMessage(Message):
         del positions
         return False
 
+    def keeps_lockstep(self, position: Any) -> bool:
+        """Return whether it advances receivers at a position, besides what it does to each (`FastMachine.process_in_lockstep`).
+
+        Asked of messages of which neither `expects` nor `expects_if_complete` is this position.
+        """
+        del position
+        return False
+
     def rewinds(self) -> bool:
         """Return whether it concerns quiet machines (`FastMachine.list_waiting`), and all others by `rewind`."""
         return False
@@ -197,6 +205,16 @@ class FastMachine(Machine):
         machines = dict.fromkeys([machine for group in groups for machine in group])
         called = [machine for machine in machines if machine.fast_state.coordinator is coordinator]
         return [[] for _ in groups], [], [], called
+
+    @staticmethod
+    def process_in_lockstep(machines: list[Any], message: FastMessage, now: float) -> tuple[list[Any], list[Any]]:
+        """Process a message that keeps machines of this class in lockstep (`FastMessage.keeps_lockstep`).
+
+        Returns those that are attentive afterwards, and those to be called singly. The position of the others, and when the
+        last message came, are out of date, and they wait for what they waited for before.
+        """
+        del message, now
+        return [], machines
 
     @staticmethod
     def list_waiting(

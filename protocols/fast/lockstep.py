@@ -24,12 +24,13 @@ __all__ = ["LockstepGroup"]
 class LockstepGroup(LockstepMembers):
     """The machines that receive the same messages of one sender, e.g. the members of a multicast group behind one switch."""
 
-    __slots__ = ("_apply_batch", "_counts_overheard", "_receive_batch", "_staying")
+    __slots__ = ("_apply_batch", "_counts_overheard", "_process", "_receive_batch", "_staying")
 
     def __init__(self, machines: list[Any]) -> None:
         super().__init__(machines)
         kind = type(self._members[0])
         self._apply_batch: Callable[..., Applied] = kind.apply_to_incomplete
+        self._process: Callable[..., tuple[list[Any], list[Any]]] = kind.process_in_lockstep
         self._receive_batch: Callable[..., None] = kind.receive_batch
         self._counts_overheard: Callable[[Message], bool] = kind.counts_overheard
         self._staying = StayingLosers()
@@ -158,6 +159,8 @@ class LockstepGroup(LockstepMembers):
                 self._call(diverged, message, source, to, now)
         elif message.expects_if_complete is position:
             self._apply(message, source, to, now, lost_by)
+        elif message.keeps_lockstep(position):
+            self._apply_to_each(message, source, to, now, lost_by)
         else:
             self._call_all(message, message.next_state, source, to, now, lost_by)
 
@@ -185,6 +188,26 @@ class LockstepGroup(LockstepMembers):
             self._list_again(advanced, now)
         if self._lacking.rows:
             self._bring(message, now, before, called)
+        if called:
+            self._call(called, message, source, to, now)
+
+    def _apply_to_each(
+        self, message: FastMessage, source: Address, to: Address, now: float, lost_by: list[FastMachine]
+    ) -> None:
+        """Deliver a message that advances the machines in lockstep, and that each of them processes."""
+        called, self._diverged = self._diverged, []
+        if lost_by:
+            called = _without(called, lost_by)
+            self._leave_behind(lost_by)
+        before = self._position, self._last_heard, self._duplicates
+        self._position, self._last_heard = message.next_state, now
+        machines = [each for each in self._members if each.fast_state.coordinator is self]
+        attentive, others = self._process(machines, message, now)
+        for machine in others:
+            self._part(machine, *before)
+        called += others
+        if attentive:
+            self._overhearers.add(attentive)
         if called:
             self._call(called, message, source, to, now)
 

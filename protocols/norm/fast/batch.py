@@ -15,7 +15,7 @@ from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessa
 from protocols.fast.index import PartIndex, QuietQueue
 from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Message
-from protocols.norm.fast.messages import FastData, FastFlush
+from protocols.norm.fast.messages import FastData, FastFlush, FastInfo, FastProbe
 from protocols.norm.fast.nack_log import MOST_BLOCKS, FastNackProcess, is_covered_by_count
 from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
@@ -69,6 +69,8 @@ class NormFollower(FastMachine):
         groups: list[list["NormFollower"]], message: FastMessage, now: float, coordinator: Coordinator
     ) -> Applied:
         """Apply a message of the sender to receivers that are incomplete."""
+        if isinstance(message, FastInfo):
+            return FastMachine.apply_to_incomplete(groups, message, now, coordinator)
         redundant = message.redundant
         if redundant:
             assert isinstance(message, FastData)
@@ -95,6 +97,23 @@ class NormFollower(FastMachine):
             if state.attentive:
                 attentive.append(machine)
         return unchanged, attentive, advanced, others
+
+    @staticmethod
+    def process_in_lockstep(machines: list["NormFollower"], message: FastMessage, now: float) -> tuple[list[Any], list[Any]]:
+        """Process a CMD(CC), or the last symbol of an object."""
+        attentive: list[Any] = []
+        others: list[Any] = []
+        for machine in machines:
+            state: FastSenderState = machine.fast_state
+            if isinstance(message, FastProbe):
+                state.note_probe(message, now)
+            elif not isinstance(message, FastData) or not state.end_object(message):
+                others.append(machine)
+                continue
+            machine.settle(state)
+            if state.attentive:
+                attentive.append(machine)
+        return attentive, others
 
     @staticmethod
     def list_waiting(
@@ -138,7 +157,7 @@ class NormFollower(FastMachine):
     @staticmethod
     def rewind(machines: list["NormFollower"], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:
         """Note that the sender rewound; return those whose hold-off may have ended."""
-        rewound = message.rewound_to() if isinstance(message, FastData) else None
+        rewound = message.rewound_to() if isinstance(message, (FastData, FastInfo)) else None
         noted, is_rewind = None, False
         roused: list[Any] = []
         if rewound is None:

@@ -32,7 +32,7 @@ __all__ = ["FastMessageFactory"]
 class FastMessageFactory(MessageFactory):
     """Makes the messages of one sender, numbers them, and links those of content without bytes."""
 
-    __slots__ = ("last_origin", "links", "position")
+    __slots__ = ("_opened", "last_origin", "links", "position")
 
     data_type = FastData
     info_type = FastInfo
@@ -48,6 +48,8 @@ class FastMessageFactory(MessageFactory):
         """The origin of the message sent last: receivers process a message with another one in full."""
         self.position: TransmitPosition | None = None
         """The position of a receiver that received everything; None while there is no chain."""
+        self._opened: TransmitPosition | None = None
+        """The position after the NORM_INFO of the last object: a receiver there has opened that, or does not want it."""
         self.links = True
         """Whether messages are linked: not those of a sender that sends streams, each of which has a position of its own."""
 
@@ -72,8 +74,9 @@ class FastMessageFactory(MessageFactory):
             return message
         key, length = item.object_id, message.block_length
         self._link(message, (key, block, symbol + 1) if symbol + 1 < length else (key, block + 1, 0))
-        if (block or symbol) and (symbol + 1 != length or block + 1 < item.partition.blocks):
-            # At both ends of an object the message concerns every receiver; at the start of a block, and with parity, those
+        is_open = block > 0 or symbol > 0 or (known is not None and known is self._opened and known.object_id == key)
+        if is_open and (symbol + 1 != length or block + 1 < item.partition.blocks):
+            # A message that opens or ends an object concerns every receiver; at the start of a block, and with parity, those
             # with missing content.
             message.expects_if_complete = known
             message.expects = known if 0 < symbol < length else None
@@ -112,9 +115,13 @@ class FastMessageFactory(MessageFactory):
     def info(self, item: TxObject, repair: int) -> Info:
         """Make the NORM_INFO of an object and link it."""
         message = super().info(item, repair)
-        linked = self._unlink(message)
+        linked, known = self._unlink(message), self._known
         if item.counted and self.links:
             self._link(linked, None if repair else self.tx_point, self.tx_point)
+            if repair:
+                linked.expects_if_complete = known
+            else:
+                self._opened = self.position
         else:
             self.position = None
         return message
@@ -156,6 +163,7 @@ class FastMessageFactory(MessageFactory):
     def probe(self, sequence: int, clock: int, rate: int | None, nodes: tuple[CcNode, ...] = ()) -> Probe:
         """Make a CMD(CC) and link it."""
         message = super().probe(sequence, clock, rate, nodes)
+        cast(FastProbe, message).former = self.position
         self._link_command(message)
         return message
 

@@ -43,10 +43,18 @@ class FastData(Data, FastMessage):
         key, block = self.object_id, self.block
         return key, block if self.redundant else -1, (key, block, 0)
 
+    def keeps_lockstep(self, position: Any) -> bool:
+        """Return whether it is the last symbol of an object, and the next message that a receiver at a position expects."""
+        if self.fti is None or self.block + 1 != self.fti.partition.blocks:
+            return False
+        if self.redundant or not isinstance(position, TransmitPosition):
+            return False
+        is_next = (position.object_id, position.block, position.symbol) == (self.object_id, self.block, self.symbol)
+        return is_next and self.symbol > 0 and position.sequence & 0xFFFF == self.sequence
+
     def rewound_to(self) -> Point | None:
         """Return the point of a repair, to which the sender rewound; None for others."""
-        following: TransmitPosition | None = self.next_state
-        return None if following is None or not self.flags & FLAG_REPAIR else following.tx_point
+        return _rewound_to(self.flags, self.next_state)
 
     def concerned(self, waiting: Iterable[Any]) -> list[Any]:
         """Return the blocks (object, block) that it tells to be over; its own, too, if it repairs one without an index."""
@@ -74,16 +82,25 @@ class FastData(Data, FastMessage):
 
     def rewinds(self) -> bool:
         """Return whether the sender rewound: a hold-off may end."""
-        if not self.flags & FLAG_REPAIR or self.next_state is None:
-            return False
-        before: TransmitPosition | None = self.expects_if_complete
-        return before is None or is_before(self.next_state.tx_point, before.tx_point)
+        return _rewinds(self.rewound_to(), self.expects_if_complete)
 
 
 class FastInfo(Info, FastMessage):
-    """NORM_INFO between two positions."""
+    """NORM_INFO between two positions. One that is repeated concerns those that lack it, or something of another object."""
 
     __slots__ = _CHAIN
+
+    def concerned(self, waiting: Iterable[Any]) -> list[Any]:
+        """Return the blocks (object, block) of other objects."""
+        return [each for each in waiting if each is None or each[0] != self.object_id]
+
+    def rewound_to(self) -> Point | None:
+        """Return the beginning of the object, to which the sender rewound if this is a repair; else None."""
+        return _rewound_to(self.flags, self.next_state)
+
+    def rewinds(self) -> bool:
+        """Return whether the sender rewound: a hold-off may end."""
+        return _rewinds(self.rewound_to(), self.expects_if_complete)
 
 
 class FastFlush(Flush, FastMessage):
@@ -110,7 +127,13 @@ class FastSquelch(Squelch, FastMessage):
 class FastProbe(Probe, FastMessage):
     """CMD(CC) between two positions."""
 
-    __slots__ = _CHAIN
+    __slots__ = (*_CHAIN, "former")
+    former: TransmitPosition | None
+    """The position before it of a receiver that received all messages; None while there is no chain."""
+
+    def keeps_lockstep(self, position: Any) -> bool:
+        """Return whether receivers at a position, which note the clock and answer later, only advance."""
+        return position is self.former
 
 
 class FastApplication(Application, FastMessage):
@@ -123,3 +146,11 @@ class FastRepairAdv(RepairAdv, FastMessage):
     """CMD(REPAIR_ADV) between two positions."""
 
     __slots__ = _CHAIN
+
+
+def _rewound_to(flags: int, following: TransmitPosition | None) -> Point | None:
+    return None if following is None or not flags & FLAG_REPAIR else following.tx_point
+
+
+def _rewinds(point: Point | None, before: TransmitPosition | None) -> bool:
+    return point is not None and (before is None or is_before(point, before.tx_point))

@@ -76,6 +76,22 @@ class FastSenderState(StreamSenderState, FastState):
         self.receive(message, now)
         return RESCHEDULE
 
+    def note_probe(self, message: FastProbe, now: float) -> None:
+        """Process a CMD(CC) in lockstep, as `receive` does; the group has the position, and when the message came."""
+        if message.origin is not self.origin:
+            self._update_origin(message)
+        self._on_probe(message, now)
+
+    def end_object(self, message: FastData) -> bool:
+        """Process the last symbol of an object in lockstep; return False for a message that takes more."""
+        objects, key = self.objects, message.object_id
+        item = objects.item if objects.key == key else objects.get(key)
+        if message.origin is not self.origin or (item is None and key in objects):
+            return False
+        self.position = message.next_state
+        self.store(item, message, message.block_length, True)
+        return True
+
     def advance(self, message: FastData | FastFlush, now: float, position: TransmitPosition | None = None) -> int:
         """Process a message with `expects_if_complete` at this position. `position` is that after it; None for the sender's.
 
@@ -115,7 +131,8 @@ class FastSenderState(StreamSenderState, FastState):
         """
         position, after = self.position, None
         expected: TransmitPosition | None = message.expects_if_complete
-        if expected is None:
+        if expected is None or not (position.block or position.symbol):
+            # At the beginning of an object, its NORM_INFO may be what was lost.
             return OTHER
         key, next_new = position.object_id, (position.block, position.symbol)
         if next_new != (expected.block, expected.symbol) or key != expected.object_id:
@@ -183,8 +200,6 @@ class FastSenderState(StreamSenderState, FastState):
     def _is_postponed(self, position: TransmitPosition) -> bool:
         """Return whether the object that is being sent is not open yet, so that each of its messages is to be looked at."""
         key, objects = position.object_id, self.objects
-        if not (position.block or position.symbol):
-            return False
         if objects.more is None:
             return bool(key == objects.key) and objects.item is None
         return key in objects.more and objects.more[key] is None
