@@ -215,10 +215,16 @@ def tree_of(route: Route, host: SimHost) -> Tree | None:
             if isinstance(head, Switch):
                 frontier.append((branch, head.next_links(route)))
     tree = Tree(branches)
-    if len(tree.leaves) > 1 and any(leaf.link.delay == 0.0 and leaf.link.queue.rate == inf for leaf in tree.leaves):
-        # Feedback may be at the other leaves at the very instant of the packet that it answers.
-        return None
+    for leaf in tree.leaves:
+        if _takes_no_time(leaf) and (len(tree.leaves) > 1 or all(_takes_no_time(branch) for branch in branches)):
+            # Feedback may be at the other leaves, or at the sender, at the very instant of the packet that it answers.
+            return None
     return tree
+
+
+def _takes_no_time(branch: Branch) -> bool:
+    """Return whether packets of any size are at the far end of a link when they are offered to it."""
+    return branch.link.delay == 0.0 and branch.link.queue.rate == inf
 
 
 def _plain(hop: object) -> PlainLink | None:

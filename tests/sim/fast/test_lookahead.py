@@ -16,7 +16,7 @@ from sim.network import Network
 from sim.noise import Noise
 from sim.timers import KernelHost
 from tests.sim.runs import Session
-from topologies.generators import Star
+from topologies.generators import Lan, Star
 
 NORM = protocol("norm")
 LINK = {"rate": "10Mbit", "delay": "5ms"}
@@ -151,6 +151,17 @@ def test_the_results_are_those_of_the_strict_engine(
 def test_deferred_losses_are_applied_exactly(parameters: dict[str, Any]) -> None:
     all_parameters: dict[str, Any] = {"block": 64, "parity": 8, "probing": "passive", **parameters}
     assert outcome(session("fast", **all_parameters).run()) == outcome(session("strict", **all_parameters).run())
+
+
+@pytest.mark.parametrize("receivers", [1, 3, 12])
+def test_a_nack_reaches_the_sender_at_the_time_of_the_packet_that_it_follows(receivers: int) -> None:
+    topology = Lan.model_validate({"kind": "lan", "receivers": receivers, "link": {"down": {"loss": "5%"}}}).build()
+    config = NORM.config(rate=125_000.0, segment=1000, block=16, parity=0, backoff=0, grtt=0.05)
+    for seed in range(8):
+        fast, strict = (Session(topology, NORM, config, seed=seed, engine=engine) for engine in ("fast", "strict"))
+        for made in (fast, strict):
+            made.send(30_000)
+        assert outcome(fast.run()) == outcome(strict.run())
 
 
 def test_deferred_losses_are_no_events() -> None:
