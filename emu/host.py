@@ -495,6 +495,6 @@ class UdpHost:
         machine = self._machine
         assert machine is not None
         machine.wake(now)
-        # Checked before the application handles events, whose calls may be due at once.
-        if machine.deadline <= now:
+        # Checked before the application handles events, whose calls may be due at once. nan is not later either.
+        if not machine.deadline > now:
             raise LivelockError(f"{type(machine).__name__} is due at {machine.deadline} after its wake-up at {now}")

@@ -23,6 +23,7 @@ from mypy_extensions import mypyc_attr
 
 from protocols.connection import Connection, ConnectionPorts, Reason
 from protocols.content import Content, Offer, Sink, Source
+from protocols.errors import ContractError
 from protocols.events import Event
 from protocols.group import Group
 from protocols.rng import Rng
@@ -158,9 +159,11 @@ class Machine(ABC):
         self.deadline = inf
 
     def _due(self, when: float) -> None:
-        """Move the deadline; an earlier one is announced."""
+        """Move the deadline; an earlier one is announced. ContractError for nan, which would never come."""
         if when < self.deadline:
             self.ports.alarm(when)
+        elif not when >= self.deadline:
+            raise ContractError(f"{type(self).__name__} sets its deadline to {when!r}; seconds are allowed, inf for never")
         self.deadline = when
 
     @abstractmethod

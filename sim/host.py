@@ -267,9 +267,12 @@ class SimHost(KernelHost):
     def send(self, packet: Packet, port: int = 0) -> bool:
         """Put a packet on the host's link now, or on a connection; while the processor is busy, when it is free.
 
-        A link is never full, since its queue is the limit; a connection is full when its buffer is.
+        A link is never full, since its queue is the limit; a connection is full when its buffer is. ContractError for a
+        negative size.
         """
         to = packet.to
+        if packet.size < 0:
+            raise ContractError(f"{self.name} sends {packet.message.kind!r} with a size of {packet.size} bytes")
         if isinstance(to, Connection):
             if not isinstance(to, TcpEnd):
                 raise ContractError(f"{self.name} sends on a connection of another world: {to!r}")

@@ -203,7 +203,8 @@ class Timers:
         if later <= now:
             self._expire(host, now)
             later = machine.deadline
-            if later <= now:
+            if not later > now:
+                # Nor is nan.
                 raise LivelockError(f"{host.name} asks at {now!r} to be woken at {later!r}")
         if later < host.armed:
             self._move(host, later)

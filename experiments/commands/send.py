@@ -223,7 +223,8 @@ class _Sending:
         self.refused_since: float | None = None
         self.session = Session(place, receives=False, told=self._on_event)
         self.sent: list[Transmission] = []
-        self.digests: list[Future[str]] = []
+        self.digests: Future[list[str | None]] = Future()
+        """SHA-256 of each file."""
         self.says = TransferReporter("sending", as_json, self._measure, brief=brief, bar=wanted.interval is None)
 
     def run(self, timeout: float) -> int:
@@ -231,10 +232,10 @@ class _Sending:
         with self.says:
             ending = self.runner.play(self._send(hasher), timeout)
             if ending.word == FINISHED:
-                self.runner.wait(self.digests[-1].done, timeout - (time.monotonic() - begin))
+                self.runner.wait(self.digests.done, timeout - (time.monotonic() - begin))
             hasher.stop()
-            found = hasher.results(self.digests) or [None] * len(self.sources)
             hasher.close()
+            found = self.digests.result() if self.digests.done() else [None] * len(self.sources)
             self._check_sources()
         rows = [file_row(source.path.name, source.size, digest) for source, digest in zip(self.sources, found, strict=True)]
         ok = ending.word == FINISHED and not self.failed and not self.session.host.refusal[0] and self._is_confirmed()
@@ -247,7 +248,7 @@ class _Sending:
             self._queue(0)
             told = self.wanted.told(self.runner, session.host, session.measures, as_json=self.says.as_json)
             with told as self.says.statistics:
-                self.digests = [hasher.hash(source.open) for source in self.sources]
+                self.digests = hasher.hash_all(source.open for source in self.sources)
                 self.runner.every(0.2, self._tick)
                 for first in range(AT_ONCE, len(self.sources), AT_ONCE):
                     await session.room()

@@ -1,7 +1,7 @@
 """SHA-256 of files, in a thread beside the event loop."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from hashlib import sha256
 from math import inf
@@ -37,6 +37,19 @@ class Hasher:
     def hash(self, opening: Callable[[], int]) -> "Future[str]":
         """Return a future of the digest, in hexadecimal, of the file that `opening` opens in the other thread."""
         return self._pool.submit(self._sha256, opening)
+
+    def hash_all(self, openings: Iterable[Callable[[], int]]) -> "Future[list[str | None]]":
+        """Return a future of the digests of many files, in order; None for those that can't be read or are not hashed any more.
+
+        A future for each would take more memory than all else that is kept of a small file.
+        """
+        return self._pool.submit(lambda: [self._digest(opening) for opening in openings])
+
+    def _digest(self, opening: Callable[[], int]) -> str | None:
+        try:
+            return None if self._stopped.is_set() else self._sha256(opening)
+        except (CancelledError, OSError):
+            return None
 
     def hash_open(self, fd: int, reopening: Callable[[], int] | None = None) -> "Future[str]":
         """Return a future of the digest of an open file, which is closed at last, or now if `reopening` opens it again."""

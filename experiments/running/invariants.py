@@ -140,7 +140,7 @@ class Invariants:
                 self._broken(*broken)
 
     def sent_after_end(self, kinds: Iterable[str], now: float) -> None:
-        """Record a violation of quiescence: packets of these kinds were sent after the end of the run."""
+        """Record a violation of quiescence: packets of these kinds were sent after the end of the run, which was at `now`."""
         self._broken(now, "", "quiescence", f"sent after the end of the run: {', '.join(kinds)}")
 
     # Result

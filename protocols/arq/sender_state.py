@@ -41,6 +41,9 @@ MOST_MISSING_IN_ALL: Final = 65_536
 """Missing units of all senders that are requested at a time. Each of n senders has an nth, at most `MOST_MISSING`, and at least
 `FEW_MISSING`."""
 FEW_MISSING: Final = 64
+"""Missing units of a sender that are requested at a time whatever it sends; for more of them its units have to arrive."""
+MORE_MISSING: Final = 8
+"""Missing units that may be requested beyond `FEW_MISSING` when a unit arrives: what is lost at a loss of less than 89 %."""
 MOST_LATER: Final = 1024
 """Largest number of ranges of units that are requested later; messages that name further missing units are ignored."""
 MOST_UNITS_OPEN: Final = 1 << 27
@@ -303,10 +306,14 @@ class SenderState:
         self._session.ignored += 1
         return False
 
-    def _room(self) -> int:
-        """Return how many more missing units may be requested now."""
-        most = min(MOST_MISSING, max(FEW_MISSING, MOST_MISSING_IN_ALL // self._session.senders))
-        return max(most - len(self._missing), 0)
+    def _room(self, more: int = 0) -> int:
+        """Return how many more missing units may be requested now, beyond `FEW_MISSING` so many `more`.
+
+        So a packet alone causes few requests, however much it says was sent: the first of a long gap, and others with each unit
+        that arrives, many more per round trip than before, until the sender can repeat no more.
+        """
+        most, count = min(MOST_MISSING, max(FEW_MISSING, MOST_MISSING_IN_ALL // self._session.senders)), len(self._missing)
+        return max(min(most, max(FEW_MISSING, count + more)) - count, 0)
 
     def _add_units(self, object_id: int, first: int, end: int, now: float) -> None:
         """Note that the units from `first` to before `end` were sent and not received; have as many requested as may be."""
@@ -322,12 +329,15 @@ class SenderState:
         if until < end:
             if not self._later:
                 self._later = deque()
-            self._later.append((object_id, until, end))
+            units = object_id, until, end
+            # The same END may come again and again.
+            if not self._later or self._later[-1] != units:
+                self._later.append(units)
 
-    def _request_later(self, now: float) -> None:
-        """Have units requested that were put off, as far as there is room."""
-        later = self._later
-        while later and (room := self._room()):
+    def _request_later(self, now: float, more: int = 0) -> None:
+        """Have units requested that were put off, as far as there is room, beyond `FEW_MISSING` for so many `more`."""
+        later, most = self._later, len(self._missing) + self._room(more)
+        while later and (room := most - len(self._missing)) > 0:
             object_id, first, end = later.popleft()
             if object_id not in self._objects:
                 continue
@@ -337,6 +347,9 @@ class SenderState:
             for unit in range(first, until):
                 if item is None or not item.has(unit):
                     self._add_missing(object_id, unit, now)
+                else:
+                    # It was lost, and repeated for others.
+                    self._session.data_lost += 1
 
     def _add_missing(self, object_id: int, unit: int, now: float) -> None:
         key = (object_id, unit)
@@ -412,7 +425,7 @@ class SenderState:
             session.octets_received = _sum(session.octets_received, item.size)
             session.ports.notify(_received(self.origin.node, object_id, item.size, item.info))
         if self._later:
-            self._request_later(self.last_heard)
+            self._request_later(self.last_heard, MORE_MISSING)
         return True
 
     def _abort(self, object_id: int, reason: str) -> None:

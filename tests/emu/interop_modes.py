@@ -57,8 +57,9 @@ class Case:
     """A transfer of objects 0, 1, ...: `expected` are those that arrive, in any order.
 
     `ours` and `nrl` are the options of each implementation as (sender, receiver). The receiver begins `late` seconds after the
-    sender. `restarts`: a second instance of the sender follows. `nacks`: whether the receiver may request repairs. `squelched`:
-    it also requests objects that never were, until a SQUELCH says that they can't be repaired.
+    sender. `restarts`: a second instance of the sender follows, with the options `again` of (ours, nrl) in place of the first
+    one's. `nacks`: whether the receiver may request repairs. `squelched`: it also requests objects that never were, until a
+    SQUELCH says that they can't be repaired.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Case:
     nrl: tuple[str, str] = ("", "")
     late: float = 0.0
     restarts: bool = False
+    again: tuple[str, str] | None = None
     nacks: bool = True
     squelched: bool = False
 
@@ -92,6 +94,14 @@ CASES = (
     Case("object cancelled", (0, 2), ours=("--act cancel:1:0", ""), nrl=("--act cancel:1:0", "")),
     Case("object sent again", (0,), ours=("--act requeue:0:4.5", ""), nrl=("--act requeue:0:4.5", ""), late=1.5),
     Case("restart of the sender", (0, 1, 2, 0, 1, 2), restarts=True),
+    Case(
+        "restart with elements of another size",
+        (0, 1, 2, 0, 1, 2),
+        ours=("--set fec=2 fec_m=16 block=300 parity=30", ""),
+        nrl=("--fec-id 2 --block 300 --parity 30", ""),
+        restarts=True,
+        again=("--set fec=2 fec_m=8 block=20 parity=5", "--fec-id 2 --block 20 --parity 5"),
+    ),
 )
 
 Say: TypeAlias = Callable[[str, bool], None]
@@ -117,11 +127,14 @@ def _transfer(lab: Lab, case: Case, sender: str, port: int) -> dict[str, Any]:
         ours = (host == "sender") == (sender == "ours")
         program, options = (OURS, case.ours) if ours else (NRL, case.nrl)
         where = ["--addr", ADDRESS, "--port", str(port), "--iface", lab.device(host), "--timeout", "20"]
-        return lab.start(host, [*program, role, *where, *more, *options[role == "recv"].split()])
+        own = options[role == "recv"]
+        if role == "send" and "--instance=2" in more and case.again is not None:
+            own = case.again[sender == "nrl"]
+        return lab.start(host, [*program, role, *where, *more, *own.split()])
 
     def send(instance: int) -> Any:
         sizes = ["--sizes", *[str(SIZE)] * objects]
-        return start("sender", "send", "--node", "7", "--instance", str(instance), *sizes, *TIMING[sender])
+        return start("sender", "send", "--node", "7", f"--instance={instance}", *sizes, *TIMING[sender])
 
     objects = 1 if case.expected == (0,) else 3
     sending = send(1) if case.late else None

@@ -3,7 +3,7 @@
 import socket
 import time
 from collections.abc import Callable, Iterator
-from math import inf
+from math import inf, nan
 
 import pytest
 
@@ -276,6 +276,21 @@ def test_a_livelock_is_an_error(loop: Loop, make: Hosts) -> None:
     with pytest.raises(LivelockError, match="AlwaysDue"):
         loop.run(5)
     assert len(machine.woken) == 1
+
+
+class Timeless(Script):
+    """Violates the contract: its deadline is no time."""
+
+    def wake(self, now: float) -> None:
+        """Compute a deadline from a mean of nothing."""
+        self.deadline = nan
+
+
+def test_a_deadline_that_never_comes_is_an_error(loop: Loop, make: Hosts) -> None:
+    host = make()
+    host.run(Timeless(host, 0.01), ignore)
+    with pytest.raises(LivelockError, match="Timeless is due at nan"):
+        loop.run(5)
 
 
 def test_an_exception_of_an_application_ends_the_run(loop: Loop, make: Hosts) -> None:

@@ -14,6 +14,8 @@ TRIALS = [
     (BY_NAME["object cancelled"], "ours"),
     (BY_NAME["restart of the sender"], "ours"),
     (BY_NAME["restart of the sender"], "nrl"),
+    (BY_NAME["restart with elements of another size"], "ours"),
+    (BY_NAME["restart with elements of another size"], "nrl"),
 ]
 
 

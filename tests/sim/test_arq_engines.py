@@ -121,3 +121,21 @@ def test_receivers_whose_processors_are_done_with_a_packet_at_different_times(na
     network = {"kind": "star", "receivers": 5, "link": link, "nodes": {"r": {"cpu": "997us"}}}
     written = scenario(network, {"name": name, "rate": "8Mbit", "segment": 1000}, [{"size": 30_000}], seed=seed)
     assert len(fingerprints(written, FAST, STRICT)) == 1
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("seed", range(3))
+def test_outages_in_which_more_is_lost_than_is_requested_at_once(name: str, seed: int) -> None:
+    link = {"rate": "50Mbit", "delay": "5ms", "down": {"loss": "2%"}, "up": {"loss": "1%"}}
+    network = {"kind": "star", "receivers": 6, "link": link}
+    work: list[dict[str, Any]] = [{"size": 200_000}, {"size": 50_000, "at": "100ms"}]
+    written = scenario(network, {"name": name, "rate": "8Mbit", "segment": 200}, work, seed=seed)
+    # 1000 units for two receivers, 300 for all.
+    written["faults"] = [
+        {"at": "40ms", "flap": ["s1", "r2"], "for": "200ms"},
+        {"at": "50ms", "flap": ["s1", "r5"], "for": "210ms"},
+        {"at": "100ms", "flap": ["s1", "sender"], "for": "60ms"},
+    ]
+    results = [run(parse(written | way, "arq")) for way in (FAST, STRICT)]
+    assert len({result.fingerprint for result in results}) == 1
+    assert all(result.ok for result in results)

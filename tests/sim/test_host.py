@@ -1,12 +1,12 @@
 """The host follows the contract: order of events, timers, livelock."""
 
-from math import inf
+from math import inf, nan
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocols.errors import LivelockError, UsageError
+from protocols.errors import ContractError, LivelockError, UsageError
 from protocols.events import Event, ObjectSent
 from protocols.rng import key_of
 from sim.network import Network
@@ -181,6 +181,35 @@ def test_a_machine_that_hangs_is_named_instead_of_hanging_the_run() -> None:
     stuck = Stuck(network.host("r2"), [(1.0, 1, 10, GROUP, None)])
     network.host("r2").run(stuck, lambda event: None)
     with pytest.raises(LivelockError, match=r"r2 asks at 1\.0 to be woken at 1\.0"):
+        network.run()
+
+
+class Timeless(Probe):
+    """Has no time for its next wake-up, after the first."""
+
+    __slots__ = ()
+
+    def wake(self, now: float) -> None:
+        """Compute a deadline from a mean of nothing."""
+        self.deadline = nan
+
+
+def test_a_machine_with_a_deadline_that_never_comes_is_named() -> None:
+    network = star()
+    network.host("r2").run(Timeless(network.host("r2"), [(1.0, 1, 10, GROUP, None)]), lambda event: None)
+    with pytest.raises(ContractError, match=r"r2 asks at 1\.0 to be woken at nan"):
+        network.run()
+    network = star()
+    network.host("r1").run(probe := Probe(network.host("r1")), lambda event: None)
+    with pytest.raises(ContractError, match=r"Probe sets its deadline to nan; seconds are allowed, inf for never"):
+        network.host("r1").call(lambda now: probe._due(nan))
+
+
+def test_a_packet_of_negative_size_is_refused_with_the_names_of_its_host_and_kind() -> None:
+    network = star()
+    host = network.host("r2")
+    host.run(Probe(host, [(1.0, 1, -10, GROUP, None)]), lambda event: None)
+    with pytest.raises(ContractError, match="r2 sends 'note' with a size of -10 bytes"):
         network.run()
 
 

@@ -9,7 +9,7 @@ from protocols.arq.fast.rx_object import FastRxObject
 from protocols.arq.messages import Data, End, Nack
 from protocols.arq.repair_policy import MissingUnit, RepairPolicy, SenderAddress
 from protocols.arq.rx_object import RxObject
-from protocols.arq.sender_state import SenderState
+from protocols.arq.sender_state import MORE_MISSING, SenderState
 from protocols.arq.session import Session
 from protocols.fast.contract import Coordinator
 from protocols.fast.units import UnitMessage, UnitState
@@ -131,6 +131,9 @@ class FastSenderState(SenderState, UnitState):
         item.reached = self._unit = unit + 1
         self.last_heard = now
         self.position = self._synced = after
+        if self._later:
+            self._request_later(now, MORE_MISSING)
+            self.leave_chain()
         return True
 
     def take_repair(self, message: Data, now: float) -> bool | None:
@@ -206,9 +209,12 @@ class FastSenderState(SenderState, UnitState):
         return now < self._silent_at and not any(each.due <= now and each.tries > most for each in self._missing.values())
 
     def _link(self, message: Data | End) -> None:
-        """Set the position after a message: the sender's own where this receiver expects the same."""
+        """Set the position after a message: the sender's own where this receiver expects the same.
+
+        It does not while missing units are put off, since each unit that arrives has some of them requested.
+        """
         position: Position | None = message.next_state if isinstance(message, UnitMessage) else None
-        if position is not None and self._is_at(position):
+        if position is not None and not self._later and self._is_at(position):
             self.position = self._synced = position
             self.is_complete = self._has_no_gaps()
         else:

@@ -10,7 +10,8 @@ Where NRL NORM leaves the RFC, this codec
 * keeps cc_sequence and loss of EXT_CC in REPAIR_ADV, which NRL does not initialise: machines must not use them;
 * keeps NRL's reserved byte of CMD(CC) (SYN) and flag 0x40 of DATA as they are, and unknown flags with them;
 * keeps header extensions it does not know, among them NRL's APP_ACK (65) with its uninitialised padding, as bytes;
-* takes fec_id 2 for 16-bit symbol elements until it has seen an FTI of the sender, as NRL does;
+* takes fec_id 2 for 16-bit symbol elements until it has seen an FTI of the sender, as NRL does, and then for those of the
+  object, where NRL keeps one size for each sender;
 * refuses a version other than 1, an extension of length 0 and a list that ends inside an entry; NRL accepts them.
 """
 
@@ -40,7 +41,7 @@ _LAYOUTS.update({message.kind: layout for message, layout in COMMANDS.items()})
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class NormCodec:
-    """The codec of one node. It caches headers, and keeps m of senders that use fec_id 2."""
+    """The codec of one node. It caches headers, and keeps m of objects with fec_id 2."""
 
     def __init__(self) -> None:
         self._schemes = Schemes()

@@ -57,7 +57,8 @@ class _NamedLayout(_CommandLayout[C]):
     """Struct code of one number of the list."""
 
     def _write(self, message: Any, numbers: tuple[int, ...], schemes: Schemes) -> bytes:
-        scheme = schemes.write(message.fec_id, message.origin.source_id)
+        origin: Origin = message.origin
+        scheme = schemes.write(message.fec_id, origin.source_id, origin.instance_id, message.object_id)
         symbol = scheme.pack_id(message.block, message.symbol, message.block_length)
         rest = _NAMED.pack(self.flavour, message.fec_id, message.object_id) + symbol
         listed = Struct(f">{len(numbers)}{self.entry}").pack(*numbers)
@@ -65,7 +66,7 @@ class _NamedLayout(_CommandLayout[C]):
 
     def _read(self, data: bytes, end: int, origin: Origin, schemes: Schemes) -> tuple[Any, ...]:
         _flavour, fec_id, object_id = _NAMED.unpack_from(data, 12)
-        scheme = schemes.read(fec_id, origin.source_id)
+        scheme = schemes.read(fec_id, origin.source_id, origin.instance_id, object_id)
         base = self.base + scheme.id_size
         if end < base:
             raise WireError(f"header of {end} bytes; a command that names a symbol of fec_id {fec_id} has {base}")
@@ -129,13 +130,14 @@ class _RepairAdv(_CommandLayout[RepairAdv]):
     flavour = 5
 
     def write(self, message: RepairAdv, schemes: Schemes) -> bytes:
-        requests = pack_requests(message.requests, schemes, message.origin.source_id)
+        sender = message.origin.source_id, message.origin.instance_id
+        requests = pack_requests(message.requests, schemes, sender)
         extensions = pack_cc(message.cc) + pack_extensions(message.extensions)
         return self._frame(message, _SHORT.pack(self.flavour, message.flags, 0, 0), extensions, requests)
 
     def read(self, data: bytes, end: int, who: Any, sequence: int, schemes: Schemes) -> RepairAdv:
         cc, others = unpack_cc(unpack_extensions(data, 16, end))
-        requests = unpack_requests(data, end, schemes, who.source_id)
+        requests = unpack_requests(data, end, schemes, (who.source_id, who.instance_id))
         return RepairAdv(who, sequence, data[13], requests, cc, others)
 
 

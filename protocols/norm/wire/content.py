@@ -12,7 +12,7 @@ from protocols.norm.messages import FLAG_STREAM, Data, DataRun, Extension, Fti, 
 from protocols.norm.stream_coding import HEADER_SIZE
 from protocols.norm.wire.extensions import pack_extensions, take, unpack_extensions
 from protocols.norm.wire.frame import VERSION, pack_origin, unpack_origin
-from protocols.norm.wire.schemes import HET_FTI, Scheme, Schemes
+from protocols.norm.wire.schemes import FEC_ID_GENERAL, HET_FTI, Scheme, Schemes
 
 __all__ = ["TYPE_DATA", "TYPE_INFO", "ContentWire"]
 
@@ -105,7 +105,7 @@ class ContentWire:
         self._origin: Origin | None = None
         self._origin_bytes = b""
         self._fti: Fti | None = None
-        self._scheme = schemes.write(_SMALL_BLOCK, 0)
+        self._scheme = schemes.write(_SMALL_BLOCK, 0, 0, 0)
         self._fti_source = -1
         self._fti_bytes = b""
 
@@ -199,14 +199,16 @@ class ContentWire:
     def _flow(self, data: bytes, start: int, end: int) -> _Flow:
         fti, others = self._extensions(data, start, end)
         origin = self.origin(data)
-        flow = _Flow(origin, data, self._schemes.read(data[13], origin.source_id), fti, others)
+        object_id = data[14] << 8 | data[15]
+        scheme = self._schemes.read(data[13], origin.source_id, origin.instance_id, object_id)
+        flow = _Flow(origin, data, scheme, fti, others)
         if len(self._flows) >= _FLOWS_KEPT:
             self._flows.clear()
         self._flows[data[4:16] + data[start:end]] = flow
         return flow
 
     def _extensions(self, data: bytes, start: int, end: int) -> tuple[Fti | None, tuple[Extension, ...]]:
-        """Return FTI and other extensions of a header; equal ones are the same objects. Keeps m of fec_id 2."""
+        """Return FTI and other extensions of a header; equal ones are the same objects. Keeps m of an object with fec_id 2."""
         fec_id = data[13]
         key = fec_id, data[start:end]
         known = self._extended.get(key)
@@ -214,8 +216,10 @@ class ContentWire:
             if len(self._extended) >= _FLOWS_KEPT:
                 self._extended.clear()
             known = self._extended[key] = self._unpack(data, fec_id, start, end)
-        if fec_id == 2 and known[0] is not None and self._schemes.learn(known[0].m, int.from_bytes(data[4:8])):
-            self._flows.clear()
+        if fec_id == FEC_ID_GENERAL and known[0] is not None:
+            place = int.from_bytes(data[4:8]), data[8] << 8 | data[9], data[14] << 8 | data[15]
+            if self._schemes.learn(known[0].m, *place):
+                self._flows.clear()
         return known
 
     def _unpack(self, data: bytes, fec_id: int, start: int, end: int) -> tuple[Fti | None, tuple[Extension, ...]]:
@@ -226,7 +230,7 @@ class ContentWire:
         """Return the INFO in `data`, whose header of at least 16 bytes ends at `end`."""
         sequence, flags, fec_id, object_id = _READ_INFO.unpack_from(data)
         origin = self.origin(data)
-        self._schemes.read(fec_id, origin.source_id)
+        self._schemes.read(fec_id, origin.source_id, origin.instance_id, object_id)
         fti, others = self._extensions(data, 16, end)
         identity = info_identity(origin.source_id, object_id)
         return Info(origin, sequence, flags, fec_id, object_id, fti, data[end:], identity, others)
@@ -273,7 +277,9 @@ class ContentWire:
         """Return the scheme of a message and its extensions; most have the FTI of the message before and no others."""
         fti = message.fti
         if fti is None:
-            return self._schemes.write(message.fec_id, message.origin.source_id), pack_extensions(message.extensions)
+            origin = message.origin
+            scheme = self._schemes.write(message.fec_id, origin.source_id, origin.instance_id, message.object_id)
+            return scheme, pack_extensions(message.extensions)
         if fti is not self._fti or message.origin.source_id != self._fti_source:
             self._scheme, self._fti_bytes = self._schemes.pack_fti(fti, message.origin.source_id)
             self._fti, self._fti_source = fti, message.origin.source_id

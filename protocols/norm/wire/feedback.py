@@ -31,13 +31,13 @@ class _Nack(Layout[Nack]):
     def write(self, message: Nack, schemes: Schemes) -> bytes:
         times = message.response_sec, message.response_usec
         head = _HEAD.pack(message.source_id, message.sender_id, message.instance_id, 0, 0, *times)
-        requests = pack_requests(message.requests, schemes, message.sender_id)
+        requests = pack_requests(message.requests, schemes, (message.sender_id, message.instance_id))
         return frame(TYPE_NACK, message.sequence, head, pack_cc(message.cc) + pack_extensions(message.extensions), requests)
 
     def read(self, data: bytes, end: int, who: Any, sequence: int, schemes: Schemes) -> Nack:
         _source, sender_id, instance_id, _reserved, _reserved, sec, usec = _HEAD.unpack_from(data, 4)
         cc, others = unpack_cc(unpack_extensions(data, _BASE, end))
-        requests = unpack_requests(data, end, schemes, sender_id)
+        requests = unpack_requests(data, end, schemes, (sender_id, instance_id))
         return Nack(who, sequence, sender_id, instance_id, sec, usec, requests, cc, others)
 
 
@@ -50,14 +50,14 @@ class _Ack(Layout[Ack]):
         extensions = pack_cc(message.cc) + pack_extensions(message.extensions)
         payload, flushed = message.payload, message.flushed
         if flushed is not None:
-            payload = pack_item(flushed, schemes, message.sender_id)
+            payload = pack_item(flushed, schemes, (message.sender_id, message.instance_id))
         return frame(TYPE_ACK, message.sequence, head, extensions, payload)
 
     def read(self, data: bytes, end: int, who: Any, sequence: int, schemes: Schemes) -> Ack:
         _source, sender_id, instance_id, ack_type, ack_id, sec, usec = _HEAD.unpack_from(data, 4)
         cc, others = unpack_cc(unpack_extensions(data, _BASE, end))
         payload = data[end:]
-        flushed = unpack_item(payload, schemes, sender_id) if ack_type == ACK_FLUSH else None
+        flushed = unpack_item(payload, schemes, (sender_id, instance_id)) if ack_type == ACK_FLUSH else None
         if flushed is not None:
             payload = b""
         return Ack(who, sequence, sender_id, instance_id, ack_type, ack_id, sec, usec, payload, cc, others, flushed)

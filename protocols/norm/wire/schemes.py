@@ -2,16 +2,17 @@
 
 The payload id names a block and a symbol. fec_id 2, 5 and 0 share one 32-bit word between them; fec_id 129 spends eight bytes
 and carries the number of source symbols of the block as well. EXT_FTI carries the number of *parity* symbols, as NRL NORM
-does, where RFC 5510 has max_n. For fec_id 2 the split of the word is only known from the FTI: `Schemes` remembers it.
+does, where RFC 5510 has max_n. For fec_id 2 the split of the word is only known from the object's FTI: `Schemes` remembers it.
 """
 
 from struct import Struct
+from typing import Final
 
 from protocols.errors import UsageError, WireError
 from protocols.fec import MOST_SYMBOLS
 from protocols.norm.messages import Fti, Item
 
-__all__ = ["HET_FTI", "Scheme", "Schemes", "scheme_of"]
+__all__ = ["FEC_ID_GENERAL", "HET_FTI", "Scheme", "Schemes", "scheme_of"]
 
 HET_FTI = 64
 _WORD = Struct(">I")
@@ -142,59 +143,73 @@ _BY_M: dict[int, Scheme] = {
     8: _GeneralReedSolomon(2, 8, ">HIBBHHH", MOST_SYMBOLS[8], 8),
     16: _GeneralReedSolomon(2, 16, ">HIBBHHH", MOST_SYMBOLS[16], 16),
 }
-_FEC_ID_GENERAL, _FEC_ID_SMALL_BLOCK = 2, 129
+FEC_ID_GENERAL: Final = 2
+"""The scheme whose payload id depends on m."""
 # What NRL NORM assumes before it has seen an FTI.
 _M_UNKNOWN = 16
-_SOURCES_KEPT = 4096
+_KEPT = 4096
+"""Instances of senders, and objects, whose m is kept."""
 
 
 def scheme_of(fec_id: int, m: int) -> Scheme | None:
     """Return the scheme of a fec_id, None when it is unknown; `m` is used by fec_id 2 only."""
-    return _BY_M.get(m) if fec_id == _FEC_ID_GENERAL else _FIXED.get(fec_id)
+    return _BY_M.get(m) if fec_id == FEC_ID_GENERAL else _FIXED.get(fec_id)
 
 
 class Schemes:
-    """The schemes at one node, with m of each sender that uses fec_id 2."""
+    """The schemes at one node, with m of each object whose sender uses fec_id 2.
 
-    __slots__ = ("_m", "_own")
+    Only EXT_FTI tells m (RFC 5510 4), so it is kept for each instance of a sender from its first FTI on, and for the objects
+    that differ from that. Of an object without an FTI so far, m is taken to be the instance's.
+    """
+
+    __slots__ = ("_m", "_others", "_own")
 
     def __init__(self) -> None:
-        self._m: dict[int, int] = {}
-        # The senders whose messages are encoded here: forged ones change nothing of theirs.
-        self._own: set[int] = set()
+        self._m: dict[tuple[int, int], int] = {}
+        """By sender and instance: m of its first FTI. The one used last is at the end."""
+        self._others: dict[tuple[int, int, int], int] = {}
+        """By sender, instance and object: m where it is another one. The oldest is first."""
+        self._own: dict[int, int] = {}
+        """m of the senders whose messages are encoded here: forged ones change nothing of theirs."""
 
-    def of(self, fec_id: int, source_id: int) -> Scheme | None:
-        """Return the scheme of messages from or about the sender `source_id`; None when the fec_id is unknown."""
-        return scheme_of(fec_id, self._m.get(source_id, _M_UNKNOWN))
+    def of(self, fec_id: int, source_id: int, instance_id: int, object_id: int) -> Scheme | None:
+        """Return the scheme of an object of the sender `source_id`; None when the fec_id is unknown."""
+        if fec_id != FEC_ID_GENERAL:
+            return _FIXED.get(fec_id)
+        m = self._own.get(source_id) or self._others.get((source_id, instance_id, object_id))
+        return _BY_M[m or self._m.get((source_id, instance_id), _M_UNKNOWN)]
 
-    def read(self, fec_id: int, source_id: int) -> Scheme:
+    def read(self, fec_id: int, source_id: int, instance_id: int, object_id: int) -> Scheme:
         """As `of`, for bytes from the network."""
-        scheme = self.of(fec_id, source_id)
+        scheme = self.of(fec_id, source_id, instance_id, object_id)
         if scheme is None:
             raise WireError(f"unknown fec_id {fec_id}")
         return scheme
 
-    def write(self, fec_id: int, source_id: int) -> Scheme:
+    def write(self, fec_id: int, source_id: int, instance_id: int, object_id: int) -> Scheme:
         """As `of`, for a message of ours."""
-        scheme = self.of(fec_id, source_id)
+        scheme = self.of(fec_id, source_id, instance_id, object_id)
         if scheme is None:
             raise UsageError(f"fec_id {fec_id}; known are 0, 2, 5 and 129")
         return scheme
 
-    def pack_id(self, item: Item, source_id: int, m: int) -> bytes:
-        """Return the payload id of an item of the sender `source_id`.
+    def pack_id(self, item: Item, source_id: int, instance_id: int, m: int) -> bytes:
+        """Return the payload id of an item of the sender `source_id`, whose object has this m (0: not known).
 
-        Objects may differ in m, at least where FTIs are forged. Where that of the object is not known (0), the last one is
-        used, or the other if the item does not fit it.
+        Where the layout that is known of the object does not hold the item, the other is used.
         """
-        scheme = _BY_M[m] if m and item.fec_id == _FEC_ID_GENERAL else self.write(item.fec_id, source_id)
-        if item.fec_id == _FEC_ID_GENERAL and (item.symbol > scheme.mask or item.block >> (32 - scheme.bits)):
+        if m and item.fec_id == FEC_ID_GENERAL:
+            scheme = _BY_M[m]
+        else:
+            scheme = self.write(item.fec_id, source_id, instance_id, item.object_id)
+        if item.fec_id == FEC_ID_GENERAL and (item.symbol > scheme.mask or item.block >> (32 - scheme.bits)):
             scheme = _BY_M[24 - scheme.m]
         return scheme.pack_id(item.block, item.symbol, item.block_length)
 
     def unpack_fti(self, fec_id: int, content: bytes) -> Fti:
         """Return the FTI of a message from the network, from the content of its EXT_FTI."""
-        m = content[6] if fec_id == _FEC_ID_GENERAL and len(content) > 6 else _M_UNKNOWN
+        m = content[6] if fec_id == FEC_ID_GENERAL and len(content) > 6 else _M_UNKNOWN
         scheme = scheme_of(fec_id, m)
         if scheme is None:
             raise WireError(f"EXT_FTI of fec_id {fec_id} with elements of {m} bits; known are 0, 2 (m 8 or 16), 5 and 129")
@@ -205,16 +220,22 @@ class Schemes:
         scheme = scheme_of(fti.fec_id, fti.m)
         if scheme is None:
             raise UsageError(f"fec_id {fti.fec_id} with elements of {fti.m} bits; known are 0, 2 (m 8 or 16), 5 and 129")
-        if fti.fec_id == _FEC_ID_GENERAL:
-            self._own.add(source_id)
-            self._m[source_id] = fti.m
+        if fti.fec_id == FEC_ID_GENERAL:
+            self._own[source_id] = fti.m
         return scheme, scheme.pack_fti(fti)
 
-    def learn(self, m: int, source_id: int) -> bool:
-        """Keep the m of another sender; return whether it is new."""
-        if source_id in self._own or self._m.get(source_id) == m:
+    def learn(self, m: int, source_id: int, instance_id: int, object_id: int) -> bool:
+        """Keep the m of another sender's object; return whether that changes how its messages are read."""
+        if source_id in self._own:
             return False
-        if len(self._m) >= _SOURCES_KEPT:
-            self._m = {own: known for own, known in self._m.items() if own in self._own}
-        self._m[source_id] = m
-        return True
+        before = self.of(FEC_ID_GENERAL, source_id, instance_id, object_id)
+        key, place = (source_id, instance_id), (source_id, instance_id, object_id)
+        usual = self._m[key] = self._m.pop(key, m)
+        self._others.pop(place, None)
+        if m != usual:
+            self._others[place] = m
+        if len(self._m) > _KEPT:
+            del self._m[next(iter(self._m))]
+        if len(self._others) > _KEPT:
+            del self._others[next(iter(self._others))]
+        return before is not _BY_M[m]

@@ -114,3 +114,13 @@ def test_shrinking_keeps_the_faults_that_are_needed() -> None:
     small, _, _ = shrink(plan, BrokenRule("once", "", None), check)
     assert len(small) == 2
     assert all(0.1 <= fault["for"] <= 0.2 and fault["at"] <= 0.001 for fault in small)
+
+
+@pytest.mark.parametrize("receivers", [3, 40])
+def test_both_engines_report_a_machine_that_never_rests_alike(receivers: int) -> None:
+    lossy = {"kind": "star", "receivers": receivers, "link": {**BASE["topology"]["link"], "down": {"loss": "5%"}}}
+    restless = {**scenario_for("restless"), "topology": lossy}
+    found = [run(parse({**restless, "engine": engine}, "hunt")) for engine in ("fast", "strict")]
+    fast, strict = [result.metrics["invariants"] for result in found]
+    assert [violation["rule"] for violation in fast["violations"]] == ["quiescence"]
+    assert fast == strict

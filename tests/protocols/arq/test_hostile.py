@@ -1,7 +1,7 @@
 """Forged packets of A, N1, N2 and SRM: what they make a receiver or a sender keep and do is bounded."""
 
 from collections.abc import Iterator
-from math import inf, log
+from math import inf
 from typing import Any
 
 import pytest
@@ -15,7 +15,15 @@ from experiments.contract.recorder import Recorder
 from protocols.arq import N1, N2, A
 from protocols.arq.messages import Ack, Data, End, Nack
 from protocols.arq.receiver import MOST_SENDERS, ArqReceiver
-from protocols.arq.sender_state import MOST_LATER, MOST_MISSING, MOST_OBJECTS, MOST_UNITS_OPEN, SenderState
+from protocols.arq.sender_state import (
+    FEW_MISSING,
+    MORE_MISSING,
+    MOST_LATER,
+    MOST_MISSING,
+    MOST_OBJECTS,
+    MOST_UNITS_OPEN,
+    SenderState,
+)
 from protocols.arq.wire import MOST_UNITS, ArqCodec
 from protocols.events import ObjectReceived
 from protocols.machine import Content, Group, Message
@@ -29,6 +37,8 @@ KINDS = [A, N1, N2, SRM]
 SEGMENT = 100
 LINES_PER_MISSING = 80
 """Lines of Python for a unit that is found missing: its entry, its timer and a request."""
+LINES_PER_OBJECT = 60
+"""Lines of Python for an object of which nothing is known: its entry, its first unit, and its end."""
 
 
 def receiver(kind: ProtocolSpec, fast: bool = False, **settings: Any) -> tuple[ArqReceiver, Recorder]:
@@ -76,14 +86,44 @@ def test_a_forged_packet_costs_little_whatever_it_names(kind: ProtocolSpec) -> N
     machine, ports = receiver(kind)
     for message in forgeries():
         ports.accepting = lambda offer: Ignored()
-        assert cost(machine, message) < LINES_PER_MISSING * MOST_MISSING
+        assert cost(machine, message) < LINES_PER_MISSING * (FEW_MISSING + MORE_MISSING) + LINES_PER_OBJECT * MOST_OBJECTS
         (state,) = states(machine)
-        assert len(state._missing) <= MOST_MISSING
+        assert len(state._missing) <= FEW_MISSING + 10 * MORE_MISSING
         assert len(state._objects) <= MOST_OBJECTS + 1
         machine.wake(0.0)
     for _ in range(200):
         if machine.deadline < inf:
             machine.wake(machine.deadline)
+
+
+@pytest.mark.parametrize("kind", [N1, N2, SRM], ids=lambda kind: kind.name)
+def test_a_forged_packet_brings_few_requests_however_long_they_are_repeated(kind: ProtocolSpec) -> None:
+    machine, ports = receiver(kind, robust=20)
+    machine.receive(data(MOST_UNITS - 1, MOST_UNITS), "forger", GROUP, 0.0)
+    while machine.deadline < inf and states(machine)[0]._objects:
+        machine.wake(machine.deadline)
+    requests = [packet for packet in ports.packets if isinstance(packet.message, Nack)]
+    # Each is repeated `robust` times, and then the object is given up.
+    assert 0 < len(requests) <= 21 * (FEW_MISSING + MORE_MISSING)
+
+
+@pytest.mark.parametrize("kind", [N1, N2, SRM], ids=lambda kind: kind.name)
+def test_packets_bring_requests_in_proportion_to_what_they_carry(kind: ProtocolSpec) -> None:
+    machine, _ = receiver(kind)
+    count = 200
+    for number in range(1, count + 1):
+        # Each says that a thousand units before it were sent.
+        machine.receive(data(1000 * number, MOST_UNITS), "forger", GROUP, 0.0)
+    assert len(states(machine)[0]._missing) <= FEW_MISSING + MORE_MISSING * count
+
+
+@pytest.mark.parametrize("kind", [N1, N2, SRM], ids=lambda kind: kind.name)
+def test_the_same_end_again_and_again_takes_no_memory(kind: ProtocolSpec) -> None:
+    machine, _ = receiver(kind)
+    machine.receive(data(MOST_UNITS - 1, MOST_UNITS), "home", GROUP, 0.0)
+    for _ in range(3 * MOST_LATER):
+        machine.receive(End(1, 7, 1, 5, 0), "forger", GROUP, 0.0)
+    assert len(states(machine)[0]._later) < 5
 
 
 class Ignored:
@@ -180,8 +220,7 @@ def test_missing_units_of_all_senders_are_bounded() -> None:
         machine.receive(data(0, 1 << 14, sender=sender), "forger", GROUP, 0.0)
         machine.receive(data((1 << 14) - 1, 1 << 14, sender=sender), "forger", GROUP, 0.0)
     kept = sum(len(state._missing) for state in states(machine))
-    # The n-th sender gets an nth.
-    assert kept < protocols.arq.sender_state.MOST_MISSING_IN_ALL * (1 + log(100 / 16)) + 100 * 64
+    assert kept <= 100 * (FEW_MISSING + MORE_MISSING)
 
 
 def test_a_session_message_about_many_senders_finds_no_more_missing_than_a_packet() -> None:

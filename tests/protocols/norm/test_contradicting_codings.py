@@ -12,8 +12,22 @@ from protocols.errors import WireError
 from protocols.machine import Message
 from protocols.norm.config import NormConfig
 from protocols.norm.host_receiver import NormHostReceiver
-from protocols.norm.messages import FLAG_STREAM, Data, Flush, Fti, Info, Item, Nack, Origin, Request
-from protocols.norm.request_names import FORM_ITEMS, LEVEL_BLOCK
+from protocols.norm.messages import (
+    ACK_FLUSH,
+    FLAG_STREAM,
+    Ack,
+    Data,
+    Flush,
+    Fti,
+    Info,
+    Item,
+    Nack,
+    Origin,
+    RepairAdv,
+    Request,
+    Squelch,
+)
+from protocols.norm.request_names import FORM_ITEMS, LEVEL_BLOCK, LEVEL_SEGMENT
 from protocols.norm.stream_coding import HEADER
 from protocols.norm.wire.codec import NormCodec
 from tests.support.streams import Collected
@@ -158,3 +172,67 @@ def test_a_run_without_the_stream_flag_changes_nothing_in_a_stream() -> None:
     deliver(host, codec, data(fti, 0, 0, 4, 4, FLAG_STREAM, HEADER.pack(4, 1, 16) + b"efgh"), 0.003)
     assert sink.data == b"abcd"
     assert machine.counts()["ignored"] == 3
+
+
+def reader_of(*objects: tuple[Fti, int, int]) -> NormCodec:
+    """Return a codec that has read one DATA of each object: its FTI, its id and the instance of its sender."""
+    codec = NormCodec()
+    for fti, object_id, instance in objects:
+        origin = replace(ORIGIN, instance_id=instance)
+        message = Data(origin, 0, 0, fti.fec_id, object_id, 0, 0, fti.block, fti, bytes(fti.segment), fti.segment)
+        codec.decode(NormCodec().encode(message))
+    return codec
+
+
+def written_by(fti: Fti, message: Message) -> bytes:
+    """Return a message as the sender of objects with this FTI writes it."""
+    codec = NormCodec()
+    codec.encode(Data(ORIGIN, 0, 0, fti.fec_id, 0, 0, 0, fti.block, fti, bytes(fti.segment), fti.segment))
+    return codec.encode(message)
+
+
+OLD, NEW = 1, 2
+"""Instances of the sender."""
+OTHER_OBJECT = reader_of((MANY_BLOCKS, 0, OLD), (MANY_SYMBOLS, 1, OLD))
+RESTARTED = reader_of((MANY_SYMBOLS, 1, OLD), (MANY_BLOCKS, 0, NEW), (MANY_SYMBOLS, 0, OLD))
+FORGED = reader_of((MANY_BLOCKS, 0, OLD), (MANY_SYMBOLS, 9, OLD), (MANY_SYMBOLS, 0, NEW))
+
+
+@pytest.mark.parametrize(
+    ("codec", "instance"),
+    [(OTHER_OBJECT, OLD), (RESTARTED, NEW), (FORGED, OLD)],
+    ids=["another object", "another instance", "both"],
+)
+def test_payload_ids_are_read_by_the_fti_of_their_object_whatever_other_objects_have(codec: NormCodec, instance: int) -> None:
+    origin = replace(ORIGIN, instance_id=instance)
+    point = Item(2, 0, 100_000, 7)
+    flush, squelch = Flush(origin, 9, *point[:4]), Squelch(origin, 9, *point[:4])
+    asked = (Request(FORM_ITEMS, LEVEL_BLOCK, (point,)),)
+    nack = Nack(7, 0, ORIGIN.source_id, instance, 0, 0, asked)
+    ack = Ack(7, 0, ORIGIN.source_id, instance, ACK_FLUSH, 0, 0, 0, flushed=point)
+    for message in (flush, squelch, nack, ack, RepairAdv(origin, 9, 0, asked)):
+        assert codec.decode(written_by(MANY_BLOCKS, message)) == message
+
+
+def test_a_nack_may_name_objects_with_different_sizes_of_elements() -> None:
+    codec = reader_of((MANY_BLOCKS, 0, OLD), (MANY_SYMBOLS, 1, OLD))
+    requests = (
+        Request(FORM_ITEMS, LEVEL_SEGMENT, (Item(2, 0, 100_000, 7),), MANY_BLOCKS.m),
+        Request(FORM_ITEMS, LEVEL_SEGMENT, (Item(2, 1, 0, 2900),), MANY_SYMBOLS.m),
+    )
+    joined = NormCodec().encode(Nack(7, 0, ORIGIN.source_id, OLD, 0, 0, requests))
+    decoded = codec.decode(joined)
+    assert isinstance(decoded, Nack)
+    assert [request.items for request in decoded.requests] == [request.items for request in requests]
+
+
+def test_a_codec_keeps_few_sizes_of_elements_however_many_objects_differ() -> None:
+    codec, encoder = NormCodec(), NormCodec()
+    for fti in (MANY_BLOCKS, MANY_SYMBOLS):
+        message = Data(ORIGIN, 0, 0, 2, 0, 0, 0, fti.block, fti, bytes(fti.segment), fti.segment)
+        packet = encoder.encode(message)
+        for number in range(10_000):
+            codec.decode(packet[:14] + number.to_bytes(2) + packet[16:])
+            codec.decode(packet[:8] + number.to_bytes(2) + packet[10:])
+    schemes = codec._schemes
+    assert max(len(schemes._m), len(schemes._others)) <= 4096
