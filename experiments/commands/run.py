@@ -221,6 +221,9 @@ def _warn(metrics: Mapping[str, Any]) -> None:
     for point, counts in metrics.get("captures", {}).items():
         if counts["unwritten"]:
             typer.echo(f"warning: capture {point}: the disk is full, so {counts['unwritten']:,} packets are missing", err=True)
+    for name, count in metrics.get("unwritten", {}).items():
+        what = "lines" if name == "trace" else "rows"
+        typer.echo(f"warning: {name}: the disk is full, so {count:,} {what} are missing", err=True)
 
 
 def _run_live(wanted: Scenario, place: str, recording: "Recording | None", hold: Hold | None) -> "Result":

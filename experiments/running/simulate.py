@@ -37,8 +37,10 @@ def simulate_recorded(scenario: Scenario, recording: Recording | None = None, pr
         return simulate(scenario, progress=progress)
     # Before a file of an earlier run is opened and thereby emptied.
     _check_programs(scenario)
-    with recording.watchers(scenario, scenario.build_topology()) as watchers:
-        return simulate(scenario, watchers, progress)
+    with recording.watchers(scenario, scenario.build_topology()) as records:
+        result = simulate(scenario, records.watchers, progress)
+    result.metrics.update(records.metrics())
+    return result
 
 
 def simulate(scenario: Scenario, watchers: Sequence[Watcher] = (), progress: RunProgress | None = None) -> Result:
