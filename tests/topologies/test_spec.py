@@ -78,6 +78,7 @@ WRONG: dict[str, tuple[Graph, str]] = {
         graph_of({"r": NodeSpec("host", 2), "a": HOST}, ("a", "r")),
         "node r: a node with a count must be linked to a",
     ),
+    "counted in text": (graph_of({"r": NodeSpec("host", cast(Any, "8")), "s": SWITCH}, ("s", "r")), "count '8' is not allowed"),
     "counted to nothing": (graph_of({"r": NodeSpec("host", 0), "s": SWITCH}, ("s", "r")), "count 0 is not allowed"),
     "name taken": (
         graph_of({"s": SWITCH, "r": NodeSpec("host", 3), "r2": HOST}, ("s", "r"), ("s", "r2")),
@@ -164,3 +165,21 @@ def test_a_node_that_pauses_has_plain_links() -> None:
     connect(graph, "s", "b", LinkAttributes.model_validate({"duplicate": 0.1}))
     with pytest.raises(ConfigError, match=r"link b-s: more than .* is not allowed; s pauses"):
         Topology(graph)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        *(("delay", "5ms"), ("rate", "10Mbit"), ("queue", "100"), ("overhead", "18"), ("mtu", "1500"), ("corrupt", "1%")),
+        *(("loss", "1%"), ("jitter", "5ms"), ("discipline", "red"), ("loss", 0.01), ("queue", True), ("rate", None)),
+    ],
+)
+def test_a_link_names_the_attribute_that_is_no_number_or_model(key: str, text: object) -> None:
+    with pytest.raises(ConfigError, match=rf"^{key}: {text!r} is not allowed; "):
+        LinkSpec(**cast(Any, {key: text}))
+
+
+def test_a_link_says_what_reads_text() -> None:
+    with pytest.raises(ConfigError, match=r"\(LinkAttributes\(delay='5ms'\).spec\(\) reads text\)$"):
+        LinkSpec(delay=cast(Any, "5ms"))
+    assert LinkAttributes(delay=cast(Any, "5ms")).spec().delay == 0.005
