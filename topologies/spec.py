@@ -278,7 +278,9 @@ class Topology:
         """Return the graph node and index of a host. UsageError for an unknown name."""
         found = self._find(host) if isinstance(host, str) else None
         if found is None:
-            raise UsageError(f"{host!r} is no host of this topology; hosts are {first_names(self.hosts)}")
+            kind = self.node(host).kind if isinstance(host, str) and host in self.graph else "host"
+            more = {"switch": " but a switch", "router": " but a router without a machine (a role in nodes gives it one)"}
+            raise UsageError(f"{host!r} is no host of this topology{more.get(kind, '')}; hosts are {first_names(self.hosts)}")
         return found
 
     def hosts_of(self, name: str) -> list[str]:

@@ -35,11 +35,21 @@ def test_counted_leaves_expand_to_numbered_hosts_in_order() -> None:
     assert topology.member("z") == Member("z", 0)
 
 
-@pytest.mark.parametrize("name", ["r", "r0", "r4", "r01", "s", "nobody", "", "7"])
+@pytest.mark.parametrize("name", ["r", "r0", "r4", "r01", "nobody", "", "7"])
 def test_an_unknown_host_is_named_with_some_that_exist(name: str) -> None:
     nodes = {"a": HOST, "s": SWITCH, "r": NodeSpec("host", 3)}
     topology = Topology(graph_of(nodes, ("a", "s"), ("s", "r")))
     with pytest.raises(UsageError, match="is no host of this topology; hosts are a, r1, r2, r3"):
+        topology.member(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("s", "a switch"), ("g", r"a router without a machine \(a role in nodes gives it one\)")]
+)
+def test_what_forwards_is_no_host_and_is_told_apart(name: str, kind: str) -> None:
+    nodes = {"a": HOST, "s": SWITCH, "g": NodeSpec("router"), "z": HOST}
+    topology = Topology(graph_of(nodes, ("a", "s"), ("s", "g"), ("g", "z")))
+    with pytest.raises(UsageError, match=f"'{name}' is no host of this topology but {kind}; hosts are a, z$"):
         topology.member(name)
 
 
