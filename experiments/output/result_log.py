@@ -44,7 +44,7 @@ class ResultLog(Generic[T]):
         try:
             if begun:
                 self._read(head, read)
-            self._file = self._path.open("a" if begun else "w", encoding="utf-8")
+            self._path.open("a" if begun else "w").close()
         except OSError as error:
             raise _unwritable(page, error.strerror) from error
         if not begun:
@@ -66,7 +66,6 @@ class ResultLog(Generic[T]):
             self._page.write_text(text, encoding="utf-8")
         except OSError as error:
             raise _unwritable(self._page, error.strerror) from error
-        self._file.close()
         self._path.unlink()
 
     def _read(self, head: str, read: Callable[[Any], tuple[str, T]]) -> None:
@@ -83,7 +82,8 @@ class ResultLog(Generic[T]):
         os.truncate(self._path, len(whole))
 
     def _write(self, line: str) -> None:
-        print(line, file=self._file, flush=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            print(line, file=file)
 
 
 def _unwritable(page: Path, why: str | None) -> UsageError:
