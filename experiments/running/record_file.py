@@ -60,14 +60,13 @@ class RecordFile:
         self._held, self._size = [], 0
         room = 0 if self._full else self._put(b"".join(records))
         self._full = self._full or room < size
-        begin = whole = 0
-        for record in records:
-            fits = begin + len(record) <= room
-            begin += len(record)
-            whole = begin if fits else whole
-            if record.startswith(self._counted):
-                self.written += fits
-                self.unwritten += not fits
+        fitting, whole = len(records), size
+        while whole > room:
+            fitting -= 1
+            whole -= len(records[fitting])
+        counted = [record.startswith(self._counted) for record in records]
+        self.written += sum(counted[:fitting])
+        self.unwritten += sum(counted[fitting:])
         if whole < room:
             # A device or a pipe has no end to cut off.
             with suppress(OSError):
