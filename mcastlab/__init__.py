@@ -13,7 +13,6 @@ Each name is imported at its first use, so `import mcastlab` itself is fast.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ if TYPE_CHECKING:
     from sim.network import Network
     from topologies.spec import Topology
 
-__version__ = version("mcastlab")
+    __version__: str
 
 __all__ = [
     "AConfig",
@@ -316,9 +315,12 @@ if not TYPE_CHECKING:
     # Hidden from type checkers, which would accept any attribute.
     def __getattr__(name: str) -> Any:
         """Import and return a public name at its first use."""
-        if name not in _MODULES:
+        if name == "__version__":
+            found = import_module("importlib.metadata").version("mcastlab")
+        elif name in _MODULES:
+            found = getattr(import_module(_MODULES[name]), name)
+        else:
             raise AttributeError(f"module 'mcastlab' has no attribute {name!r}")
-        found = getattr(import_module(_MODULES[name]), name)
         globals()[name] = found
         return found
 

@@ -8,9 +8,11 @@ their networks from it.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf, isfinite
+from math import inf
+from numbers import Integral, Real
+from sys import float_info
 from types import NoneType
-from typing import Annotated, Any, NamedTuple, TypeAlias, cast
+from typing import Annotated, Any, NamedTuple, TypeAlias, cast, get_args
 
 import networkx as nx
 from pydantic import BaseModel, ConfigDict, Field, model_serializer
@@ -32,6 +34,8 @@ Graph: TypeAlias = "nx.DiGraph[str]"
 
 UDP_OVERHEAD = 42
 """Bytes of headers of a UDP datagram on Ethernet: 14 Ethernet, 20 IPv4, 8 UDP."""
+MOST = float_info.max
+"""The largest finite number."""
 LEAST_MTU = 68
 """MTU in bytes that every IPv4 link must support (RFC 791)."""
 
@@ -70,19 +74,39 @@ class LinkSpec:
         return self.rate < inf and self.queue == 0
 
     def __post_init__(self) -> None:
-        if not self.rate > 0:
-            raise ConfigError(f"rate: {self.rate!r} is not allowed; more than 0 bytes per second")
-        if not (self.delay >= 0 and isfinite(self.delay)):
-            raise ConfigError(f"delay: {self.delay!r} is not allowed; a number of seconds of at least 0")
-        if self.queue is not None and self.queue < 0:
-            raise ConfigError(f"queue: {self.queue!r} is not allowed; a number of packets of at least 0")
-        if isinstance(self.overhead, int) and self.overhead < 0:
-            raise ConfigError(f"overhead: {self.overhead!r} is not allowed; a number of bytes of at least 0")
-        if self.mtu is not None and self.mtu < LEAST_MTU:
-            raise ConfigError(f"mtu: {self.mtu!r} is not allowed; a number of bytes of at least {LEAST_MTU}")
+        _check_number("rate", self.rate, Real, 0, inf, "more than 0 bytes per second", above=True)
+        _check_number("delay", self.delay, Real, 0, MOST, "a number of seconds of at least 0")
+        if self.queue is not None:
+            _check_number("queue", self.queue, Integral, 0, MOST, "a number of packets of at least 0, or None for no limit")
+        if self.overhead not in get_args(Framing):
+            _check_number("overhead", self.overhead, Integral, 0, MOST, "a number of bytes of at least 0, or a framing")
+        if self.mtu is not None:
+            _check_number("mtu", self.mtu, Integral, LEAST_MTU, MOST, f"a number of bytes of at least {LEAST_MTU}")
         for name in ("duplicate", "corrupt", "bit_errors"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name}: {getattr(self, name)!r} is not allowed; a fraction from 0 to 1")
+            _check_number(name, getattr(self, name), Real, 0, 1, "a fraction from 0 to 1")
+        for name, allowed in _MODELS.items():
+            if isinstance(getattr(self, name), (str, Real)):
+                raise ConfigError(f"{name}: {getattr(self, name)!r} is not allowed; {allowed}")
+
+
+_MODELS = {
+    "loss": "a channel, like topologies.channels.Bernoulli(p=0.01)",
+    "discipline": "a queue discipline like topologies.queues.Red(), or None",
+    "jitter": "a delay model like topologies.delays.NormalDelay, or None",
+}
+
+
+def _check_number(
+    name: str, value: object, kind: type, least: float, most: float, allowed: str, *, above: bool = False
+) -> None:
+    """Raise ConfigError for what is no such number, and for text, which says how text is read."""
+    number = cast(float, value)
+    fits = (
+        isinstance(value, kind) and not isinstance(value, bool) and least <= number <= most and not (above and number == least)
+    )
+    if not fits:
+        read = f" (LinkAttributes({name}={value!r}).spec() reads text)" if isinstance(value, str) else ""
+        raise ConfigError(f"{name}: {value!r} is not allowed; {allowed}{read}")
 
 
 class Direction(BaseModel):
@@ -254,7 +278,9 @@ class Topology:
         """Return the graph node and index of a host. UsageError for an unknown name."""
         found = self._find(host) if isinstance(host, str) else None
         if found is None:
-            raise UsageError(f"{host!r} is no host of this topology; hosts are {first_names(self.hosts)}")
+            kind = self.node(host).kind if isinstance(host, str) and host in self.graph else "host"
+            more = {"switch": " but a switch", "router": " but a router without a machine (a role in nodes gives it one)"}
+            raise UsageError(f"{host!r} is no host of this topology{more.get(kind, '')}; hosts are {first_names(self.hosts)}")
         return found
 
     def hosts_of(self, name: str) -> list[str]:
@@ -337,7 +363,7 @@ def _check_node(graph: Graph, name: str, attributes: dict[str, Any]) -> None:
         raise ConfigError(f"nodes.{name}.pause: True is not allowed; only for a host without a count")
     if spec.kind != "host" or graph.out_degree(name) != 1:
         raise ConfigError(f"node {name}: count is only for a leaf host with one link")
-    if spec.count < 1:
+    if not isinstance(spec.count, Integral) or spec.count < 1:
         raise ConfigError(f"node {name}: count {spec.count!r} is not allowed; at least 1")
     (neighbour,) = graph.successors(name)
     if graph.nodes[neighbour]["node"].kind == "host":

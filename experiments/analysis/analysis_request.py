@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.paired_variants import changing_with, compare_variants
+from experiments.analysis.paired_variants import changing_with, with_all_variants
 from experiments.analysis.quantile_bands import quantile_bands
 from experiments.analysis.runs import Runs, open_runs, pick
-from experiments.analysis.summary import EXACT_UP_TO, summarise
+from experiments.analysis.summary import EXACT_UP_TO, group
 from experiments.output.safe_text import csv_row
 from experiments.sweep.spec.sweep_file import load_sweep
 from experiments.sweep.store.damage import naming_damage
@@ -83,6 +83,8 @@ def _analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisRe
         kinds: dict[str, Callable[..., tuple[str, list[dict[str, Any]]]]] = {"compare": _compare, "theory": _theory}
         chosen = next((kinds[name] for name in kinds if getattr(request, name)), _effects if request.effects else _groups)
         about, rows = chosen(runs, request, folder)
+    if any(row.get("left_out") for row in rows):
+        about += "; left_out: without a value, as incomplete runs without a completion time"
     return AnalysisResult(about, runs.count, runs.failed, runs.incomplete, runs.version, rows)
 
 
@@ -102,19 +104,19 @@ def _metrics(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, .
 def _groups(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     by = runs.chosen_axes(request.by) or runs.axes
     exact = runs.count <= EXACT_UP_TO if request.exact is None else request.exact
-    found = summarise(runs, by, _metrics(runs, request, folder), exact=exact, confidence=request.confidence)
+    found = group(runs, by, _metrics(runs, request, folder), exact=exact, confidence=request.confidence)
     level = f"{100 * request.confidence:g} % confidence intervals of the mean"
     about = f"{level}: low, high score intervals (Student's t); boot_low, boot_high percentile bootstrap"
     if set(by) != set(runs.axes):
         about += "; a group of several points takes its runs as independent, those of one seed included"
-    return f"{about}; {'exact' if exact else 'approximate'} percentiles", [group.plain() for group in found]
+    return f"{about}; {'exact' if exact else 'approximate'} percentiles", [each.plain() for each in found]
 
 
 def _compare(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     axis_name, _, base = str(request.compare).partition("=")
     axis = pick("--compare", axis_name, runs.axes, "axis")
     by = runs.chosen_axes(request.by)
-    found = compare_variants(runs, axis, _metrics(runs, request, folder), by, base or None, request.confidence)
+    found = with_all_variants(runs, axis, _metrics(runs, request, folder), by, base or None, request.confidence)
     if not found:
         raise UsageError(f"--compare: value {axis!r} is not allowed; no two runs of one seed differ in it alone")
     about = f"paired differences to {axis} = {found[0].base} on equal seeds; lower, higher: fractions of pairs"

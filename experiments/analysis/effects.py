@@ -55,6 +55,8 @@ class VarianceDecomposition:
 
     metric: str
     count: int
+    left_out: int
+    """Runs without a value, as incomplete ones without a completion time."""
     variance: float
     axes: tuple[MainEffect, ...]
     interaction: float | None
@@ -62,7 +64,7 @@ class VarianceDecomposition:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per axis, then rows for interaction and chance."""
-        head = {"metric": self.metric, "count": self.count}
+        head = {"metric": self.metric, "count": self.count, "left_out": self.left_out}
         rest = (("(interaction)", self.interaction), ("(chance)", self.chance))
         found: list[dict[str, Any]] = [{**head, **effect.plain()} for effect in self.axes]
         blank = {"correlation": None, "values": None}
@@ -73,32 +75,33 @@ def effects(runs: Runs, metrics: Sequence[str], axes: Sequence[str] | None = Non
     """Decompose the variance of each metric that varied; empty if no axis did. Takes three passes over the runs in total."""
     names = list(runs.axes if axes is None else axes)
     known = without_nan(runs.judged, metrics)
-    varied, spreads = _moments(known, names, metrics)
+    varied, spreads, everything = _moments(known, names, metrics)
     if not varied:
         return []
     spreads = {metric: spread for metric, spread in spreads.items() if spread[1]}
     points = _points(known, list(spreads), _labels(known, varied))
     correlations = _correlations(known, list(spreads), list(varied), runs.count)
-    return [_decompose(metric, spread, points, varied, correlations) for metric, spread in spreads.items()]
+    return [_decompose(metric, spread, everything, points, varied, correlations) for metric, spread in spreads.items()]
 
 
 def _moments(
     known: Any, names: Sequence[str], metrics: Sequence[str]
-) -> tuple[dict[str, int], dict[str, tuple[int, float | None]]]:
-    """Return the number of values of each axis that has several, and (count, population variance) of each metric."""
+) -> tuple[dict[str, int], dict[str, tuple[int, float | None]], int]:
+    """Return the number of values of each axis that has several, (count, population variance) of each metric, and all runs."""
     from pyspark.sql import functions as f
 
     values = [f.countDistinct(axis_column(name)) for name in names]
     columns = [metric_column(metric) for metric in metrics]
-    row = known.agg(*values, *(f.count(name) for name in columns), *(f.var_pop(name) for name in columns)).first()
-    counts, variances = row[len(names) : len(names) + len(columns)], row[len(names) + len(columns) :]
+    row = known.agg(*values, *(f.count(name) for name in columns), *(f.var_pop(name) for name in columns), f.count("*")).first()
+    counts, variances = row[len(names) : len(names) + len(columns)], row[len(names) + len(columns) : -1]
     varied = {name: number for name, number in zip(names, row, strict=False) if number > 1}
-    return varied, dict(zip(metrics, zip(counts, variances, strict=True), strict=True))
+    return varied, dict(zip(metrics, zip(counts, variances, strict=True), strict=True)), row[-1]
 
 
 def _decompose(
     metric: str,
     spread: tuple[int, float | None],
+    everything: int,
     points: list[Any],
     varied: Mapping[str, int],
     correlations: Mapping[tuple[str, str], float],
@@ -119,7 +122,7 @@ def _decompose(
         # Only replications of a point separate residual variance from interaction.
         explained = _between(range(len(rows)), sizes, means) / variance
         chance, interaction = 1.0 - explained, explained - sum(shares.values())
-    return VarianceDecomposition(metric, count, variance, tuple(found), interaction, chance)
+    return VarianceDecomposition(metric, count, everything - count, variance, tuple(found), interaction, chance)
 
 
 def _together(labels: Mapping[str, Sequence[Any]]) -> list[tuple[str, ...]]:

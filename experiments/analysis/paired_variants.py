@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from experiments.analysis.runs import CASE, Runs, axis_column, flat_row, metric_column
@@ -11,7 +11,7 @@ from experiments.statistics.intervals import mean_interval
 from experiments.sweep.spec.quantities import number_of
 from protocols.errors import UsageError
 
-__all__ = ["VariantDifference", "changing_with", "compare_variants", "variants_of"]
+__all__ = ["VariantDifference", "VariantWithoutPairs", "changing_with", "compare_variants", "variants_of", "with_all_variants"]
 
 BASE_PREFIX = "_held_"
 """Prefix of the columns of the base run of a pair."""
@@ -27,6 +27,8 @@ class VariantDifference:
     variant: Any
     base: Any
     pairs: int
+    left_out: int
+    """Pairs of which a run has no value, as an incomplete one has no completion time."""
     mean: float
     low: float | None
     high: float | None
@@ -42,6 +44,24 @@ class VariantDifference:
         """Return one flat row: the keys, then the numbers."""
         row = asdict(self)
         return flat_row(row.pop("keys"), row | {"clear": self.clear})
+
+
+@dataclass(frozen=True, slots=True)
+class VariantWithoutPairs:
+    """A variant no pair of which has a value of a metric in both runs."""
+
+    keys: dict[str, Any]
+    metric: str
+    axis: str
+    variant: Any
+    base: Any
+    left_out: int
+
+    def plain(self) -> dict[str, Any]:
+        """Return a flat row like that of a `VariantDifference`, whose numbers are None."""
+        names = [field.name for field in fields(VariantDifference) if field.name != "keys"]
+        row = asdict(self)
+        return flat_row(row.pop("keys"), dict.fromkeys([*names, "clear"]) | row | {"pairs": 0})
 
 
 def variants_of(runs: Runs, axis: str) -> list[Any]:
@@ -69,6 +89,14 @@ def compare_variants(
     this one; runs without a partner are left out. Intervals are Student's t intervals of the mean difference. Raises UsageError
     for an axis of one value or an unknown base.
     """
+    found = with_all_variants(runs, axis, metrics, by, base, confidence)
+    return [each for each in found if isinstance(each, VariantDifference)]
+
+
+def with_all_variants(
+    runs: Runs, axis: str, metrics: Sequence[str], by: Sequence[str] = (), base: Any = None, confidence: float = 0.95
+) -> list[VariantDifference | VariantWithoutPairs]:
+    """Compare like `compare_variants`, and include variants whose pairs have no value of a metric."""
     values = variants_of(runs, axis)
     chosen = _base(axis, values, base)
     from pyspark.sql import functions as f
@@ -80,10 +108,7 @@ def compare_variants(
     rows.sort(key=lambda row: tuple(sort_key(value) for value in row[: len(keys) + 1]))
     names = [name for name in by if name != axis]
     return [
-        _gap(dict(zip(names, row, strict=False)), metric, axis, row, chosen, confidence)
-        for metric in metrics
-        for row in rows
-        if row[f"{metric_column(metric)}.n"]
+        _gap(dict(zip(names, row, strict=False)), metric, axis, row, chosen, confidence) for metric in metrics for row in rows
     ]
 
 
@@ -123,13 +148,18 @@ def _aggregates(column: str) -> list[Any]:
     gap = f.col(column) - f.col(BASE_PREFIX + column)
     gap = f.when(~f.isnan(gap), gap)
     shares = {"lower": f.avg((gap < 0).cast("double")), "higher": f.avg((gap > 0).cast("double"))}
-    found = {"n": f.count(gap), "mean": f.avg(gap), "sd": f.stddev_samp(gap), **shares}
+    found = {"n": f.count(gap), "all": f.count("*"), "mean": f.avg(gap), "sd": f.stddev_samp(gap), **shares}
     return [value.alias(f"{column}.{name}") for name, value in found.items()]
 
 
-def _gap(keys: dict[str, Any], metric: str, axis: str, row: Any, base: Any, confidence: float) -> VariantDifference:
+def _gap(
+    keys: dict[str, Any], metric: str, axis: str, row: Any, base: Any, confidence: float
+) -> VariantDifference | VariantWithoutPairs:
     column = metric_column(metric)
     mean, pairs = row[f"{column}.mean"], row[f"{column}.n"]
+    left_out = row[f"{column}.all"] - pairs
+    if not pairs:
+        return VariantWithoutPairs(keys, metric, axis, row[axis_column(axis)], base, left_out)
     low, high = mean_interval(mean, row[f"{column}.sd"], pairs, "real", confidence) or (None, None)
     return VariantDifference(
         keys=keys,
@@ -138,6 +168,7 @@ def _gap(keys: dict[str, Any], metric: str, axis: str, row: Any, base: Any, conf
         variant=row[axis_column(axis)],
         base=base,
         pairs=pairs,
+        left_out=left_out,
         mean=mean,
         low=low,
         high=high,

@@ -1,6 +1,7 @@
 """The scenario of each point of a sweep as flat dotted keys with all defaults filled in: the input of formulas."""
 
 import copy
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,16 @@ __all__ = ["PointScenarios", "flat"]
 
 
 class PointScenarios:
-    """The scenarios of the points of the sweep in a folder."""
+    """The scenarios of the points of the sweep in a folder. UsageError if its sweep.yaml or base.yaml is missing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        for name in ("sweep.yaml", "base.yaml"):
+            if not (folder / name).is_file():
+                again = f"mcastlab sweep SWEEP.yaml --out {shlex.quote(str(folder))} --resume --limit 0"
+                raise UsageError(
+                    f"{folder / name}: is missing, which theory and a report need; put it back, or write it: {again}"
+                )
         self.sweep: Sweep = load_sweep(folder / "sweep.yaml")
         self._base = read_yaml(folder / "base.yaml")
         self._known: dict[tuple[tuple[str, Any], ...], dict[str, Any]] = {}

@@ -1,7 +1,7 @@
 """Summary statistics of groups of runs: count, mean, standard deviation, confidence intervals and percentiles of a metric."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from math import inf, sqrt
 from typing import Any
 
@@ -11,13 +11,28 @@ from experiments.analysis.runs import Runs, axis_column, flat_row, metric_column
 from experiments.statistics.intervals import Interval, mean_interval
 from experiments.sweep.spec.metrics import METRICS
 
-__all__ = ["EXACT_UP_TO", "PERCENTILES", "GroupSummary", "sort_key", "summarise", "without_nan"]
+__all__ = ["EXACT_UP_TO", "PERCENTILES", "GroupSummary", "GroupWithoutValues", "group", "sort_key", "summarise", "without_nan"]
 
 PERCENTILES = (5, 25, 50, 75, 95)
 EXACT_UP_TO = 2_000_000
 """Runs up to which percentiles are exact by default; exact percentiles of ten million runs take long."""
 ACCURACY = 1000
 """The rank of an approximate percentile is off by at most 1/ACCURACY of the group's size."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWithoutValues:
+    """A group of runs none of which has a value of a metric."""
+
+    keys: dict[str, Any]
+    metric: str
+    left_out: int
+
+    def plain(self) -> dict[str, Any]:
+        """Return a flat row like that of a `GroupSummary`, whose numbers are None."""
+        names = [field.name for field in fields(GroupSummary) if field.name not in ("keys", "percentiles", "top")]
+        numbers = dict.fromkeys([*names, *(f"p{rank}" for rank in PERCENTILES)])
+        return flat_row(self.keys, numbers | {"metric": self.metric, "count": 0, "left_out": self.left_out})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +45,8 @@ class GroupSummary:
     keys: dict[str, Any]
     metric: str
     count: int
+    left_out: int
+    """Runs without a value, as incomplete ones without a completion time."""
     mean: float
     sd: float | None
     low: float | None
@@ -67,10 +84,25 @@ def summarise(
     confidence: float = 0.95,
     resamples: int = 1000,
 ) -> list[GroupSummary]:
-    """Summarise every metric of every group, sorted by the keys.
+    """Summarise every metric of every group that has a value of it, sorted by the keys.
 
     `exact` selects exact or approximate percentiles (None: exact up to EXACT_UP_TO runs); `resamples` 0 skips the bootstrap.
     """
+    found = group(runs, by, metrics, percentiles=percentiles, exact=exact, confidence=confidence, resamples=resamples)
+    return [each for each in found if isinstance(each, GroupSummary)]
+
+
+def group(
+    runs: Runs,
+    by: Sequence[str],
+    metrics: Sequence[str],
+    *,
+    percentiles: Sequence[int] = PERCENTILES,
+    exact: bool | None = None,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+) -> list[GroupSummary | GroupWithoutValues]:
+    """Summarise every metric of every group like `summarise`, groups without a value of it included."""
     if exact is None:
         exact = runs.count <= EXACT_UP_TO
     keys = [axis_column(name) for name in by]
@@ -78,12 +110,7 @@ def summarise(
     rows = without_nan(runs.ok, metrics).groupBy(*keys).agg(*wanted).collect()
     rows.sort(key=lambda row: tuple(sort_key(row[key]) for key in keys))
     resampled = bootstrap(runs, by, metrics, rows, confidence, resamples) if resamples else {}
-    return [
-        group
-        for metric in metrics
-        for row in rows
-        if (group := _group(row, by, metric, percentiles, confidence, resampled)) is not None
-    ]
+    return [_group(row, by, metric, percentiles, confidence, resampled) for metric in metrics for row in rows]
 
 
 def without_nan(frame: Any, metrics: Sequence[str]) -> Any:
@@ -101,7 +128,14 @@ def _aggregates(metric: str, known: Sequence[str], percentiles: Sequence[int], e
     at = ", ".join(str(rank / 100) for rank in percentiles)
     call = f"percentile({column}, array({at}))" if exact else f"percentile_approx({column}, array({at}), {ACCURACY})"
     col = f.col(column)
-    found = {"n": f.count(col), "mean": f.avg(col), "sd": f.stddev_samp(col), "least": f.min(col), "most": f.max(col)}
+    found = {
+        "n": f.count(col),
+        "all": f.count("*"),
+        "mean": f.avg(col),
+        "sd": f.stddev_samp(col),
+        "least": f.min(col),
+        "most": f.max(col),
+    }
     found["top"] = f.max(metric_column(bound)) if bound is not None and bound in known else f.expr("1.0D")
     return [value.alias(f"{column}.{name}") for name, value in found.items()] + [f.expr(call).alias(f"{column}.at")]
 
@@ -113,12 +147,13 @@ def _group(
     percentiles: Sequence[int],
     confidence: float,
     resampled: dict[tuple[Any, ...], tuple[float, float]],
-) -> GroupSummary | None:
+) -> GroupSummary | GroupWithoutValues:
     column = metric_column(metric)
     count, mean, sd = row[f"{column}.n"], row[f"{column}.mean"], row[f"{column}.sd"]
-    if not count:
-        return None
     keys = tuple(row[axis_column(name)] for name in by)
+    left_out = row[f"{column}.all"] - count
+    if not count:
+        return GroupWithoutValues(dict(zip(by, keys, strict=True)), metric, left_out)
     boot_low, boot_high = resampled.get((metric, *keys), (None, None))
     low, high = mean_interval(mean, sd, count, kind_of(metric), confidence, row[f"{column}.top"]) or (None, None)
     at = dict(zip(percentiles, row[f"{column}.at"], strict=True))
@@ -126,6 +161,7 @@ def _group(
         keys=dict(zip(by, keys, strict=True)),
         metric=metric,
         count=count,
+        left_out=left_out,
         mean=mean,
         sd=sd,
         low=low,

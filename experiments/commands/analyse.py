@@ -1,10 +1,10 @@
 """`mcastlab analyse`: statistics of the results of a sweep."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -131,6 +131,7 @@ _RANKS = {
     "mean": 1,
     "share": 1,
     "expected": 1,
+    "left_out": 1,
     "low": 2,
     "high": 2,
 }
@@ -145,6 +146,13 @@ def _ranks(names: Sequence[str]) -> dict[str, int]:
     """Return the ranks of these columns; the axes, which come first, are always shown."""
     axes = takewhile(lambda name: name not in _RANKS, names)
     return dict.fromkeys(axes, 0) | _RANKS | (_OF_PAIRS if "variant" in names else {})
+
+
+def _cell(name: str, value: Any, units: Mapping[str, str]) -> Any:
+    """Return what a table shows; the column of what is left out is not there where nothing is."""
+    if name in _NAMES and value in units:
+        return f"{value} [{units[value]}]"
+    return None if name == "left_out" and not value else value
 
 
 def _show(view: View, answer: "AnalysisResult", csv: Path | None, sweep: Path) -> None:
@@ -163,10 +171,7 @@ def _show(view: View, answer: "AnalysisResult", csv: Path | None, sweep: Path) -
         printer.verbatim(f"{title}: {len(answer.rows)} rows")
         return
     # The unit of a metric or an axis that is a cell stands there, since each row may have another.
-    rows = [
-        [f"{row[name]} [{units[row[name]]}]" if name in _NAMES and row[name] in units else row[name] for name in names]
-        for row in answer.rows[:MOST_ROWS]
-    ]
+    rows = [[_cell(name, row[name], units) for name in names] for row in answer.rows[:MOST_ROWS]]
     printer.table(Table(columns, rows, title, answer.about))
     if len(answer.rows) > MOST_ROWS and csv is None:
         printer.line(f"{len(answer.rows) - MOST_ROWS} more rows; --csv FILE or --json has them all")

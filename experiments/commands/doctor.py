@@ -125,7 +125,7 @@ def _show_finding(printer: Printer, finding: "Finding", path: str) -> None:
     printer.line(f"  advice: {finding.advice}", indent=2)
     told = [f"--set {shlex.quote(f'{key}={value}')}" for key, value in finding.changes.items() if not key.startswith("--")]
     if told:
-        printer.command(f"  mcastlab run {path} {' '.join(told)}")
+        printer.command(f"  mcastlab run {shlex.quote(path)} {' '.join(told)}")
 
 
 def _works(found: Sequence[Capability]) -> bool:

@@ -93,7 +93,9 @@ def _explained(run: Path, object_id: int | None, receiver: str | None, sender: s
         found = explain_capture(captured)
         return found, chain_ladder(captured, found)
     if not is_run(run):
-        raise UsageError(f"{run}: holds no run; what makes one: mcastlab run SCENARIO.yaml --out {run} --set trace=true")
+        raise UsageError(
+            f"{run}: holds no run; what makes one: mcastlab run SCENARIO.yaml --out {shlex.quote(str(run))} --set trace=true"
+        )
     history = read_history(open_run(run), object_id, receiver, sender)
     found = explain_history(history)
     return found, chain_ladder(history, found)

@@ -179,31 +179,39 @@ def _run(
 ) -> "Result":
     """Run one case, with its files in a subfolder of `out`; errors of writing its result are added to `unwritten`."""
     from experiments.running.recording import Recording
-    from experiments.running.run import run
-    from experiments.running.run_progress import RunProgress
 
     folder = out / case if out is not None else None
     recording = Recording.of(wanted, folder, trace)
-    with nullcontext() if folder is None else claim_run(folder):
-        if live:
-            result = _run_live(wanted, place, recording, hold)
-        elif hold is not None:
-            result = run(wanted, place, recording, None, hold)
-        elif place == "sim":
-            progress = RunProgress(wanted)
-            with tables.working(progress.line):
-                result = run(wanted, place, recording, progress=progress)
-        else:
-            with tables.working(f"{wanted.name} on {place}"):
-                result = run(wanted, place, recording)
-        if folder is not None:
-            try:
+    result: Result | None = None
+    try:
+        with nullcontext() if folder is None else claim_run(folder):
+            result = _result(wanted, place, recording, live, hold)
+            if folder is not None:
                 tables.write(result, wanted, folder)
-            except OSError as error:
-                # The result is printed nevertheless.
-                unwritten.append(OSError(error.errno, error.strerror, error.filename or str(folder)))
+    except OSError as error:
+        if result is None:
+            raise
+        # The result is printed nevertheless.
+        unwritten.append(OSError(error.errno, error.strerror, error.filename or str(folder)))
     _warn(result.metrics)
     return result
+
+
+def _result(wanted: Scenario, place: str, recording: "Recording | None", live: bool, hold: Hold | None) -> "Result":
+    """Run one case, and tell how far it is meanwhile."""
+    from experiments.running.run import run
+    from experiments.running.run_progress import RunProgress
+
+    if live:
+        return _run_live(wanted, place, recording, hold)
+    if hold is not None:
+        return run(wanted, place, recording, None, hold)
+    if place != "sim":
+        with tables.working(f"{wanted.name} on {place}"):
+            return run(wanted, place, recording)
+    progress = RunProgress(wanted)
+    with tables.working(progress.line):
+        return run(wanted, place, recording, progress=progress)
 
 
 def _warn(metrics: Mapping[str, Any]) -> None:
@@ -213,6 +221,9 @@ def _warn(metrics: Mapping[str, Any]) -> None:
     for point, counts in metrics.get("captures", {}).items():
         if counts["unwritten"]:
             typer.echo(f"warning: capture {point}: the disk is full, so {counts['unwritten']:,} packets are missing", err=True)
+    for name, count in metrics.get("unwritten", {}).items():
+        what = "lines" if name == "trace" else "rows"
+        typer.echo(f"warning: {name}: the disk is full, so {count:,} {what} are missing", err=True)
 
 
 def _run_live(wanted: Scenario, place: str, recording: "Recording | None", hold: Hold | None) -> "Result":

@@ -39,7 +39,8 @@ def write_run_report(
     options = {name: text for name, text in zip(_OF_RUNS, given, strict=True) if text is not None}
     if not is_run(folder):
         if not (folder / "jobs").is_dir():
-            makes = f"mcastlab run SCENARIO.yaml --out {folder} --set trace=true, or mcastlab sweep SWEEP.yaml --out {folder}"
+            place = shlex.quote(str(folder))
+            makes = f"mcastlab run SCENARIO.yaml --out {place} --set trace=true, or mcastlab sweep SWEEP.yaml --out {place}"
             raise UsageError(f"{folder}: holds no results of a sweep and no run; what makes them: {makes}")
         _refuse("of one run, and this folder holds none", options)
         return None

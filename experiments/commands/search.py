@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -68,7 +69,8 @@ def _command(found: "Counterexample", file: Path) -> str:
     """Return the command that shows a violation again; a run checks no requests."""
     from experiments.zoo.repair_rules import REPAIR_RULES
 
-    return f"mcastlab search {file} --runs 1" if found.verdict.rule in REPAIR_RULES else f"mcastlab run {file}"
+    place = quote(str(file))
+    return f"mcastlab search {place} --runs 1" if found.verdict.rule in REPAIR_RULES else f"mcastlab run {place}"
 
 
 def _plain(found: "Counterexample | None", runs: int, file: Path) -> dict[str, object]:

@@ -23,6 +23,7 @@ from protocols.jms import JmsMessage, topic_of
 from protocols.jms.subscriptions import selector_of
 from protocols.messaging import MessagesLost
 from protocols.norm.snapshot import MEASURES
+from protocols.snapshot import Snapshot
 from topologies.units import format_duration
 
 __all__ = ["Wanted", "print_messages"]
@@ -50,14 +51,18 @@ def print_messages(bus: MessageBus, wanted: Wanted, longest: float, statistics: 
         receiving.finish()
     if receiving.refusal is not None:
         raise receiving.refusal
-    told = summary_of(bus, receiving.tally, ending.seconds)
-    ok = receiving.tally.messages >= (wanted.count or 1) and not (receiving.problems or receiving.failure or told["refused"])
+    enough = wanted.count is not None and receiving.tally.messages >= wanted.count
+    told = {**summary_of(bus, receiving.tally, ending.seconds), "missing": 0 if enough else receiving.missing}
+    ok = receiving.tally.messages >= (wanted.count or 1) and not told["missing"]
+    ok = ok and not (receiving.problems or receiving.failure or told["refused"])
     if as_json:
         typer.echo(json.dumps({"event": "summary", "ok": ok, **told}))
     else:
-        text = f"{receiving.tally.messages} messages in {format_duration(round(ending.seconds, 3))}"
+        many = f"{receiving.tally.messages}{f' of {wanted.count}' if wanted.count and not enough else ''}"
+        text = f"{many} messages in {format_duration(round(ending.seconds, 3))}"
         refused = f", {told['refused']} refused, which are larger than the pool" if told["refused"] else ""
-        lost = f"{told['lost']} lost{refused}, {told['nacks_sent']} nacks sent"
+        missing = f", {told['missing']} missing, which were requested" if told["missing"] else ""
+        lost = f"{told['lost']} lost{missing}{refused}, {told['nacks_sent']} nacks sent"
         typer.echo(f"{receiving.failure or 'received'}: {text}, {lost}", err=True)
     return 130 if ending.interrupted else int(not ok)
 
@@ -73,6 +78,8 @@ class _Receiving:
         self.refusal: UsageError | None = None
         self.problems = 0
         """Events that say that something was lost or dropped."""
+        self.missing = 0
+        """Messages that had not come at the end, or not wholly, although later packets had."""
 
     async def run(self, statistics: WantedStatistics) -> None:
         """Print until the wanted number has come."""
@@ -80,17 +87,23 @@ class _Receiving:
             async with self._bus as bus:
                 streams = [bus.subscribe(topic, selector=self._wanted.selector) for topic in self._wanted.topics]
                 with statistics.told(self._runner, bus.host, MEASURES, out=sys.stderr):
-                    async with asyncio.TaskGroup() as tasks:
-                        tasks.create_task(self._output.run())
-                        tasks.create_task(self._events())
-                        for stream in streams:
-                            tasks.create_task(self._messages(stream))
+                    try:
+                        await self._print(streams)
+                    finally:
+                        self.missing = sum(map(_missing, bus.snapshots()))
         except* UsageError as refused:
             self.refusal = next(error for error in refused.exceptions if isinstance(error, UsageError))
         except* BrokenPipeError:
             raise
         except* OSError as errors:
             self.failure = f"standard output: {errors.exceptions[0]}"
+
+    async def _print(self, streams: list[MessageStream]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._output.run())
+            tasks.create_task(self._events())
+            for stream in streams:
+                tasks.create_task(self._messages(stream))
 
     async def _messages(self, stream: MessageStream) -> None:
         async for message in stream:
@@ -127,6 +140,12 @@ class _Receiving:
                 await self._output.put(output_line(json.dumps({"event": type(event).__name__, "text": text})))
             elif text:
                 typer.echo(printable(text), err=True)
+
+
+def _missing(told: Snapshot) -> int:
+    """Return the messages with gaps in the statistics of a part of the protocol."""
+    has_gaps = told.part == "object" and told.states["state"] in ("unknown", "incomplete")
+    return has_gaps + sum(map(_missing, told.parts))
 
 
 def _text(message: JmsMessage) -> str:

@@ -17,6 +17,7 @@ from experiments.session.subscription_stream import DeliveryOverflowed
 from protocols.distributor.events import ConnectionNagging, PublisherGone, PublisherHeard, QueueOverflowed, SegmentsLost
 from protocols.distributor.snapshot import MEASURES
 from protocols.events import Event
+from protocols.snapshot import Snapshot
 from topologies.units import format_duration
 
 __all__ = ["print_updates"]
@@ -47,7 +48,9 @@ def print_updates(
         receiving = _Receiving(runner, opened, subjects, count, quiet=quiet, as_json=as_json)
         ending = runner.play(receiving.run(wanted), longest)
         receiving.finish()
-    ok = receiving.received >= (count or 1) and not receiving.problems and not receiving.failure
+    enough = count is not None and receiving.received >= count
+    receiving.missing = 0 if enough else receiving.missing
+    ok = receiving.received >= (count or 1) and not (receiving.problems or receiving.failure or receiving.missing)
     receiving.conclude(ok, ending.seconds)
     return 130 if ending.interrupted else int(not ok)
 
@@ -67,12 +70,17 @@ class _Receiving:
         self.failure = ""
         self.problems = 0
         """Events that say that something was lost or dropped."""
+        self.missing = 0
+        """Gaps at the end: consecutive datagrams that had not come although later ones had."""
 
     async def run(self, wanted: WantedStatistics) -> None:
         """Print until the wanted number has come."""
         async with self._connection as opened:
             with wanted.told(self._runner, opened.host, MEASURES, out=sys.stderr, managed=opened.process_id):
-                await self._receive(opened)
+                try:
+                    await self._receive(opened)
+                finally:
+                    self.missing = _gaps(opened.host.snapshot())
 
     async def _receive(self, opened: DistributorConnection) -> None:
         subscriptions = list(map(opened.subscribe, self._subjects))
@@ -130,13 +138,27 @@ class _Receiving:
         counts = self._connection.statistics()
         told = {name: counts.get(name, 0) for name in COUNTERS}
         if self._as_json:
-            last = {"event": "summary", "ok": ok, "updates": self.received, "bytes": self._octets, "seconds": elapsed}
+            last = {
+                "event": "summary",
+                "ok": ok,
+                "updates": self.received,
+                "bytes": self._octets,
+                "seconds": elapsed,
+                "gaps": self.missing,
+            }
             typer.echo(json.dumps({**last, **told}))
             return
         text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in told.items())
-        typer.echo(
-            f"{self.failure or 'received'}: {self.received} updates in {format_duration(round(elapsed, 3))}, {text}", err=True
-        )
+        missing = f", {self.missing} gaps of datagrams that were requested" if self.missing else ""
+        wanted = f" of {self._count}" if self._count and self.received < self._count else ""
+        many = f"{self.received}{wanted} updates"
+        line = f"{self.failure or 'received'}: {many} in {format_duration(round(elapsed, 3))}{missing}, {text}"
+        typer.echo(line, err=True)
+
+
+def _gaps(told: Snapshot) -> int:
+    """Return the gaps in the statistics of a part of the protocol."""
+    return int(told.values.get("ranges_missing", 0)) + sum(map(_gaps, told.parts))
 
 
 def _told(event: Event) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -80,16 +81,16 @@ def _print(printer: Printer, found: dict[str, Any] | str) -> None:
 
 def summary_text(summary: "SweepSummary", file: Path) -> str:
     """Return the lines that tell what an invocation has made, what is left, and how to go on."""
-    ok = summary.status["ok"]
+    ok, folder = summary.status["ok"], quote(str(summary.folder))
     total = f"{summary.total} run{'s' * (summary.total != 1)}"
     lines = [f"{summary.folder}: {total}, {ok} ok, {summary.failed} failed, {summary.left} left"]
     if summary.known:
         lines[0] += f"; {summary.known} were there"
     if summary.failed:
         kinds = ", ".join(f"{count} {status}" for status, count in sorted(summary.status.items()) if status != "ok")
-        lines.append(f"failed: {kinds}; mcastlab results {summary.folder} --where \"status != 'ok'\" says why")
+        lines.append(f"failed: {kinds}; mcastlab results {folder} --where \"status != 'ok'\" says why")
     if summary.incomplete:
-        where = f'mcastlab results {summary.folder} --where "completed = 0"'
+        where = f'mcastlab results {folder} --where "completed = 0"'
         lines.append(
             f"incomplete: {summary.incomplete} of those that are ok, at whose end a receiver lacked something; {where}"
         )
@@ -99,5 +100,5 @@ def summary_text(summary: "SweepSummary", file: Path) -> str:
         lines.append(f"{summary.unreadable} files could not be read (broken off); their runs were made again")
     if summary.left:
         stopped = "interrupted" if summary.interrupted else "not all made"
-        lines.append(f"{stopped}; go on with: mcastlab sweep {file} --out {summary.folder} --resume")
+        lines.append(f"{stopped}; go on with: mcastlab sweep {quote(str(file))} --out {folder} --resume")
     return "\n".join(lines)

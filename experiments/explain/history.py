@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
+from shlex import quote
 from typing import Any
 
 from experiments.captures.trace_file import Trace, TracedPacket, TraceEvent, TraceRow, open_trace
@@ -149,7 +150,7 @@ def read_history(
         return _of_trace(folder, object_id, receiver, sender)
     if folder.captures:
         return _of_captures(folder, object_id, receiver, sender)
-    again = f"mcastlab run SCENARIO.yaml --out {folder.path} --set trace=true, or --capture hosts"
+    again = f"mcastlab run SCENARIO.yaml --out {quote(str(folder.path))} --set trace=true, or --capture hosts"
     raise UsageError(f"{folder.path}: has neither a trace nor captures, which tell what happened; run it again: {again}")
 
 

@@ -19,7 +19,8 @@ class ResultLog(Generic[T]):
     `page` is the file to write in the end, and the log is beside it, with the suffix `.part`. `plain` turns a result into plain
     values, and `read` these into the key and the result.
 
-    Raises UsageError if a log exists and `resume` is not set, if the log has another header, or if the page cannot be written.
+    Raises UsageError if a log with a result exists and `resume` is not set, if the log has another header, or if the page
+    cannot be written.
     """
 
     def __init__(
@@ -36,13 +37,14 @@ class ResultLog(Generic[T]):
         self._plain = plain
         self._known: dict[str, T] = {}
         head = json.dumps(header)
-        begun = self._path.exists() and self._path.stat().st_size > 0
+        # A header alone is left where the first run was refused or interrupted.
+        begun = self._path.exists() and self._path.read_bytes().count(b"\n") > 1
         if begun and not resume:
             raise UsageError(f"--out: {self._path} is left from an interrupted run; continue with --resume, or remove it")
         try:
             if begun:
                 self._read(head, read)
-            self._file = self._path.open("a", encoding="utf-8")
+            self._path.open("a" if begun else "w").close()
         except OSError as error:
             raise _unwritable(page, error.strerror) from error
         if not begun:
@@ -64,7 +66,6 @@ class ResultLog(Generic[T]):
             self._page.write_text(text, encoding="utf-8")
         except OSError as error:
             raise _unwritable(self._page, error.strerror) from error
-        self._file.close()
         self._path.unlink()
 
     def _read(self, head: str, read: Callable[[Any], tuple[str, T]]) -> None:
@@ -81,7 +82,8 @@ class ResultLog(Generic[T]):
         os.truncate(self._path, len(whole))
 
     def _write(self, line: str) -> None:
-        print(line, file=self._file, flush=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            print(line, file=file)
 
 
 def _unwritable(page: Path, why: str | None) -> UsageError:

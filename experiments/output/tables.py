@@ -193,6 +193,8 @@ def _facts(result: Result) -> Iterator[str]:
     if result.metrics["faults"]:
         hosts = result.metrics["faults"].items()
         yield f"faults: {json.dumps({host: _in_a_line(faults) for host, faults in hosts})}"
+    if result.messages is None and any("duplicate" in row.get("others", ()) for row in result.metrics["impairments"]):
+        yield "loss is as the receivers count it, too low here: each late copy of a duplicated packet makes up for a lost one"
     if result.fingerprint:
         yield f"fingerprint {result.fingerprint}"
 

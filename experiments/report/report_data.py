@@ -100,7 +100,7 @@ def collect(
         # A dozen queries follow.
         runs.frame.persist()
     if runs.failed == runs.count:
-        raise UsageError(f"{folder}: no run succeeded; `mcastlab results {folder}` shows the reasons")
+        raise UsageError(f"{folder}: no run succeeded; `mcastlab results {shlex.quote(str(folder))}` shows the reasons")
     chosen, groups = _summaries(runs, metrics or _named(points, runs))
     expected = [row for text in theory or points.sweep.theory for row in overlay(runs, parse_formula(text), points, groups)]
     counted, failed = failures(folder, runs, points)

@@ -64,7 +64,7 @@ def gather(folder: RunFolder, window: Window, hosts: Sequence[str] = ()) -> RunR
     world = " --on emu" if folder.result.backend == "emu" else ""
     raise UsageError(
         f"{folder.path}: has neither a trace nor captures, so there is nothing to replay; record them: "
-        f"mcastlab run SCENARIO.yaml{world} --out {folder.path} {record}"
+        f"mcastlab run SCENARIO.yaml{world} --out {shlex.quote(str(folder.path))} {record}"
     )
 
 

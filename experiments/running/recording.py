@@ -1,15 +1,16 @@
 """Record files during a run: captures, and in the simulator also a trace and time series."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 from emu.packet_capture import CapturePoint
 from experiments.output.extras import need
 from experiments.running.authentication import simulated_codec
+from experiments.running.record_file import NO_ROOM, RecordFile, open_unbuffered
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError, UsageError
 from sim.series import MEASURES, Series
@@ -19,10 +20,12 @@ from sim.watch import Watcher
 from topologies.names import file_name
 from topologies.spec import Topology
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "Records"]
 
 MOST_INTERVALS = 1_000_000
 """Intervals of a time series in a run, at most."""
+_PACKET, _ENTRY = bytes((6, 0, 0, 0)), b'{"time"'
+"""How a packet in a capture begins, and an entry of a trace."""
 ALL_HOSTS, MOST_CAPTURED = "hosts", 200
 """The capture point that stands for every host, and how many hosts it may stand for."""
 
@@ -79,22 +82,22 @@ class Recording:
         return self
 
     @contextmanager
-    def watchers(self, scenario: Scenario, topology: Topology) -> Iterator[Sequence[Watcher]]:
+    def watchers(self, scenario: Scenario, topology: Topology) -> Iterator["Records"]:
         """Open the watchers of a simulated run; at the end, close their files and write the time series."""
         with ExitStack() as stack:
-            found: list[Watcher] = []
+            records = Records()
             encoder = Encoder(topology, simulated_codec(scenario.protocol.spec, scenario.protocol.config)())
             for point, path in self._files():
-                file = cast(BinaryIO, stack.enter_context(_open(path, "wb")))
-                found.append(Sniffer(topology, point, file, encoder))
+                file = records.captures[point] = stack.enter_context(closing(RecordFile(path, _PACKET)))
+                records.watchers.append(Sniffer(topology, point, cast(BinaryIO, file), encoder))
             if self.trace is not None:
-                text = cast(TextIO, stack.enter_context(_open(self.trace, "w")))
-                found.append(Tracer(topology, text, _about(scenario), self.traced))
+                text = records.trace = stack.enter_context(closing(RecordFile(self.trace, _ENTRY)))
+                records.watchers.append(Tracer(topology, cast(TextIO, text), _about(scenario), self.traced))
             if self.series is not None:
                 series = Series(self.interval, sum(work.count for work in scenario.files))
-                found.append(series)
-                stack.callback(_write_series, series, self.series, self.interval)
-            yield found
+                records.watchers.append(series)
+                stack.callback(records.keep, series, self.series, self.interval)
+            yield records
 
     @contextmanager
     def capture_points(self, topology: Topology) -> Iterator[list[CapturePoint]]:
@@ -105,7 +108,7 @@ class Recording:
         with ExitStack() as stack:
             found = []
             for point, path in self._files():
-                file = cast(BinaryIO, stack.enter_context(_open(path, "wb", buffering=0)))
+                file = stack.enter_context(open_unbuffered(path))
                 found.append(CapturePoint(point, check_point(topology, point), file))
             yield found
 
@@ -114,6 +117,36 @@ class Recording:
         for point in self.points:
             assert self.captures is not None
             yield point, self.captures / f"{file_name(point)}.pcapng"
+
+
+@dataclass(slots=True)
+class Records:
+    """The watchers of a simulated run, and their files."""
+
+    watchers: list[Watcher] = field(default_factory=list)
+    captures: dict[str, RecordFile] = field(default_factory=dict)
+    trace: RecordFile | None = None
+    unwritten_rows: int = 0
+    """Rows of the time series for which the disk had no room."""
+
+    def keep(self, series: Series, path: Path, interval: float) -> None:
+        """Write a time series, or count its rows if there is no room for them."""
+        try:
+            _write_series(series, path, interval)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self.unwritten_rows = len(series.rows)
+            path.unlink(missing_ok=True)
+
+    def metrics(self) -> dict[str, Any]:
+        """Return what the closed captures have, by the names of an emulation, and what is missing in the other files."""
+        captures = {
+            name: {"packets": file.written, "unseen": 0, "unwritten": file.unwritten} for name, file in self.captures.items()
+        }
+        missing = {"trace": self.trace.unwritten if self.trace is not None else 0, "series": self.unwritten_rows}
+        unwritten = {name: count for name, count in missing.items() if count}
+        return ({"captures": captures} if captures else {}) | ({"unwritten": unwritten} if unwritten else {})
 
 
 def _points(scenario: Scenario) -> tuple[str, ...]:
@@ -133,14 +166,6 @@ def _named(key: str, name: str, check: Callable[[str], object]) -> None:
         check(name)
     except UsageError as error:
         raise UsageError(f"{key}: {error}") from error
-
-
-def _open(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open(mode, buffering, encoding=None if "b" in mode else "utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: can't be written ({error.strerror})") from error
 
 
 def _about(scenario: Scenario) -> dict[str, Any]:

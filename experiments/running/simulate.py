@@ -35,8 +35,12 @@ def simulate_recorded(scenario: Scenario, recording: Recording | None = None, pr
     """Run a scenario in the simulator and write the files that `recording` names."""
     if recording is None:
         return simulate(scenario, progress=progress)
-    with recording.watchers(scenario, scenario.build_topology()) as watchers:
-        return simulate(scenario, watchers, progress)
+    # Before a file of an earlier run is opened and thereby emptied.
+    _check_programs(scenario)
+    with recording.watchers(scenario, scenario.build_topology()) as records:
+        result = simulate(scenario, records.watchers, progress)
+    result.metrics.update(records.metrics())
+    return result
 
 
 def simulate(scenario: Scenario, watchers: Sequence[Watcher] = (), progress: RunProgress | None = None) -> Result:

@@ -174,7 +174,9 @@ def check(fault: Fault, topology: Topology) -> None:
         if fault.when is not None and len(names) > 1:
             raise UsageError("a crash with 'when' is that of one host")
     except UsageError as error:
-        raise ConfigError(f"{fault.verb}: value {getattr(fault, fault.verb)!r} is not allowed; {error}") from error
+        named = getattr(fault, fault.verb)
+        shown = named[0] if isinstance(named, tuple) and len(named) == 1 else named
+        raise ConfigError(f"{fault.verb}: value {shown!r} is not allowed; {error}") from error
 
 
 def _check_link(pair: Sequence[str], topology: Topology) -> None:

@@ -60,10 +60,12 @@ class ProtocolChoice:
             return value
         named = isinstance(value, dict) and any(isinstance(value.get(key), str) and value[key] for key in ("name", "module"))
         if not isinstance(value, dict) or not named:
-            found = value.get("name") if isinstance(value, dict) else value
-            key = "protocol.name" if isinstance(value, dict) else "protocol"
             allowed = ", ".join(protocol_names())
-            raise ConfigError(f"{key}: value {shown(found)} is not allowed; it names a protocol: {allowed}; or a module")
+            if not isinstance(value, dict):
+                which = f"{{name: NAME}} with one of {allowed}; or {{module: FILE.py}}"
+                raise ConfigError(f"protocol: value {shown(value)} is not allowed; it should be a mapping, {which}")
+            found = shown(value.get("name"))
+            raise ConfigError(f"protocol.name: value {found} is not allowed; it names a protocol: {allowed}; or a module")
         given = {key: item for key, item in value.items() if key not in ("name", "module", "mutant")}
         mutant = value.get("mutant") or ""
         if value.get("module"):

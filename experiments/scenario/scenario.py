@@ -7,6 +7,7 @@ from copy import deepcopy
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -422,7 +423,7 @@ def read(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) ->
     path = find_scenario(path)
     data = read_yaml(path)
     if "scenario" in data and "topology" not in data:
-        raise ConfigError(f"{path}: is a sweep and no scenario; run it with: mcastlab sweep {path}")
+        raise ConfigError(f"{path}: is a sweep and no scenario; run it with: mcastlab sweep {quote(str(path))}")
     override(data, sets)
     complete(data, path)
     if seed is not None:

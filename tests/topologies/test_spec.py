@@ -35,11 +35,21 @@ def test_counted_leaves_expand_to_numbered_hosts_in_order() -> None:
     assert topology.member("z") == Member("z", 0)
 
 
-@pytest.mark.parametrize("name", ["r", "r0", "r4", "r01", "s", "nobody", "", "7"])
+@pytest.mark.parametrize("name", ["r", "r0", "r4", "r01", "nobody", "", "7"])
 def test_an_unknown_host_is_named_with_some_that_exist(name: str) -> None:
     nodes = {"a": HOST, "s": SWITCH, "r": NodeSpec("host", 3)}
     topology = Topology(graph_of(nodes, ("a", "s"), ("s", "r")))
     with pytest.raises(UsageError, match="is no host of this topology; hosts are a, r1, r2, r3"):
+        topology.member(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("s", "a switch"), ("g", r"a router without a machine \(a role in nodes gives it one\)")]
+)
+def test_what_forwards_is_no_host_and_is_told_apart(name: str, kind: str) -> None:
+    nodes = {"a": HOST, "s": SWITCH, "g": NodeSpec("router"), "z": HOST}
+    topology = Topology(graph_of(nodes, ("a", "s"), ("s", "g"), ("g", "z")))
+    with pytest.raises(UsageError, match=f"'{name}' is no host of this topology but {kind}; hosts are a, z$"):
         topology.member(name)
 
 
@@ -78,6 +88,7 @@ WRONG: dict[str, tuple[Graph, str]] = {
         graph_of({"r": NodeSpec("host", 2), "a": HOST}, ("a", "r")),
         "node r: a node with a count must be linked to a",
     ),
+    "counted in text": (graph_of({"r": NodeSpec("host", cast(Any, "8")), "s": SWITCH}, ("s", "r")), "count '8' is not allowed"),
     "counted to nothing": (graph_of({"r": NodeSpec("host", 0), "s": SWITCH}, ("s", "r")), "count 0 is not allowed"),
     "name taken": (
         graph_of({"s": SWITCH, "r": NodeSpec("host", 3), "r2": HOST}, ("s", "r"), ("s", "r2")),
@@ -164,3 +175,21 @@ def test_a_node_that_pauses_has_plain_links() -> None:
     connect(graph, "s", "b", LinkAttributes.model_validate({"duplicate": 0.1}))
     with pytest.raises(ConfigError, match=r"link b-s: more than .* is not allowed; s pauses"):
         Topology(graph)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        *(("delay", "5ms"), ("rate", "10Mbit"), ("queue", "100"), ("overhead", "18"), ("mtu", "1500"), ("corrupt", "1%")),
+        *(("loss", "1%"), ("jitter", "5ms"), ("discipline", "red"), ("loss", 0.01), ("queue", True), ("rate", None)),
+    ],
+)
+def test_a_link_names_the_attribute_that_is_no_number_or_model(key: str, text: object) -> None:
+    with pytest.raises(ConfigError, match=rf"^{key}: {text!r} is not allowed; "):
+        LinkSpec(**cast(Any, {key: text}))
+
+
+def test_a_link_says_what_reads_text() -> None:
+    with pytest.raises(ConfigError, match=r"\(LinkAttributes\(delay='5ms'\).spec\(\) reads text\)$"):
+        LinkSpec(delay=cast(Any, "5ms"))
+    assert LinkAttributes(delay=cast(Any, "5ms")).spec().delay == 0.005

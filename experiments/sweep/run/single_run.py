@@ -1,18 +1,18 @@
 """Execute one run of a sweep in the calling process: from the JSON of a scenario to metrics."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
-from experiments.running.recording import Recording
+from experiments.running.recording import Recording, Records
 from experiments.running.run import run
 from experiments.scenario.scenario import Scenario, parse
 from experiments.sweep.spec.metrics import metrics_of, receiver_metrics_of
 from sim.series import Series
-from sim.watch import Watcher
 from topologies.spec import Topology
 
 __all__ = ["perform"]
@@ -22,11 +22,15 @@ def perform(job: Mapping[str, Any]) -> dict[str, Any]:
     """Execute the run of a job and return its metrics, fingerprint, and rows to keep; exceptions propagate.
 
     A job has `scenario` (JSON), `backend`, `receivers` (whether to return rows), `series` (interval in seconds or None),
-    `captures` (names of nodes and links) and `folder` for the capture files.
+    `captures` (names of nodes and links) and `folder` for the capture files. OSError if the disk had no room for all of them;
+    --retry makes the run again.
     """
     scenario = parse(json.loads(job["scenario"]), "scenario")
     collecting = _Collecting.of_job(scenario, job)
     result = run(scenario, job["backend"], collecting)
+    for point, counts in result.metrics.get("captures", {}).items():
+        if counts["unwritten"]:
+            raise OSError(ENOSPC, f"the disk is full, so {counts['unwritten']:,} packets are missing", f"capture {point}")
     return {
         "fingerprint": result.fingerprint,
         "metrics": metrics_of(result),
@@ -57,10 +61,12 @@ class _Collecting(Recording):
         return cls(points=tuple(job["captures"]), captures=Path(job["folder"]), collected=series)
 
     @contextmanager
-    def watchers(self, scenario: Scenario, topology: Topology) -> Iterator[Sequence[Watcher]]:
+    def watchers(self, scenario: Scenario, topology: Topology) -> Iterator[Records]:
         """Yield the watchers of a single run, and the series."""
-        with super().watchers(scenario, topology) as found:
-            yield [*found, *([] if self.collected is None else [self.collected])]
+        with super().watchers(scenario, topology) as records:
+            if self.collected is not None:
+                records.watchers.append(self.collected)
+            yield records
 
     def rows(self) -> list[dict[str, Any]] | None:
         """Return the series as rows sorted by name and time; None if none was asked for."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from math import exp, log
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -271,7 +272,7 @@ def load_sweep(path: Path) -> Sweep:
     """Read a sweep from a YAML file; ConfigError is one line with file, key, value and what is allowed."""
     data = read_yaml(path)
     if "topology" in data and "scenario" not in data:
-        raise ConfigError(f"{path}: is a scenario and no sweep; run it with: mcastlab run {path}")
+        raise ConfigError(f"{path}: is a scenario and no sweep; run it with: mcastlab run {quote(str(path))}")
     return validated(Sweep, data, path, sweep_schema)
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 from experiments.sweep.store.datasets import KEYS, OF_A_RUN, parts
 from protocols.errors import McastlabError, UsageError
@@ -30,13 +31,13 @@ def naming_damage(*folders: Path) -> Iterator[None]:
 
 def _check(folder: Path, dataset: str, error: Exception) -> None:
     """Raise UsageError if a file of a dataset can't be read, holds something else, or is named in the error."""
-    named = {Path("/", name).resolve() for name in _FILE.findall(_text_of(error))}
+    named, place = {Path("/", name).resolve() for name in _FILE.findall(_text_of(error))}, quote(str(folder))
     for path in parts(folder, dataset):
         why = _wrong_with(path, OF_A_RUN if dataset == "runs" else KEYS[dataset])
         if why is not None and dataset == "runs":
-            advice = f"mcastlab sweep SWEEP.yaml --out {folder} --resume sets it aside and makes its runs again"
+            advice = f"mcastlab sweep SWEEP.yaml --out {place} --resume sets it aside and makes its runs again"
         elif why is not None:
-            advice = f"remove {path.parent}; mcastlab results {folder} --compact writes it again if runs still have the rows"
+            advice = f"remove {path.parent}; mcastlab results {place} --compact writes it again if runs still have the rows"
         elif path.resolve() in named:
             why, advice = "differs from its checksum", f"remove {path.parent / f'.{path.name}.crc'} if the file is right"
         else:

@@ -20,13 +20,15 @@ MAY_CHANGE = ("replications", "until", "refine", "keep", "theory", "time_limit",
 
 
 def prepare(plan: SweepPlan, folder: Path, resume: bool) -> None:
-    """Create the folder and copy the sweep into it; UsageError if it holds results of another sweep, or cannot be written."""
+    """Create the folder and copy the sweep into it; UsageError if it holds a run, or another sweep, or cannot be written."""
     if "://" in str(folder):
         raise UsageError(f"--out: value {str(folder)!r} is not allowed; a folder that this machine and all workers see")
     if parts(folder):
         if not resume:
             raise UsageError(f"--out: value {str(folder)!r} is not allowed; it holds results (--resume continues them)")
         _check_same(plan, folder)
+    elif (folder / "result.json").exists():
+        raise UsageError(f"--out: value {str(folder)!r} is not allowed; it is the folder of a run")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "sweep.yaml").write_text(plan.path.read_text(encoding="utf-8"), encoding="utf-8")

@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from shlex import quote
 from typing import Any
 from uuid import uuid4
 
@@ -62,7 +63,9 @@ def chosen_version(folder: Path, version: str | None = None) -> str:
     """
     jobs = read_invocations(folder)
     if not jobs:
-        raise UsageError(f"{folder}: holds no results of a sweep; mcastlab sweep SWEEP.yaml --out {folder} makes them")
+        raise UsageError(
+            f"{folder}: holds no results of a sweep; mcastlab sweep SWEEP.yaml --out {quote(str(folder))} makes them"
+        )
     known = sorted({str(job["version"]) for job in jobs})
     if version is not None and version not in known:
         raise UsageError(f"--version: value {version!r} is not allowed; {one_of(version, known)}")

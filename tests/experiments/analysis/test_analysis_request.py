@@ -75,3 +75,34 @@ def test_runs_without_a_completion_time_are_counted(
     assert analyse(spark, folder, AnalysisRequest()).plain()["incomplete"] == 1
     assert commands("analyse", folder) == 0
     assert capsys.readouterr().out.startswith("3 runs, 1 incomplete, code ")
+
+
+INCOMPLETE = [
+    row(
+        {"a": a, "b": b},
+        seed,
+        {"completion_time": None if a == 2 or (a, seed) == (1, 3) else 1.0 + a + b / seed},
+        point=2 * a + b,
+    )
+    for a in (0, 1, 2)
+    for b in (0, 1)
+    for seed in (1, 2, 3)
+]
+"""At a = 1 one run of three has no completion time, at a = 2 none has."""
+
+
+@pytest.mark.parametrize(
+    ("question", "count", "expected"),
+    [
+        ({"by": ["a"]}, "count", [(6, 0), (4, 2), (0, 6)]),
+        ({"compare": "a"}, "pairs", [(4, 2), (0, 6)]),
+        ({"effects": True}, "count", [(10, 8)] * 4),
+    ],
+)
+def test_runs_without_a_value_are_counted_in_every_row(
+    spark: Any, tmp_path: Path, question: dict[str, Any], count: str, expected: list[tuple[int, int]]
+) -> None:
+    found = answer_to(spark, write_runs(tmp_path, INCOMPLETE), metrics=["completion_time"], **question)
+    assert [(each[count], each["left_out"]) for each in found.rows] == expected
+    assert found.about.endswith("left_out: without a value, as incomplete runs without a completion time")
+    assert len({frozenset(each) for each in found.rows}) == 1

@@ -125,7 +125,7 @@ def judged(values: list[float], expected: float, folder: Path, margin: float = 0
     sd = stdev(values) if len(values) > 1 else None
     ends = {"low": None, "high": None, "boot_low": None, "boot_high": None}
     known = GroupSummary(
-        POINT, "transmissions", len(values), fmean(values), sd, **ends, least=0.0, most=0.0, percentiles={}, top=1.0
+        POINT, "transmissions", len(values), 0, fmean(values), sd, **ends, least=0.0, most=0.0, percentiles={}, top=1.0
     )
     formula = parse_formula(f"arq:receivers=1,loss={1 - 1 / expected}")
     (found,) = overlay(NO_FRAME, formula, PointScenarios(folder), [known], margin)

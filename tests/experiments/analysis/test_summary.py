@@ -104,7 +104,7 @@ def test_nan_is_a_missing_value(spark: Any, tmp_path: Path) -> None:
 
 def test_a_group_is_one_flat_row(runs: Runs) -> None:
     row = summarise(runs, ["protocol.name"], ["nacks_sent"], percentiles=(50,))[0].plain()
-    assert list(row)[:4] == ["protocol.name", "metric", "count", "mean"]
+    assert list(row)[:5] == ["protocol.name", "metric", "count", "left_out", "mean"]
     assert "p50" in row
     assert one(summarise(runs, ["protocol.name"], ["nacks_sent"]), **{"protocol.name": "srm"}).count == 48
 

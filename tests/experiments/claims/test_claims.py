@@ -149,6 +149,13 @@ def test_the_section_is_put_between_its_markers_and_an_interrupted_run_continues
     assert not (small / "seeds.md.part").exists()
 
 
+def test_a_run_that_was_refused_leaves_nothing_to_resume(small: Path) -> None:
+    page = small / "seeds.md"
+    (small / "seeds.md.part").write_text('{"claims": "900", "code": "older"}\n')
+    assert invoke(["claims", "900", "--only", "X1", "--jobs", "1", "--out", str(page)]) == 0
+    assert "holds" in page.read_text()
+
+
 def test_verdicts_of_an_interrupted_run_are_not_measured_again(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = small / "seeds.md"
     lines: list[str] = []

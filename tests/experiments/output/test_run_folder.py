@@ -1,10 +1,15 @@
 """The folder of a run holds the files of that run only."""
 
+import subprocess
+import sys
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 
 from experiments.cli import invoke
+from experiments.output.run_folder import claim_run
+from tests.tidy.tree import ROOT
 
 SMALL = ["lan-file", "--set", "workload.size=20kB", "--brief"]
 
@@ -42,3 +47,68 @@ def test_a_run_does_not_write_into_the_folder_of_a_sweep(tmp_path: Path, capsys:
     (tmp_path / "sweep.yaml").touch()
     assert invoke(["run", *SMALL, "--out", str(tmp_path)]) == 2
     assert "it is the folder of a sweep" in capsys.readouterr().err
+
+
+def recorded(folder: Path) -> dict[str, str]:
+    """Make a run with a trace in a folder; return the contents of its files."""
+    assert invoke(["run", *SMALL, "--out", str(folder), "--set", "trace=true"]) == 0
+    return contents(folder)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {name: (folder / name).read_text() for name in files(folder)}
+
+
+REFUSED = ["--set", "nodes.r1.run=nrl-norm", "--on", "sim"]
+
+
+def test_a_run_that_is_refused_leaves_the_results_of_the_one_before(tmp_path: Path) -> None:
+    before = recorded(tmp_path)
+    assert invoke(["run", *SMALL, "--out", str(tmp_path), *REFUSED]) == 3
+    assert contents(tmp_path) == before
+
+
+def test_a_run_that_is_refused_leaves_the_trace_of_the_one_before(tmp_path: Path) -> None:
+    trace = tmp_path / "mine.jsonl"
+    trace.write_text("earlier\n")
+    assert invoke(["run", *SMALL, "--trace", str(trace), *REFUSED]) == 3
+    assert trace.read_text() == "earlier\n"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(ENOSPC, "No space left on device")])
+def test_a_run_without_a_stored_result_leaves_that_of_the_one_before(
+    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = recorded(tmp_path)
+
+    def fail(result: object, scenario: object, folder: Path) -> None:
+        (folder / "result.json").write_text("half")
+        raise error
+
+    monkeypatch.setattr("experiments.output.tables.write", fail)
+    code = invoke(["run", *SMALL, "--out", str(tmp_path), "--set", "capture=[r1]"])
+    assert code == (2 if isinstance(error, OSError) else 130)
+    assert contents(tmp_path) == before
+
+
+def test_the_trace_of_a_run_that_failed_in_its_protocol_replaces_that_of_the_one_before(tmp_path: Path) -> None:
+    recorded(tmp_path)
+
+    def fail() -> None:
+        with claim_run(tmp_path):
+            (tmp_path / "trace.jsonl").write_text("up to the error")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert contents(tmp_path) == {".lock": "", "trace.jsonl": "up to the error"}
+
+
+def test_the_run_after_one_that_was_killed_finds_the_results_before_it(tmp_path: Path) -> None:
+    before = recorded(tmp_path)
+    code = "import os, sys, pathlib\nfrom experiments.output.run_folder import claim_run\n"
+    code += "with claim_run(pathlib.Path(sys.argv[1])): os._exit(9)"
+    assert subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=False).returncode == 9
+    assert "result.json" not in files(tmp_path)
+    assert invoke(["run", *SMALL, "--out", str(tmp_path), *REFUSED]) == 3
+    assert contents(tmp_path) == before

@@ -22,8 +22,8 @@ def test_analyse_prints_a_table_and_writes_csv(
     assert commands("analyse", swept, "--compare", "name", "--metric", "completion_time", "--csv", tmp_path / "gaps.csv") == 0
     assert "96 runs, 1 failed" in capsys.readouterr().out
     head, row = (tmp_path / "gaps.csv").read_text().splitlines()
-    assert head.startswith("metric,axis,variant,base,pairs")
-    assert row.startswith("completion_time,protocol.name,srm,norm,46,2.0")
+    assert head.startswith("metric,axis,variant,base,pairs,left_out,mean")
+    assert row.startswith("completion_time,protocol.name,srm,norm,46,1,2.0")
 
 
 def test_series_have_bands(commands: Any, swept: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,7 @@ BOUND = {(64, "a", "emu")}
 def group(size: int, case: str, backend: str) -> GroupSummary:
     """Return the summary of a single run."""
     keys = {"size": size, "case": case, "backend": backend}
-    return GroupSummary(keys, "goodput_mbit_s", 1, 5.0, None, None, None, None, None, 5.0, 5.0, {}, 1.0)
+    return GroupSummary(keys, "goodput_mbit_s", 1, 0, 5.0, None, None, None, None, None, 5.0, 5.0, {}, 1.0)
 
 
 @pytest.fixture

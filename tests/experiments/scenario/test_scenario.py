@@ -52,7 +52,12 @@ BAD = [
     ("topology.link.delay=-5ms", "FILE: topology.link.delay: value '-5ms' is not allowed; it is not a duration; like 5ms"),
     (
         "protocol=norm",
-        f"FILE: protocol: value 'norm' is not allowed; it names a protocol: {', '.join(names())}; or a module",
+        "FILE: protocol: value 'norm' is not allowed; it should be a mapping, "
+        f"{{name: NAME}} with one of {', '.join(names())}; or {{module: FILE.py}}",
+    ),
+    (
+        "faults=[{at: 1s, crash: s1, for: 1s}]",
+        "FILE: faults.0.crash: value 's1' is not allowed; 's1' is no host of this topology but a switch",
     ),
     ("protocol.name=tcp", "FILE: protocol.name: value 'tcp' is not allowed; one of "),
     ("protocol.rate=10 apples", "FILE: protocol.rate: value '10 apples' is not allowed; a rate from 8bit to 8Tbit, like"),
