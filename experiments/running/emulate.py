@@ -103,6 +103,7 @@ def _emulate(
         over=participants.senders.issubset,
         seed=scenario.seed,
         keyed=keyed,
+        exact=scenario.emu.rates == "exact",
         trunk=scenario.emu.trunk,
         disk=scenario.emu.disk,
         faults=faults,
