@@ -89,7 +89,6 @@ def _emulate(
         scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk(), servers={make_registry: WebRegistryProgram}
     )
     keyed, protocol = scenario.emu.losses == "keyed", scenario.protocol
-    faults = emulated(scenario.all_faults, topology, participants.foreign_hosts)
     emulation = emulate(
         topology,
         participants.all_programs(),
@@ -106,7 +105,7 @@ def _emulate(
         exact=scenario.emu.rates == "exact",
         trunk=scenario.emu.trunk,
         disk=scenario.emu.disk,
-        faults=faults,
+        faults=emulated(scenario.all_faults, topology, participants.foreign_hosts),
         respawn=participants.restarted,
         captures=points,
         progress=watch,
