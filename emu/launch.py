@@ -83,6 +83,7 @@ def emulate(
     groups: Mapping[str, Sequence[str]] | None = None,
     ttls: Mapping[str, int] | None = None,
     keyed: bool = False,
+    exact: bool = False,
     faults: Sequence[InjectedFault] = (),
     respawn: Callable[[str, int], Program | ForeignProgram] | None = None,
     captures: Sequence[CapturePoint] = (),
@@ -104,8 +105,9 @@ def emulate(
     before the run. `ttls` are the multicast TTLs of hosts below 255. `respawn(host, crashes)` makes the program of a host that
     restarts. `progress` is called every second with the counters of all nodes, in the process that runs the emulation. `trunk`
     is the encapsulation on the cable of routers with `mac: single`. With `keyed` all losses are the simulator's for this
-    `seed`, packet by packet. Links read packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` names
-    the emulation to who attaches to it. `hold` holds the network before and after the run. `disk` is the folder of the
+    `seed`, packet by packet; with `exact` each packet takes its time on links with a rate, which no token bucket does. Links
+    read packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` names the emulation to who attaches to
+    it. `hold` holds the network before and after the run. `disk` is the folder of the
     hosts' stores, a folder for each; None: a folder in memory, which vanishes with the run. `framing` makes what cuts the
     stream of a connection into messages, `tcp` has the options of connections; None leaves them to the kernel. With
     `ecn` what nodes send is ECN-capable, and they read marks. Nodes keep their statistics every `statistics` seconds; None:
@@ -121,7 +123,7 @@ def emulate(
     with server.socket:
         return _IsolatedEmulation(
             topology,
-            _choose_plan(topology, groups, ttls, seed, keyed, trunk),
+            _choose_plan(topology, groups, ttls, seed, keyed, exact, trunk),
             programs,
             codec,
             node_codec or codec,
@@ -321,13 +323,14 @@ def _choose_plan(
     ttls: Mapping[str, int] | None,
     seed: int,
     keyed: bool,
+    exact: bool,
     trunk: TrunkChoice,
 ) -> EmulationPlan:
     """Return the plan of an emulation: with netem, where the kernel has it and needs it."""
     kind = choose_trunk(topology, trunk)
-    plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=kind)
+    plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, exact=exact, trunk=kind)
     if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
-        return plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=kind)
+        return plan_emulation(topology, groups, ttls, seed=seed, exact=exact, netem=netem, trunk=kind)
     return plan
 
 

@@ -112,13 +112,14 @@ def plan_emulation(
     *,
     seed: int = 0,
     keyed: bool = False,
+    exact: bool = False,
     netem: NetemKind = "none",
     trunk: TrunkKind = "ifb",
 ) -> EmulationPlan:
     """Plan an emulation. Raises UnsupportedError naming link or node and the attribute that can't be emulated.
 
-    `seed` is that of losses in user space; with `keyed` all losses are there. `netem` is the kernel's netem, `trunk` the
-    encapsulation for routers with `mac: single`.
+    `seed` is that of losses in user space; with `keyed` all losses are there, with `exact` all rates of links. `netem` is the
+    kernel's netem, `trunk` the encapsulation for routers with `mac: single`.
     """
     if len(topology.hosts) > _MAX_HOSTS:
         raise UnsupportedError(
@@ -131,7 +132,7 @@ def plan_emulation(
         if near in machines or far in machines:
             # It runs in the router's own namespace.
             continue
-        shape = partial(_shapes, topology, near, far, _Impairers(seed, keyed, netem))
+        shape = partial(_shapes, topology, near, far, _Impairers(seed, keyed, exact, netem))
         # One end is a single node: members of host groups are attached to switches.
         for i, a in enumerate(_members(topology, near)):
             for j, b in enumerate(_members(topology, far)):
@@ -154,15 +155,17 @@ def plan_emulation(
 
 @dataclass(frozen=True, slots=True)
 class _Impairers:
-    """Available impairments: whether losses are keyed, the kernel's netem, and the seed of random numbers."""
+    """Available impairments: whether losses are keyed and rates exact, the kernel's netem, and the seed of random numbers."""
 
     seed: int
     keyed: bool
+    exact: bool
     netem: NetemKind
 
     def uses_netem(self, specs: Sequence[LinkSpec]) -> bool:
-        """Whether netem impairs all of these directions; never with keyed losses, which must be those of the simulator."""
-        return self.netem != "none" and not self.keyed and not any(map(unsupported_by_netem, specs))
+        """Whether netem impairs all of these directions; never with keyed losses or exact rates, which are the simulator's."""
+        exact = self.exact and any(spec.rate < inf for spec in specs)
+        return self.netem != "none" and not self.keyed and not exact and not any(map(unsupported_by_netem, specs))
 
     def netem_link(self, spec: LinkSpec, key: int) -> NetemLink:
         """Return a direction of a link by netem; `key` gives its seed where netem takes one."""
@@ -175,7 +178,7 @@ def _shapes(
     """Return both directions of the link between node `a` of `near` and node `b` of `far`; user space carries both or none."""
     directions = ((near, far, f"{a}-{b}"), (far, near, f"{b}-{a}"))
     specs = [topology.link(source, target) for source, target, _ in directions]
-    reasons = [unsupported_by_kernel(spec, impairers.keyed) for spec in specs]
+    reasons = [unsupported_by_kernel(spec, impairers.keyed, impairers.exact) for spec in specs]
     keys = [line_key(topology, impairers.seed, source, target, place) for source, target, _ in directions]
     shapes = []
     for (_, _, link), spec, key, reason in zip(directions, specs, keys, reasons, strict=True):

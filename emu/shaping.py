@@ -95,10 +95,11 @@ class LinkShape:
         return report
 
 
-def unsupported_by_kernel(spec: LinkSpec, keyed: bool) -> str:
+def unsupported_by_kernel(spec: LinkSpec, keyed: bool, exact: bool) -> str:
     """Return the first attribute that no token bucket and no filter can emulate, as a user writes it; "" if there is none.
 
-    With `keyed` losses the kernel can't emulate any, because its random numbers can't be repeated.
+    With `keyed` losses the kernel can't emulate any, because its random numbers can't be repeated. With `exact` rates it can't
+    emulate any, because a packet leaves a token bucket before the time that it takes on the link, and not behind it.
     """
     if spec.delay or spec.jitter is not None:
         return f"delay {format_duration(spec.delay) if spec.jitter is None else spec.jitter.model}"
@@ -111,7 +112,7 @@ def unsupported_by_kernel(spec: LinkSpec, keyed: bool) -> str:
     for key in _CHANCES:
         if value := getattr(spec, key):
             return f"{key} {format_fraction(value)}"
-    return _loss_unsupported_by_kernel(spec.loss, keyed)
+    return _loss_unsupported_by_kernel(spec.loss, keyed) or ("exact rate" if exact and spec.rate < inf else "")
 
 
 def kernel_queue(node: str, queue: int | None) -> int:

@@ -30,7 +30,7 @@ __all__ = ["Inputs", "TcpConnections"]
 _READ = 256 << 10
 """Bytes received by one system call."""
 _FULL, _DRAINED = 256 << 10, 64 << 10
-"""Bytes waiting in user space at which a connection is full, and at which it has drained."""
+"""Bytes waiting in user space at which a connection is full, and at which it has drained, where no options limit them."""
 _TURN, _SHARE = 0.005, 0.001
 """Seconds for which messages of connections are processed before timers and other sockets are served, and those of one."""
 _LOOK = 1.0
@@ -77,6 +77,8 @@ class TcpConnections:
         refused: dict[str, int],
     ) -> None:
         self._loop, self._where, self._options, self._inputs, self._refused = loop, where, options, inputs, refused
+        # With options the kernel's buffer is all that an end keeps, but for what one input of the machine sends.
+        self._full, self._drained = (_FULL, _DRAINED) if options is None else (options.buffer, 0)
         self._codecs = {0: codec}
         self._make_framing = make_framing
         self._listeners: dict[int, socket.socket] = {}
@@ -123,7 +125,8 @@ class TcpConnections:
         connection.push(data)
         self._mark(connection)
         # Full even if the kernel would take it, so that a machine that sends until it is full comes to an end.
-        connection.is_full = connection.is_full or connection.queued > _FULL
+        is_refused = connection.is_writing and self._options is not None
+        connection.is_full = connection.is_full or is_refused or connection.queued > self._full
         return connection.is_full
 
     def hang_up(self, connection: Connection) -> None:
@@ -385,7 +388,7 @@ class TcpConnections:
             self._loop.add_writer(connection.sock, self._on_writable, connection)
         except OSError as error:
             self._fail(connection, reason_of(error))
-        if connection.is_full and connection.queued <= _DRAINED:
+        if connection.is_full and connection.queued <= self._drained:
             self._loop.call_soon(self._drain, connection)
 
     def _on_writable(self, connection: TcpConnection) -> None:
@@ -396,7 +399,7 @@ class TcpConnections:
 
     def _drain(self, connection: TcpConnection) -> None:
         machine = self._inputs.machine()
-        if connection.is_full and connection.queued <= _DRAINED and connection.state == OPEN and machine is not None:
+        if connection.is_full and connection.queued <= self._drained and connection.state == OPEN and machine is not None:
             connection.is_full = False
             self._inputs.call(machine.drained, connection)
 

@@ -67,7 +67,7 @@ EXIT_CODES = {
     1: "it ran, and the answer is no: something was not received, or a verdict is negative",
     2: "bad input; one line names the file, the key, the value and what is allowed",
     3: "this machine can't do it; the line says what is missing and how to get it",
-    4: "the runs showed neither yes nor no; more runs would (twin)",
+    4: "the runs showed neither yes nor no; the answer says what would (twin)",
     130: "interrupted",
     141: "the program that read the output has closed it, as `head` does",
 }

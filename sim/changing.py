@@ -5,6 +5,7 @@ from collections.abc import Callable
 from protocols.errors import UsageError
 from sim.link import Link, LinkGroup
 from sim.network import Network
+from sim.planned_arrival import PlannedArrivals
 from sim.separate_links import SeparateLinks
 from topologies.channels import Bernoulli
 from topologies.keys import line_key, loss_key
@@ -27,18 +28,22 @@ def make_changeable(network: Network, near: str, far: str) -> None:
     """Prepare a link for `change`; call before the network runs."""
     for link in _links(network, near, far):
         link.is_constant = False
+        link.queue.remember()
+        if link.plans is None:
+            link.plans = PlannedArrivals(network.fabric, link.delay)
 
 
 def change(network: Network, near: str, far: str, rate: float | None, loss: float | None) -> Callable[[], None]:
     """Set the rate (bytes per second), the loss probability, or both, of the link from `near` to `far` from now on.
 
-    Packets in its queue keep their times. Losses are drawn anew, as on a link of its own. Returns what undoes the change.
+    Packets that wait are sent at the new rate, that in transmission at the old one. Losses are drawn anew, as on a link of its
+    own, of packets that are offered. Returns what undoes the change.
     """
     links = _links(network, near, far)
     before = [(link, link.sampler, link.queue.rate) for link in links]
     for place, link in enumerate(links):
         if rate is not None:
-            _set_rate(link, rate)
+            _set_rate(network, link, rate)
         if loss is not None:
             channel = Bernoulli(p=loss)
             if isinstance(link, LinkGroup):
@@ -49,7 +54,7 @@ def change(network: Network, near: str, far: str, rate: float | None, loss: floa
     def restore() -> None:
         for link, sampler, former in before:
             link.sampler = sampler
-            _set_rate(link, former)
+            _set_rate(network, link, former)
 
     return restore
 
@@ -63,6 +68,6 @@ def _links(network: Network, near: str, far: str) -> "list[Link | LinkGroup]":
     return [link for link in links if isinstance(link, Link | LinkGroup)]
 
 
-def _set_rate(link: Link | LinkGroup, rate: float) -> None:
-    for queue in link.queues():
-        queue.rate = rate
+def _set_rate(network: Network, link: Link | LinkGroup, rate: float) -> None:
+    assert link.plans is not None, "make_changeable is called before the run"
+    link.plans.change_rate(link.queues(), rate, network.env.now)

@@ -11,6 +11,7 @@ from mypy_extensions import mypyc_attr
 from sim.acceleration import Reservation
 from sim.endpoint import Endpoint
 from sim.flight import Arrivals, Flight, Place
+from sim.planned_arrival import PlannedArrivals
 from topologies.drop_tail import DropTailQueue
 from topologies.ethernet import Framing, wire_bytes
 from topologies.spec import LinkSpec
@@ -40,6 +41,7 @@ class Link:
         "lost",
         "offered",
         "overhead",
+        "plans",
         "queue",
         "reservation",
         "sampler",
@@ -55,6 +57,8 @@ class Link:
         self.sampler = spec.loss.link(key)
         self.is_constant = True
         """Whether rate and loss never change, so that arrivals can be computed ahead of time."""
+        self.plans: PlannedArrivals | None = None
+        """Its arrivals, where the rate may change."""
         self.reservation: Reservation | None = None
         """Packets in flight here that were scheduled ahead instead of being offered."""
         self.offered = self.dropped = self.lost = 0
@@ -73,7 +77,9 @@ class Link:
             self.lost += 1
         else:
             when, endpoint = end + self.delay, self.endpoint
-            if endpoint is not None and endpoint.unconcerned and 0 in endpoint.unconcerned_by(flight):
+            if self.plans is not None:
+                arrivals.setdefault(when, []).append(self.plans.plan(flight, self.head, (), self.queue, end))
+            elif endpoint is not None and endpoint.unconcerned and 0 in endpoint.unconcerned_by(flight):
                 endpoint.pass_unnoticed([(when, endpoint.base, flight)])
             elif when in arrivals:
                 arrivals[when].append((self.head, ()))
@@ -175,6 +181,7 @@ class LinkGroup:
         "member_drops",
         "offered",
         "overhead",
+        "plans",
         "queue",
         "reservation",
         "sampler",
@@ -194,6 +201,8 @@ class LinkGroup:
         self._apart: list[int] = []
         """Their keys; only appended to."""
         self.is_constant = True
+        """As of `Link`."""
+        self.plans: PlannedArrivals | None = None
         """As of `Link`."""
         self.reservation: Reservation | None = None
         """As of `Link`."""
@@ -225,7 +234,13 @@ class LinkGroup:
         if lost_by:
             self.count_lost(lost_by)
         if len(lost_by) < head.count:
-            arrivals.setdefault(end + self.delay, []).append((head, lost_by))
+            arrivals.setdefault(end + self.delay, []).append(self._arrival(flight, head, lost_by, self.queue, end))
+
+    def _arrival(
+        self, flight: Flight, place: Place, lost_by: Sequence[int], queue: DropTailQueue, end: float
+    ) -> tuple[Place, Sequence[int]]:
+        """Return where the copies of a packet arrive whose transmission by a queue ends at `end`."""
+        return (place, lost_by) if self.plans is None else self.plans.plan(flight, place, lost_by, queue, end)
 
     def _octets(self, size: int) -> int:
         framing = self.framing
@@ -296,11 +311,12 @@ class LinkGroup:
             # An idle queue is like the shared one when that is idle too, so it only takes room.
             self.rejoin(now)
             self._most = len(self.separate_queues) + MOST_IDLE
-        end = self.separate(member).offer(self._octets(flight.size), now)
+        queue = self.separate(member)
+        end = queue.offer(self._octets(flight.size), now)
         if end is None or lost:
             self._lose(member, is_dropped=end is None)
         else:
-            when, arrival = end + self.delay, (self.head.host(member), ())
+            when, arrival = end + self.delay, self._arrival(flight, self.head.host(member), (), queue, end)
             if when in arrivals:
                 arrivals[when].append(arrival)
             else:
@@ -332,8 +348,8 @@ class LinkGroup:
         apart = self._apart
         if len(apart) + len(lost_by) < self.head.count:
             few = len(apart) <= MOST_IDLE
-            rest = (self.head, sorted([*lost_by, *apart])) if few else (Remainder(self.head, apart), lost_by)
-            arrivals.setdefault(end + self.delay, []).append(rest)
+            place, left_out = (self.head, sorted([*lost_by, *apart])) if few else (Remainder(self.head, apart), lost_by)
+            arrivals.setdefault(end + self.delay, []).append(self._arrival(flight, place, left_out, self.queue, end))
 
     def _send_apart(
         self,
@@ -347,7 +363,7 @@ class LinkGroup:
         """Send to the members with separate queues, but for that of the sender; returns which of the others lose the packet."""
         head, apart = self.head, self.separate_queues
         octets, lost_apart = self._octets(flight.size), [member for member in lost_by if member in apart]
-        unconcerned = head.unconcerned_by(flight) if head.unconcerned else ()
+        unconcerned = head.unconcerned_by(flight) if head.unconcerned and self.plans is None else ()
         for queue in separates:
             if queue is own:
                 continue
@@ -366,7 +382,7 @@ class LinkGroup:
                 head.pass_unnoticed([(when, head.base + member, flight) for member in passing])
                 left_out += passing
             if len(left_out) < len(members):
-                arrivals.setdefault(when, []).append((Part(head, members), left_out))
+                arrivals.setdefault(when, []).append(self._arrival(flight, Part(head, members), left_out, queue, end))
         return [member for member in lost_by if member not in apart] if lost_apart else lost_by
 
     def _drop_shared(self, apart: Sequence[int]) -> None:

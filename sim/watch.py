@@ -18,6 +18,7 @@ from sim.flight import Arrivals, Carrier, Flight, Forwarding, Hop, Place, Postpo
 from sim.host import SimHost
 from sim.link import Part
 from sim.network import Network
+from sim.planned_arrival import PlannedArrival
 from sim.stats import LinkCounts
 
 __all__ = ["REASONS", "Fate", "Passage", "WatchedNetwork", "Watcher", "number_of"]
@@ -246,8 +247,11 @@ class _Tap:
         for when, places in sorted(own.items()):
             for place, lost_by in places:
                 left_out = frozenset(lost_by)
-                if not grouped or isinstance(place, Endpoint):
-                    here: Sequence[int] = members
+                if isinstance(place, PlannedArrival):
+                    # It may be planned for another time, and is reported when it arrives.
+                    here: Sequence[int] = ()
+                elif not grouped or isinstance(place, Endpoint):
+                    here = members
                 elif isinstance(place, Part):
                     here = place.reach()
                 else:

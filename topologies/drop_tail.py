@@ -5,6 +5,7 @@ transmission is known. Packets must be offered in order of time.
 """
 
 from collections import deque
+from math import inf
 
 __all__ = ["DropTailQueue"]
 
@@ -54,6 +55,28 @@ class DropTailQueue:
         while departures and departures[0] <= now:
             departures.popleft()
         return max(0, len(departures) - 1)
+
+    def remember(self) -> None:
+        """Keep the departures though the queue has no limit, so that its rate can change; call before the first packet."""
+        if self.limit is None:
+            self.limit, self.departures = inf, deque()
+
+    def change_rate(self, rate: float, now: float) -> tuple[float, float]:
+        """Set the rate at `now` seconds: the packet in transmission ends as it began, those that wait are sent at the new rate.
+
+        Returns the end of that transmission, and the factor by which the times behind it until other packets end change.
+        """
+        departures = self.departures
+        assert departures is not None, "the rate changes only of queues that keep departures"
+        while departures and departures[0] <= now:
+            departures.popleft()
+        former, self.rate = self.rate, rate
+        if not departures or rate == former:
+            return self.free_at, 1.0
+        begin, factor = departures[0], former / rate
+        self.departures = deque([begin, *(begin + (end - begin) * factor for end in list(departures)[1:])])
+        self.free_at = self.departures[-1]
+        return begin, factor
 
     def advance(self, end: float) -> None:
         """Set the state to that after a packet whose transmission ends at `end` seconds, with all earlier ones sent before it.

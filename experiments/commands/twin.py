@@ -65,8 +65,8 @@ def twin_command(
 ) -> int:
     """Run a scenario in two worlds with the same seeds and losses, and test whether they are equivalent.
 
-    Exit code 0: equivalent within the scenario's margins; 1: different; 4: neither is shown, more runs are needed; 2: bad
-    input; 3: this machine can't run it. Of several scenarios, one that is different decides before one that is not shown.
+    Exit code 0: equivalent within the scenario's margins; 1: different; 4: neither is shown, with what would show it; 2:
+    bad input; 3: this machine can't run it. Of several scenarios, one that is different decides before one that is not shown.
     """
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.compare.twin.fidelity_page import fidelity_page
@@ -90,7 +90,7 @@ def twin_command(
 
 
 def exit_code(verdicts: Sequence["TwinVerdict"]) -> int:
-    """Return 0 if all worlds are equivalent, 1 if any two are different, else 4: more runs are needed."""
+    """Return 0 if all worlds are equivalent, 1 if any two are different, else 4: neither is shown."""
     found = {verdict.verdict for verdict in verdicts}
     return next(code for verdict, code in _EXIT_CODES.items() if verdict in found)
 

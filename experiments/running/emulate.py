@@ -89,7 +89,6 @@ def _emulate(
         scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk(), servers={make_registry: WebRegistryProgram}
     )
     keyed, protocol = scenario.emu.losses == "keyed", scenario.protocol
-    faults = emulated(scenario.all_faults, topology, participants.foreign_hosts)
     emulation = emulate(
         topology,
         participants.all_programs(),
@@ -103,9 +102,10 @@ def _emulate(
         over=participants.senders.issubset,
         seed=scenario.seed,
         keyed=keyed,
+        exact=scenario.emu.rates == "exact",
         trunk=scenario.emu.trunk,
         disk=scenario.emu.disk,
-        faults=faults,
+        faults=emulated(scenario.all_faults, topology, participants.foreign_hosts),
         respawn=participants.restarted,
         captures=points,
         progress=watch,

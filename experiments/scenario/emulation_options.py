@@ -16,6 +16,11 @@ class EmulationChoice(BaseModel):
         default="any",
         description="any: random losses, by the kernel where possible; keyed: the same packets are lost as in the simulator",
     )
+    rates: Literal["any", "exact"] = Field(
+        default="any",
+        description="any: by the kernel's token bucket where possible, which delays no packet that finds it full; exact: each "
+        "packet takes its time on the link, as in the simulator, in user space",
+    )
     disk: Path | None = Field(
         default=None,
         description="folder that keeps what hosts store, each in a folder of its own; none: in memory, gone with the run",

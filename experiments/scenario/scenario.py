@@ -398,8 +398,9 @@ class Scenario(BaseModel):
         del meaning["emu"]["disk"]
         if self.connections == Connections():
             del meaning["connections"]
-        if self.emu.trunk == "any":
-            del meaning["emu"]["trunk"]
+        for key in ("rates", "trunk"):
+            if meaning["emu"][key] == "any":
+                del meaning["emu"][key]
         text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
 

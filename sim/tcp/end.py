@@ -46,8 +46,8 @@ class TcpEnd(Connection):
     """
 
     __slots__ = (
-        *("_ack_at", "_ack_now", "_acked", "_acks", "_armed", "_control", "_duplicate", "_echo", "_edge", "_expected"),
-        *("_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_interactive", "_limit", "_nxt"),
+        *("_ack_at", "_ack_now", "_acked", "_acks", "_armed", "_control", "_data_at", "_duplicate", "_echo", "_edge"),
+        *("_expected", "_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_interactive", "_limit", "_nxt"),
         *("_offered", "_options", "_ordinal", "_passive", "_probes", "_reader", "_reason", "_reassembly", "_retries"),
         *("_rtt", "_score", "_sent_at", "_stack", "_timer_at", "_told", "_una", "_unread", "_writer", "hops"),
         *("host", "identity", "is_full", "key", "name", "order", "postponed", "route", "state", "to"),
@@ -110,6 +110,8 @@ class TcpEnd(Connection):
         """Bytes of each of these messages."""
         self._duplicate: tuple[int, int] | None = None
         """Range of a segment that arrived again, to be reported (RFC 2883)."""
+        self._data_at = -inf
+        """When data arrived last."""
         self._ack_now = self._finished = self._interactive = self._passive = False
 
     @property
@@ -280,6 +282,7 @@ class TcpEnd(Connection):
     def _on_data(self, segment: Segment, now: float) -> None:
         """Take data or a FIN: now if it is next, or when what is missing before it arrives."""
         reassembly = self._reassembly
+        self._data_at = now
         if segment.number != self._expected or segment.end > self._limit + 1:
             if segment.number > self._expected:
                 reassembly = self._reassembly = reassembly.own()
@@ -302,7 +305,8 @@ class TcpEnd(Connection):
         """Decide when data that arrived in order is acknowledged (RFC 5681, section 4.2).
 
         As in Linux, the last segment of what the peer wrote is acknowledged as soon as the machine has read it, unless the
-        machine itself sends on the connection: then the ACK may go with what it sends.
+        machine answers what arrives, within the time that an ACK may wait: then the ACK may go with the answer. Whoever lets
+        an ACK wait for nothing does not count as answering any more, until the next answer.
         """
         mss, unacknowledged = self._options.mss, self._expected - self._acked
         if not unacknowledged:
@@ -492,7 +496,8 @@ class TcpEnd(Connection):
         score.add(sent)
         self._nxt = sent.end
         if octets:
-            self._interactive = True
+            if now - self._data_at < DELAYED_ACK:
+                self._interactive = True
             if octets < self._options.mss:
                 score.small = behind
         self._put(sent, now)
@@ -580,6 +585,7 @@ class TcpEnd(Connection):
         if now == self._armed:
             self._armed = inf
             if self._ack_at <= now:
+                self._interactive = False
                 self._send_ack(now)
             if self._timer_at <= now:
                 self._on_timer(now)

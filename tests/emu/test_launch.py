@@ -242,6 +242,13 @@ def test_keyed_losses_are_never_the_kernels() -> None:
     assert not any(shape.threshold for shape in plan.shapes)
 
 
+def test_exact_rates_are_never_the_kernels() -> None:
+    topology = star(2, trunk={"rate": "1Mbit"}, link={"down": {"loss": "1%"}})
+    plan = plan_emulation(topology, exact=True, netem="unseeded")
+    assert plan.unsupported_by_kernel == "link sender-s1: exact rate"
+    assert [shape.user is not None for shape in plan.shapes] == [True, True, False, False, False, False]
+
+
 def test_programs_need_existing_hosts() -> None:
     with pytest.raises(UsageError, match="'r9' is no host"):
         play(star(2), {"r9": ReceivingProgram()})

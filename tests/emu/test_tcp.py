@@ -314,6 +314,22 @@ def test_a_held_connection_fills_and_delivers_in_order_when_it_is_released(net: 
     net.run(lambda: only(listener)[1:] == list(range(3000)))
 
 
+def test_with_options_an_end_keeps_little_more_than_its_buffers(net: Net) -> None:
+    port, options = free_port(), TcpOptions(buffer=20_000)
+    listener, caller = net.talker(port=port, listening=True, tcp=options), net.talker(port, tcp=options)
+    net.run(lambda: bool(listener.open) and bool(caller.open))
+    net.hosts[0].hold(listener.open[0])
+    answers: list[bool] = []
+    while not any(answers) and len(answers) < 300:
+        net.hosts[1].call(lambda now: answers.append(caller.say(caller.made[0], len(answers), size=1000)))
+        net.loop.run(0.001)
+    # Two kernels' buffers, which the kernel doubles, and the message that did not fit; no 256 kB in user space.
+    assert 20 <= len(answers) <= 100
+    net.hosts[0].release(listener.open[0])
+    net.run(lambda: "drained" in only(caller))
+    assert only(listener)[1:] == list(range(len(answers)))
+
+
 def _run_caller(port: int) -> None:
     net = Net()
     net.talker(port, on_open=lambda talker, connection: talker.say(connection, 1) and None)

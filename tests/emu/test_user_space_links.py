@@ -15,12 +15,21 @@ from tests.emu.number_protocol import PORT, NumberCodec, QuiescentReceiver, Send
 from tests.emu.unprivileged import run_unprivileged
 from topologies.channels import Bernoulli, GilbertElliott
 from topologies.generators import Star
-from topologies.spec import LinkSpec, NodeSpec, Topology
+from topologies.spec import UDP_OVERHEAD, LinkSpec, NodeSpec, Topology
 
 pytestmark = pytest.mark.emu
 
 
-def play(topology: Topology, total: int, rate: float, *, burst: int = 1, size: int = 1400, keyed: bool = False) -> Emulation:
+def play(
+    topology: Topology,
+    total: int,
+    rate: float,
+    *,
+    burst: int = 1,
+    size: int = 1400,
+    keyed: bool = False,
+    exact: bool = False,
+) -> Emulation:
     """Send numbers to all other hosts."""
     receivers = {name: QuiescentReceiver() for name in topology.hosts if name != "sender"}
     run = emulate(
@@ -32,6 +41,7 @@ def play(topology: Topology, total: int, rate: float, *, burst: int = 1, size: i
         over=lambda finished: len(finished) == len(topology.hosts),
         seed=1,
         keyed=keyed,
+        exact=exact,
     )
     assert all(node.error is None for node in run.nodes.values())
     return run
@@ -51,6 +61,20 @@ def test_a_link_without_a_queue_carries_packets_one_at_a_time() -> None:
     assert len(result_of(run, "r1")["numbers"]) >= 80
     rows = {row["link"]: row for row in run.impairments}
     assert (rows["s1-r1"]["queue"], rows["s1-r1"]["rate_by"]) == (0, "user-space link")
+
+
+@pytest.mark.serial
+def test_with_exact_rates_a_packet_arrives_when_all_of_it_was_transmitted() -> None:
+    topology = Star.model_validate({"receivers": 1, "link": {"rate": "2Mbit"}}).build()
+    run = play(topology, 100, 100, exact=True)
+    result = result_of(run, "r1")
+    delays = [at - number / 100 for number, at in zip(result["numbers"], result["times"], strict=True)]
+    needed = (1400 + UDP_OVERHEAD) * 8 / 2e6
+    # A packet that finds the kernel's token bucket full leaves at once.
+    assert min(delays) >= needed
+    assert median(delays) < needed + 0.01
+    rows = {row["link"]: row for row in run.impairments}
+    assert (rows["s1-r1"]["rate"], rows["s1-r1"]["rate_by"]) == (250_000, "user-space link")
 
 
 @pytest.mark.serial

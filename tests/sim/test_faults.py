@@ -1,6 +1,7 @@
 """Fault injection: what is received where, when, and by which clock."""
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
 from protocols.errors import UsageError
+from sim.changing import make_changeable
 from sim.faults import Faults, Undo
 from sim.host import SimHost
 from sim.idle import IDLE
@@ -56,6 +58,27 @@ def _all(undo: list[Undo | None]) -> None:
 
 ALL = list(range(10))
 OUTSIDE = [0, 1, 2, 6, 7, 8, 9]
+
+
+# -- links that change --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["strict", "fast"])
+@pytest.mark.parametrize("receivers", [1, 3])
+def test_packets_that_wait_are_sent_at_the_changed_rate_of_a_link(engine: str, receivers: int) -> None:
+    # A packet takes 0.1 s on the line, and 0.05 s while the rate is doubled, or 0.4 s while it is a quarter.
+    link = {"down": {"rate": "91360bit", "delay": "1s"}}
+    network = Network(Star.model_validate({"receivers": receivers, "link": link}).build(), seed=1, engine=engine)
+    make_changeable(network, "s1", "r")
+    scene = Scene("nobody", network=network)
+    scene.network.later(0.0, partial(scene.probes["sender"].say_all, range(8), 1100))
+    for begin, end, rate in ((0.22, 0.37, 22840), (0.47, 0.8, 2855)):
+        scene.during(begin, end, partial(scene.faults.change, "s1", "r", rate=rate))
+    network.run()
+    for name in network.topology.hosts[1:]:
+        probe = scene.probes[name]
+        assert [number for _, number, _ in probe.heard] == list(range(8))
+        assert [when - 1 for when, _, _ in probe.heard] == pytest.approx([0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.9, 1.0])
 
 
 # -- partition and hold -------------------------------------------------------------------------------------------------

@@ -50,6 +50,8 @@ class TwinVerdict:
     completed: tuple[int, int]
     metrics: dict[str, EquivalenceTest | None]
     """None for a metric that has values in one world only."""
+    nothing_completed: bool
+    """Whether there are receivers, and none of them was complete in any run of either world."""
     dropped: LossDifference | None
     queued: LossDifference | None
     must_equal: bool
@@ -71,7 +73,8 @@ class TwinVerdict:
     @property
     def not_shown(self) -> list[str]:
         """Keys of the metrics and other properties that were shown neither to agree nor to differ."""
-        found = [name for name, test in self.metrics.items() if test is not None and test.verdict is Verdict.NOT_SHOWN]
+        found = ["completion_time"] if self.nothing_completed else []
+        found += [name for name, test in self.metrics.items() if test is not None and test.verdict is Verdict.NOT_SHOWN]
         return [*found, "dropped"] if self.must_equal and self.dropped is None else found
 
     @property
@@ -108,6 +111,8 @@ class TwinVerdict:
         return f"not shown with {len(self.seeds)} runs: {', '.join(self.not_shown)} ({self._enough()})"
 
     def _enough(self) -> str:
+        if self.nothing_completed:
+            return "no receiver was complete in either world, so there are no times to compare; a longer duration may help"
         if self.runs_needed is not None:
             return f"{self.runs_needed} runs would do"
         if "dropped" in self.not_shown:
@@ -181,6 +186,7 @@ def compare_worlds(
         seeds=tuple(first.result.seed for first, _ in pairs),
         completed=(sum(first.result.completed for first, _ in pairs), sum(second.result.completed for _, second in pairs)),
         metrics=_metrics(pairs, margins),
+        nothing_completed=_nothing_completed([seen.result for pair in pairs for seen in pair]),
         dropped=_dropped([(first.lost, second.lost) for first, second in pairs]),
         queued=_dropped([(first.queued, second.queued) for first, second in pairs]),
         must_equal=margins.dropped == "equal",
@@ -188,6 +194,11 @@ def compare_worlds(
         warnings=tuple(dict.fromkeys(seen.warning for pair in pairs for seen in pair if seen.warning)),
         power=power_of(margins, len(pairs)) if len(pairs) > 1 else None,
     )
+
+
+def _nothing_completed(results: Sequence[Result]) -> bool:
+    times = [row.completed_at for result in results for row in result.receivers]
+    return bool(times) and all(time is None for time in times)
 
 
 def _metrics(pairs: Sequence[tuple[Observation, Observation]], margins: Margins) -> dict[str, EquivalenceTest | None]:

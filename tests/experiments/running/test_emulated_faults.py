@@ -141,6 +141,21 @@ def test_a_temporary_rate_limit_ends_on_time(before: str) -> None:
 
 
 @pytest.mark.emu
+def test_what_waits_when_the_rate_changes_is_sent_at_the_new_one_in_both_worlds() -> None:
+    # After 0.3 s 450 kB are sent, of which 150 kB have passed the link; 300 kB wait when its rate falls to a quarter for 2 s.
+    changes: dict[str, Any] = {
+        "topology": {"kind": "star", "receivers": 1, "trunk": {"rate": "4Mbit"}},
+        "protocol": {"name": "norm", "rate": "12Mbit", "grtt": "500ms"},
+        "workload": {"kind": "file", "size": "600kB"},
+    }
+    faults: list[dict[str, Any]] = [{"at": "300ms", "change": ["sender", "s1"], "rate": "1Mbit", "for": "2s"}]
+    for world in ("sim", "emu"):
+        row = run_faults(faults, world, **changes).receivers[0]
+        # With the times that what waits had at the old rate, it would be complete after 2.27 s.
+        assert row.completed_at == pytest.approx(2.77, abs=0.2), world
+
+
+@pytest.mark.emu
 def test_a_userspace_link_cannot_be_changed() -> None:
     with pytest.raises(UnsupportedError, match=r"link s1-r1: can't change"):
         run_faults(

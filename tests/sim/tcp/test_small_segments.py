@@ -99,6 +99,38 @@ def test_what_an_ack_releases_carries_the_ack_of_a_message_which_is_not_sent_aga
     assert [octets for when, octets in sizes.sent_at if when >= 1.0] == [FRAME, FRAME]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_who_sent_before_anything_arrived_acknowledges_at_once(engine: str) -> None:
+    assert delays_of_acks(engine, lambda listener, now: None) == pytest.approx([0.0] * 3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_ack_waits_where_the_last_line_was_answered_until_one_has_waited_for_nothing(engine: str) -> None:
+    def answer_first(listener: Reacting, now: float) -> None:
+        if len(listener.times) == 1:
+            listener.say(8, now)
+
+    # The answer itself, an ACK that waits for 40 ms, and one that does not.
+    assert delays_of_acks(engine, answer_first) == pytest.approx([0.0, 0.04, 0.0])
+
+
+def delays_of_acks(engine: str, react: Callable[[Reacting, float], None]) -> list[float]:
+    """Return how long the listener takes to acknowledge each of three lines, which come a second apart after one of its own."""
+    answers = Sizes("r1")
+    scene = Scene(star(rate="10Mbit", delay="5ms"), engine, watchers=[answers])
+    hosts = [scene.network.host(name) for name in ("r1", "sender")]
+    listener, caller = Reacting(hosts[0]), Reacting(hosts[1], "r1")
+    listener.on_receive = lambda now: react(listener, now)
+    hosts[0].run(listener, _ignore)
+    hosts[1].run(caller, _ignore)
+    scene.at(0.5, lambda: hosts[0].call(listener.say, 8))
+    for second in (1.0, 2.0, 3.0):
+        scene.at(second, lambda: hosts[1].call(caller.say, SIZE))
+    scene.network.run(until=4.0)
+    sent_at = [when for when, _ in answers.sent_at if when >= 1.0]
+    return [when - arrived for when, arrived in zip(sent_at, listener.times, strict=True)]
+
+
 @pytest.mark.parametrize(("case", "goodput"), list(zip(CASES, (46.2, 18.5, 17.6, 13.0), strict=True)))
 def test_a_relay_does_not_wait_for_delayed_acks(case: Case, goodput: float) -> None:
     # What Mininet finds (`python -m benchmarks.tcp_messages`). With a delayed ACK for each window it would be a half and less.

@@ -80,6 +80,17 @@ def test_a_receiver_that_completes_in_only_one_world_is_named() -> None:
     assert "a value in one world only" in fidelity_page([verdict])
 
 
+def test_worlds_in_which_no_receiver_is_complete_are_not_called_equivalent() -> None:
+    cut = small(duration="100ms")
+    verdict = twin((cut, cut), ("sim", "sim"), 2)
+    assert (verdict.verdict, verdict.not_shown, exit_code([verdict])) == (Verdict.NOT_SHOWN, ["completion_time"], 4)
+    assert "not shown with 2 runs: completion_time (no receiver was complete in either world" in verdict.outcome
+    assert verdict.outcome in fidelity_page([verdict])
+    assert verdict.runs_needed is None
+    # With one receiver that is complete there is something to compare.
+    assert not twin((small(), small()), ("sim", "sim"), 2).nothing_completed
+
+
 def test_lost_packets_are_first_transmissions_lost_on_a_link() -> None:
     # Every tenth packet of the trunk is lost; its period counts first transmissions only.
     topology = {"kind": "star", "receivers": 2, "trunk": {"down": {"loss": {"model": "periodic", "every": 10}}}}
