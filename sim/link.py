@@ -234,7 +234,9 @@ class LinkGroup:
         if lost_by:
             self.count_lost(lost_by)
         if len(lost_by) < head.count:
-            arrivals.setdefault(end + self.delay, []).append(self._arrival(flight, head, lost_by, self.queue, end))
+            # As `_arrival`, without a call.
+            arrival = (head, lost_by) if self.plans is None else self.plans.plan(flight, head, lost_by, self.queue, end)
+            arrivals.setdefault(end + self.delay, []).append(arrival)
 
     def _arrival(
         self, flight: Flight, place: Place, lost_by: Sequence[int], queue: DropTailQueue, end: float
