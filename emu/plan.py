@@ -163,7 +163,7 @@ class _Impairers:
     netem: NetemKind
 
     def uses_netem(self, specs: Sequence[LinkSpec]) -> bool:
-        """Whether netem impairs all of these directions; never with keyed losses or exact rates, which are the simulator's."""
+        """Return whether netem is used for these directions of a link; it has neither keyed losses nor exact rates."""
         exact = self.exact and any(spec.rate < inf for spec in specs)
         return self.netem != "none" and not self.keyed and not exact and not any(map(unsupported_by_netem, specs))
 

@@ -13,7 +13,7 @@ __all__ = ["PlannedArrival", "PlannedArrivals"]
 
 
 class PlannedArrival:
-    """Where a packet on such a link seems to arrive: its copies go on to `place` if `when` is still the time for it."""
+    """The arrival of a packet at the far end: a `Place` that passes it on to `place`, unless its time has changed since."""
 
     __slots__ = ("_plans", "end", "flight", "lost_by", "place", "queue", "when")
 

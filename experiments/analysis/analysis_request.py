@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.paired_variants import changing_with, with_all_variants
+from experiments.analysis.paired_variants import changing_with, compare_all_variants
 from experiments.analysis.quantile_bands import quantile_bands
 from experiments.analysis.runs import Runs, open_runs, pick
-from experiments.analysis.summary import EXACT_UP_TO, group
+from experiments.analysis.summary import EXACT_UP_TO, PERCENTILES, RESAMPLES, summarise_all
 from experiments.output.safe_text import csv_row
 from experiments.sweep.spec.sweep_file import load_sweep
 from experiments.sweep.store.damage import naming_damage
@@ -104,7 +104,7 @@ def _metrics(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, .
 def _groups(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     by = runs.chosen_axes(request.by) or runs.axes
     exact = runs.count <= EXACT_UP_TO if request.exact is None else request.exact
-    found = group(runs, by, _metrics(runs, request, folder), exact=exact, confidence=request.confidence)
+    found = summarise_all(runs, by, _metrics(runs, request, folder), PERCENTILES, exact, request.confidence, RESAMPLES)
     level = f"{100 * request.confidence:g} % confidence intervals of the mean"
     about = f"{level}: low, high score intervals (Student's t); boot_low, boot_high percentile bootstrap"
     if set(by) != set(runs.axes):
@@ -116,7 +116,7 @@ def _compare(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, l
     axis_name, _, base = str(request.compare).partition("=")
     axis = pick("--compare", axis_name, runs.axes, "axis")
     by = runs.chosen_axes(request.by)
-    found = with_all_variants(runs, axis, _metrics(runs, request, folder), by, base or None, request.confidence)
+    found = compare_all_variants(runs, axis, _metrics(runs, request, folder), by, base or None, request.confidence)
     if not found:
         raise UsageError(f"--compare: value {axis!r} is not allowed; no two runs of one seed differ in it alone")
     about = f"paired differences to {axis} = {found[0].base} on equal seeds; lower, higher: fractions of pairs"

@@ -75,19 +75,19 @@ def effects(runs: Runs, metrics: Sequence[str], axes: Sequence[str] | None = Non
     """Decompose the variance of each metric that varied; empty if no axis did. Takes three passes over the runs in total."""
     names = list(runs.axes if axes is None else axes)
     known = without_nan(runs.judged, metrics)
-    varied, spreads, everything = _moments(known, names, metrics)
+    varied, spreads, total = _moments(known, names, metrics)
     if not varied:
         return []
     spreads = {metric: spread for metric, spread in spreads.items() if spread[1]}
     points = _points(known, list(spreads), _labels(known, varied))
     correlations = _correlations(known, list(spreads), list(varied), runs.count)
-    return [_decompose(metric, spread, everything, points, varied, correlations) for metric, spread in spreads.items()]
+    return [_decompose(metric, spread, total, points, varied, correlations) for metric, spread in spreads.items()]
 
 
 def _moments(
     known: Any, names: Sequence[str], metrics: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, tuple[int, float | None]], int]:
-    """Return the number of values of each axis that has several, (count, population variance) of each metric, and all runs."""
+    """Return the number of values of each axis that has several, (count, population variance) of each metric, and the runs."""
     from pyspark.sql import functions as f
 
     values = [f.countDistinct(axis_column(name)) for name in names]
@@ -101,7 +101,7 @@ def _moments(
 def _decompose(
     metric: str,
     spread: tuple[int, float | None],
-    everything: int,
+    total: int,
     points: list[Any],
     varied: Mapping[str, int],
     correlations: Mapping[tuple[str, str], float],
@@ -122,7 +122,7 @@ def _decompose(
         # Only replications of a point separate residual variance from interaction.
         explained = _between(range(len(rows)), sizes, means) / variance
         chance, interaction = 1.0 - explained, explained - sum(shares.values())
-    return VarianceDecomposition(metric, count, everything - count, variance, tuple(found), interaction, chance)
+    return VarianceDecomposition(metric, count, total - count, variance, tuple(found), interaction, chance)
 
 
 def _together(labels: Mapping[str, Sequence[Any]]) -> list[tuple[str, ...]]:

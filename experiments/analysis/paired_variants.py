@@ -11,7 +11,14 @@ from experiments.statistics.intervals import mean_interval
 from experiments.sweep.spec.quantities import number_of
 from protocols.errors import UsageError
 
-__all__ = ["VariantDifference", "VariantWithoutPairs", "changing_with", "compare_variants", "variants_of", "with_all_variants"]
+__all__ = [
+    "VariantDifference",
+    "VariantWithoutPairs",
+    "changing_with",
+    "compare_variants",
+    "variants_of",
+    "compare_all_variants",
+]
 
 BASE_PREFIX = "_held_"
 """Prefix of the columns of the base run of a pair."""
@@ -89,11 +96,11 @@ def compare_variants(
     this one; runs without a partner are left out. Intervals are Student's t intervals of the mean difference. Raises UsageError
     for an axis of one value or an unknown base.
     """
-    found = with_all_variants(runs, axis, metrics, by, base, confidence)
+    found = compare_all_variants(runs, axis, metrics, by, base, confidence)
     return [each for each in found if isinstance(each, VariantDifference)]
 
 
-def with_all_variants(
+def compare_all_variants(
     runs: Runs, axis: str, metrics: Sequence[str], by: Sequence[str] = (), base: Any = None, confidence: float = 0.95
 ) -> list[VariantDifference | VariantWithoutPairs]:
     """Compare like `compare_variants`, and include variants whose pairs have no value of a metric."""

@@ -11,9 +11,21 @@ from experiments.analysis.runs import Runs, axis_column, flat_row, metric_column
 from experiments.statistics.intervals import Interval, mean_interval
 from experiments.sweep.spec.metrics import METRICS
 
-__all__ = ["EXACT_UP_TO", "PERCENTILES", "GroupSummary", "GroupWithoutValues", "group", "sort_key", "summarise", "without_nan"]
+__all__ = [
+    "EXACT_UP_TO",
+    "PERCENTILES",
+    "RESAMPLES",
+    "GroupSummary",
+    "GroupWithoutValues",
+    "sort_key",
+    "summarise",
+    "summarise_all",
+    "without_nan",
+]
 
 PERCENTILES = (5, 25, 50, 75, 95)
+RESAMPLES = 1000
+"""Resamples of a bootstrap interval."""
 EXACT_UP_TO = 2_000_000
 """Runs up to which percentiles are exact by default; exact percentiles of ten million runs take long."""
 ACCURACY = 1000
@@ -82,29 +94,28 @@ def summarise(
     percentiles: Sequence[int] = PERCENTILES,
     exact: bool | None = None,
     confidence: float = 0.95,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
 ) -> list[GroupSummary]:
     """Summarise every metric of every group that has a value of it, sorted by the keys.
 
     `exact` selects exact or approximate percentiles (None: exact up to EXACT_UP_TO runs); `resamples` 0 skips the bootstrap.
     """
-    found = group(runs, by, metrics, percentiles=percentiles, exact=exact, confidence=confidence, resamples=resamples)
+    if exact is None:
+        exact = runs.count <= EXACT_UP_TO
+    found = summarise_all(runs, by, metrics, percentiles, exact, confidence, resamples)
     return [each for each in found if isinstance(each, GroupSummary)]
 
 
-def group(
+def summarise_all(
     runs: Runs,
     by: Sequence[str],
     metrics: Sequence[str],
-    *,
-    percentiles: Sequence[int] = PERCENTILES,
-    exact: bool | None = None,
-    confidence: float = 0.95,
-    resamples: int = 1000,
+    percentiles: Sequence[int],
+    exact: bool,
+    confidence: float,
+    resamples: int,
 ) -> list[GroupSummary | GroupWithoutValues]:
     """Summarise every metric of every group like `summarise`, groups without a value of it included."""
-    if exact is None:
-        exact = runs.count <= EXACT_UP_TO
     keys = [axis_column(name) for name in by]
     wanted = [item for metric in metrics for item in _aggregates(metric, runs.metrics, percentiles, exact)]
     rows = without_nan(runs.ok, metrics).groupBy(*keys).agg(*wanted).collect()

@@ -25,7 +25,7 @@ __all__ = ["Recording", "Records"]
 MOST_INTERVALS = 1_000_000
 """Intervals of a time series in a run, at most."""
 _PACKET, _ENTRY = bytes((6, 0, 0, 0)), b'{"time"'
-"""How a packet in a capture begins, and an entry of a trace."""
+"""First bytes of a packet in a capture (Enhanced Packet Block of pcapng), and of an event in a trace (JSON)."""
 ALL_HOSTS, MOST_CAPTURED = "hosts", 200
 """The capture point that stands for every host, and how many hosts it may stand for."""
 

@@ -307,10 +307,10 @@ class SenderState:
         return False
 
     def _room(self, more: int = 0) -> int:
-        """Return how many more missing units may be requested now, beyond `FEW_MISSING` so many `more`.
+        """Return how many more missing units may be requested now: up to `FEW_MISSING` in all, and `more` beyond that.
 
-        So a packet alone causes few requests, however much it says was sent: the first of a long gap, and others with each unit
-        that arrives, many more per round trip than before, until the sender can repeat no more.
+        `more` is `MORE_MISSING` when a unit arrives and 0 otherwise, so that a forged packet that names a long gap causes few
+        requests, and a true gap is requested as units keep arriving.
         """
         most, count = min(MOST_MISSING, max(FEW_MISSING, MOST_MISSING_IN_ALL // self._session.senders)), len(self._missing)
         return max(min(most, max(FEW_MISSING, count + more)) - count, 0)
@@ -335,7 +335,7 @@ class SenderState:
                 self._later.append(units)
 
     def _request_later(self, now: float, more: int = 0) -> None:
-        """Have units requested that were put off, as far as there is room, beyond `FEW_MISSING` for so many `more`."""
+        """Request units that were put off, as many as there is room for; `more` as in `_room`."""
         later, most = self._later, len(self._missing) + self._room(more)
         while later and (room := most - len(self._missing)) > 0:
             object_id, first, end = later.popleft()

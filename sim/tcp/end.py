@@ -111,7 +111,7 @@ class TcpEnd(Connection):
         self._duplicate: tuple[int, int] | None = None
         """Range of a segment that arrived again, to be reported (RFC 2883)."""
         self._data_at = -inf
-        """When data arrived last."""
+        """When data arrived last, in seconds."""
         self._ack_now = self._finished = self._interactive = self._passive = False
 
     @property
@@ -305,8 +305,8 @@ class TcpEnd(Connection):
         """Decide when data that arrived in order is acknowledged (RFC 5681, section 4.2).
 
         As in Linux, the last segment of what the peer wrote is acknowledged as soon as the machine has read it, unless the
-        machine answers what arrives, within the time that an ACK may wait: then the ACK may go with the answer. Whoever lets
-        an ACK wait for nothing does not count as answering any more, until the next answer.
+        connection is interactive: then the ACK is delayed, to go with data. It becomes interactive when data is sent within
+        `DELAYED_ACK` seconds of an arrival, and ceases to be when a delayed ACK had to be sent alone.
         """
         mss, unacknowledged = self._options.mss, self._expected - self._acked
         if not unacknowledged:

@@ -51,7 +51,7 @@ class TwinVerdict:
     metrics: dict[str, EquivalenceTest | None]
     """None for a metric that has values in one world only."""
     nothing_completed: bool
-    """Whether there are receivers, and none of them was complete in any run of either world."""
+    """Whether no receiver completed in any run of either world; False for a scenario without receivers."""
     dropped: LossDifference | None
     queued: LossDifference | None
     must_equal: bool

@@ -163,7 +163,6 @@ class FastMessageFactory(MessageFactory):
     def probe(self, sequence: int, clock: int, rate: int | None, nodes: tuple[CcNode, ...] = ()) -> Probe:
         """Make a CMD(CC) and link it."""
         message = super().probe(sequence, clock, rate, nodes)
-        cast(FastProbe, message).former = self.position
         self._link_command(message)
         return message
 

@@ -44,13 +44,11 @@ class FastData(Data, FastMessage):
         return key, block if self.redundant else -1, (key, block, 0)
 
     def keeps_lockstep(self, position: Any) -> bool:
-        """Return whether it is the last symbol of an object, and the next message that a receiver at a position expects."""
-        if self.fti is None or self.block + 1 != self.fti.partition.blocks:
-            return False
-        if self.redundant or not isinstance(position, TransmitPosition):
-            return False
-        is_next = (position.object_id, position.block, position.symbol) == (self.object_id, self.block, self.symbol)
-        return is_next and self.symbol > 0 and position.sequence & 0xFFFF == self.sequence
+        """Return whether it is the last symbol of an object, and the next message for receivers at a position."""
+        fti, symbol = self.fti, self.symbol
+        is_last = fti is not None and self.block + 1 == fti.partition.blocks and symbol + 1 == self.block_length
+        # A first symbol of a block is more: what is missing before it is requested.
+        return is_last and symbol > 0 and not self.redundant and _is_expected(self.next_state, position)
 
     def rewound_to(self) -> Point | None:
         """Return the point of a repair, to which the sender rewound; None for others."""
@@ -127,13 +125,11 @@ class FastSquelch(Squelch, FastMessage):
 class FastProbe(Probe, FastMessage):
     """CMD(CC) between two positions."""
 
-    __slots__ = (*_CHAIN, "former")
-    former: TransmitPosition | None
-    """The position before it of a receiver that received all messages; None while there is no chain."""
+    __slots__ = _CHAIN
 
     def keeps_lockstep(self, position: Any) -> bool:
-        """Return whether receivers at a position, which note the clock and answer later, only advance."""
-        return position is self.former
+        """Return whether it is the next message for receivers at a position: they note its clock, and answer later."""
+        return _is_expected(self.next_state, position)
 
 
 class FastApplication(Application, FastMessage):
@@ -154,3 +150,8 @@ def _rewound_to(flags: int, following: TransmitPosition | None) -> Point | None:
 
 def _rewinds(point: Point | None, before: TransmitPosition | None) -> bool:
     return point is not None and (before is None or is_before(point, before.tx_point))
+
+
+def _is_expected(following: TransmitPosition | None, position: Any) -> bool:
+    """Return whether a message that leads to `following` is the next one for receivers at a position of a group."""
+    return following is not None and isinstance(position, TransmitPosition) and following.sequence == position.sequence + 1

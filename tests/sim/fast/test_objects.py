@@ -33,7 +33,7 @@ CONFIGS = st.fixed_dictionaries(
     }
 )
 WISHES = st.sampled_from([(), (None,), (LATER,)])
-"""What some receivers answer to some offers, besides taking the object."""
+"""Sinks that receivers return for some offers: None refuses an object, LATER postpones it."""
 
 
 class Choosy(Session):
