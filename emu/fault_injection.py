@@ -151,7 +151,8 @@ class LinkChange(InjectedFault):
             shape = targets.network.shape(near, far)
             if shape.user is not None or shape.netem is not None:
                 raise UnsupportedError(
-                    f"link {near}-{far}: can't change: its rate and loss are not those of a kernel token bucket and filter"
+                    f"link {near}-{far}: can't change: netem or user space carries it, for a delay, keyed losses or exact "
+                    "rates, and only a kernel token bucket and filter change"
                 )
             out, into = targets.network.ends(near, far)
             if self._rate is not None:

@@ -176,7 +176,12 @@ def check(fault: Fault, topology: Topology) -> None:
     except UsageError as error:
         named = getattr(fault, fault.verb)
         shown = named[0] if isinstance(named, tuple) and len(named) == 1 else named
-        raise ConfigError(f"{fault.verb}: value {shown!r} is not allowed; {error}") from error
+        raise ConfigError(f"{fault.verb}: value {_as_yaml(shown)} is not allowed; {error}") from error
+
+
+def _as_yaml(names: Any) -> str:
+    """Return a name, or names in lists, as a scenario file has them."""
+    return repr(names) if isinstance(names, str) else f"[{', '.join(_as_yaml(name).strip(chr(39)) for name in names)}]"
 
 
 def _check_link(pair: Sequence[str], topology: Topology) -> None:

@@ -36,7 +36,10 @@ BAD = [
     ({"at": "1s", "flap": ["s1", "r2"]}, "flap needs 'for'"),
     ({"at": "1s", "flap": ["s1", "r1"], "for": "2s", "every": "1s"}, "'every' is longer than 'for'"),
     ({"at": "1s", "change": ["s1", "r"]}, "change needs 'rate' or 'loss'"),
-    ({"at": "1s", "change": ["s1", "r1"], "loss": "1%"}, "faults.0.change: value .* is not allowed; .* named as a whole"),
+    (
+        {"at": "1s", "change": ["s1", "r1"], "loss": "1%"},
+        r"faults.0.change: value \[s1, r1\] is not allowed; .* named as a whole",
+    ),
     ({"at": "1s", "change": ["r", "s1"], "loss": "1%"}, "faults.0.change: value .* is not allowed; .* on their way to it"),
     ({"at": "1s", "change": ["s1", "r"], "loss": "101%"}, "faults.0.loss: value '101%' is not allowed"),
     ({"at": "1s", "change": ["s1", "r"], "loss": 0, "size": 5}, "'size' does not belong to change"),
