@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """Start a session of two cores; tests do not stop it."""
     need_spark()
-    made = session("local[2]", tmp_path_factory.mktemp("spark") / "spark.log")
+    log = tmp_path_factory.mktemp("spark") / "spark.log"
+    made = session("local[2]", log)
     # A few rows do not need the default of eight tasks.
     made.conf.set("spark.sql.shuffle.partitions", "1")
     yield made
     made.stop()
+    # Spark stops itself when it has no memory left for compiled code.
+    assert "CodeCache is full" not in log.read_text()
 
 
 class KeptOpen:

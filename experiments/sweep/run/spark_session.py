@@ -49,6 +49,10 @@ LOCAL_OPTIONS = {
 }
 """Options of Spark on this machine alone; workers of a cluster find mcastlab only after they have started."""
 
+FAST_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Java options for the first JIT compiler only. Java would then reserve 48 MB for compiled code instead of its usual 240 MB; a
+long-lived server fills them, and Spark stops with "Out of space in CodeCache"."""
+
 
 def session(
     master: str = "local[*]", log: Path | None = None, remote: str | None = None, many_rows: bool = False
@@ -151,7 +155,7 @@ def _start(master: str, many_rows: bool, log: Path, options: Mapping[str, str]) 
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    jit = "" if many_rows else "-XX:TieredStopAtLevel=1"
+    jit = "" if many_rows else FAST_START
     builder = SparkSession.builder.appName("mcastlab").master(_with_attempts(master))
     local = LOCAL_OPTIONS if re.fullmatch(r"local(\[.*\])?", master) else {}
     for key, value in {**OPTIONS, **local, **options}.items():

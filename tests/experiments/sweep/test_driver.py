@@ -198,6 +198,12 @@ def test_failures_are_rows_and_do_not_affect_other_runs(spark: "SparkSession", t
     assert comparable(tmp_path / "bad" / "out") == comparable(tmp_path / "good" / "out")
 
 
+def test_a_long_lived_session_has_memory_for_its_compiled_code(spark: "SparkSession") -> None:
+    # 400 queries, each with code of its own, take 63 MB before Java discards any; Spark stops at the limit.
+    pools = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()  # type: ignore[union-attr]
+    assert sum(pool.getUsage().getMax() for pool in pools if "Code" in pool.getName()) >= 200 << 20
+
+
 def test_results_of_another_code_version_are_kept_apart(
     spark: "SparkSession", done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
