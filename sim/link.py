@@ -4,7 +4,7 @@ Packets must be offered in order of time.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -168,6 +168,9 @@ class LinkGroup:
     Links whose separate queues have come to the same state share one.
     """
 
+    passes_unnoticed: ClassVar[bool] = True
+    """Whether a packet without effect on a member that has a separate queue is noted without an event."""
+
     __slots__ = (
         "_apart",
         "_most",
@@ -218,7 +221,8 @@ class LinkGroup:
             self.reservation.before_offer(self, flight)
         route, head = flight.route, self.head
         if route.target is not None:
-            self._carry_one(flight, route.member, now, arrivals)
+            lost = self.sampler is not None and self.sampler.lost(flight.identity, route.member)
+            self._carry_one(flight, route.member, lost, now, arrivals)
             return
         skip = flight.place - head.base if route.home is head else -1
         self.offered += head.count - (skip >= 0)
@@ -306,9 +310,9 @@ class LinkGroup:
                     self.separate_queues[member] = each
                 return
 
-    def _carry_one(self, flight: Flight, member: int, now: float, arrivals: Arrivals) -> None:
+    def _carry_one(self, flight: Flight, member: int, lost: bool, now: float, arrivals: Arrivals) -> None:
+        """Do `carry` for a packet to one member."""
         self.offered += 1
-        lost = self.sampler is not None and self.sampler.lost(flight.identity, member)
         if member not in self.separate_queues and len(self.separate_queues) >= self._most:
             # An idle queue is like the shared one when that is idle too, so it only takes room.
             self.rejoin(now)
@@ -365,7 +369,7 @@ class LinkGroup:
         """Send to the members with separate queues, but for that of the sender; returns which of the others lose the packet."""
         head, apart = self.head, self.separate_queues
         octets, lost_apart = self._octets(flight.size), [member for member in lost_by if member in apart]
-        unconcerned = head.unconcerned_by(flight) if head.unconcerned and self.plans is None else ()
+        unconcerned = head.unconcerned_by(flight) if head.unconcerned and self.passes_unnoticed and self.plans is None else ()
         for queue in separates:
             if queue is own:
                 continue

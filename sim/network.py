@@ -15,6 +15,7 @@ from protocols.machine import Codec
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
 from sim.acceleration import Accelerator, NoAccelerator
+from sim.damaging_links import DamagingLinkGroup
 from sim.endpoint import Endpoint
 from sim.fabric import Fabric, OnDelivery
 from sim.fingerprint import Fingerprint
@@ -150,7 +151,9 @@ class Network:
             return self._single_link(near, far, spec, key, 0)
         if self.strict:
             return SeparateLinks(spec, head, key)
-        return LinkGroup(spec, head, key) if spec.plain else ImpairedLinkGroup(spec, head, key, self.fabric)
+        if spec.plain:
+            return LinkGroup(spec, head, key)
+        return DamagingLinkGroup(spec, head, key) if spec.is_uniform else ImpairedLinkGroup(spec, head, key, self.fabric)
 
     def _single_link(self, near: str, far: str, spec: LinkSpec, key: int, member: int) -> Hop:
         """A link that stands alone, to a node that pauses it or to one that does not."""

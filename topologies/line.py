@@ -11,7 +11,7 @@ Only RED, which decides by the state of its queue, draws in order of arrival.
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import expm1, log1p
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from protocols.rng import extend, unit
 from topologies.channels import LinkSampler, Scripted
@@ -21,17 +21,30 @@ from topologies.repeats import Repeats
 from topologies.script import Script
 from topologies.spec import LinkSpec
 
-__all__ = ["Arrivals", "Line", "OccurrenceCounter", "damage_probability", "frames_of"]
+__all__ = [
+    "CONTENT",
+    "CONTROL",
+    "CORRUPTION",
+    "DUPLICATE",
+    "FRAGMENTS",
+    "Arrivals",
+    "Line",
+    "OccurrenceCounter",
+    "damage_probability",
+    "frames_of",
+    "octets_of",
+]
 
 Arrivals: TypeAlias = Sequence[tuple[Any, float]]
 """Packets and their times of arrival at the far end, in seconds."""
 
-# Words that extend a link's key.
-_CONTENT = 0xFFFFFFFFFFFFFF11
-_CONTROL = 0xFFFFFFFFFFFFFF12
-_QUEUE = 0xFFFFFFFFFFFFFF13
-# Numbers of a packet's draws; the second copy of a duplicated packet takes the delay that follows.
-_FRAGMENTS, _CORRUPTION, _DUPLICATE, _DELAY = 1, 2, 3, 4
+CONTENT: Final = 0xFFFFFFFFFFFFFF11
+"""Extends a link's key to that of its content packets; identity and occurrence follow."""
+CONTROL: Final = 0xFFFFFFFFFFFFFF12
+"""Extends a link's key to that of its control packets; the ordinal follows."""
+_QUEUE: Final = 0xFFFFFFFFFFFFFF13
+FRAGMENTS, CORRUPTION, DUPLICATE, _DELAY = 1, 2, 3, 4
+"""Numbers of a packet's draws; the second copy of a duplicated packet takes the delay that follows."""
 _IP_AND_UDP, _IP = 28, 20
 
 
@@ -50,7 +63,7 @@ def damage_probability(corrupt: float, bit_errors: float, octets: int) -> float:
     return 1 - (1 - corrupt) * (1 - hit)
 
 
-def _octets(size: int, frames: int, spec: LinkSpec) -> int:
+def octets_of(size: int, frames: int, spec: LinkSpec) -> int:
     """Return the bytes of a datagram on the line, with the headers of all its frames; only the first has a UDP header."""
     if isinstance(spec.overhead, int):
         return size + spec.overhead + (frames - 1) * max(0, spec.overhead - (_IP_AND_UDP - _IP))
@@ -169,10 +182,10 @@ class Line:
         spec = self._spec
         if identity is None:
             self._controls += 1
-            key, place = extend(extend(self._key, _CONTROL), self._controls), self._controls - 1
+            key, place = extend(extend(self._key, CONTROL), self._controls), self._controls - 1
         else:
             occurrence = self._occurrences.count(identity)
-            key = extend(extend(extend(self._key, _CONTENT), identity), occurrence)
+            key = extend(extend(extend(self._key, CONTENT), identity), occurrence)
             place = (identity & 0xFFFFFFFF) + occurrence - 1
         if self._script is not None:
             lost = self._script.lost(identity, kind)
@@ -181,8 +194,8 @@ class Line:
         frames = frames_of(size, spec.mtu)
         if frames > 1 and (identity is not None or spec.loss.loses_control):
             # The channel decided on the first fragment; the others are lost independently, at its mean rate.
-            lost |= unit(key, _FRAGMENTS) >= (1 - spec.loss.rate) ** (frames - 1)
-        octets = _octets(size, frames, spec)
+            lost |= unit(key, FRAGMENTS) >= (1 - spec.loss.rate) ** (frames - 1)
+        octets = octets_of(size, frames, spec)
         dscp = self.class_of(item) if self._classed else 0
         return self._arrivals(self._port.offer(_Transit(item, key, place, octets, lost, dscp), octets, now))
 
@@ -206,14 +219,14 @@ class Line:
 
     def _damaged(self, transit: _Transit) -> bool:
         probability = damage_probability(self._spec.corrupt, self._spec.bit_errors, transit.octets)
-        return probability > 0 and unit(transit.key, _CORRUPTION) < probability
+        return probability > 0 and unit(transit.key, CORRUPTION) < probability
 
     def _propagate(self, transit: _Transit, end: float, arrivals: list[tuple[Any, float]]) -> None:
         spec = self._spec
         copies, item = 1, transit.item
         if transit.is_marked and self.mark is not None:
             item = self.mark(item)
-        if spec.duplicate and unit(transit.key, _DUPLICATE) < spec.duplicate:
+        if spec.duplicate and unit(transit.key, DUPLICATE) < spec.duplicate:
             self.duplicated += 1
             copies = 2
         for copy in range(copies):

@@ -69,6 +69,11 @@ class LinkSpec:
         return self.loss.plain and richer == (None, None, None) and not (self.duplicate or self.corrupt or self.bit_errors)
 
     @property
+    def is_uniform(self) -> bool:
+        """Whether what arrives over several such links arrives at the same time, if the same packets are offered to them."""
+        return self.loss.plain and self.discipline is None and self.jitter is None
+
+    @property
     def without_queue(self) -> bool:
         """Whether packets are transmitted at a rate, and none may wait."""
         return self.rate < inf and self.queue == 0

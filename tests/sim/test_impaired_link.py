@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from protocols.registry import protocol
+from sim.damaging_links import DamagingLinkGroup
 from sim.impaired_link import ImpairedLink, ImpairedLinkGroup
 from sim.link import Link, LinkGroup
 from sim.network import Network
@@ -49,14 +50,18 @@ def test_a_counted_group_behaves_as_its_members_would_one_by_one(talk: list[tupl
         assert grouped == heard(plain_star(4, spec), talk)
 
 
+@pytest.mark.parametrize(("is_uniform", "kind"), [(True, DamagingLinkGroup), (False, ImpairedLinkGroup)])
 @pytest.mark.parametrize("loss", ["0%", "10%"])
-def test_a_line_leaves_the_fingerprint_of_a_plain_link(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
+def test_links_without_impairments_leave_the_fingerprint_of_plain_ones(
+    monkeypatch: pytest.MonkeyPatch, loss: str, is_uniform: bool, kind: type
+) -> None:
     link = {"rate": "8Mbit", "delay": "3ms", "queue": 6, "loss": loss}
     written = {"kind": "star", "receivers": 30, "trunk": {"rate": "10Mbit", "delay": "1ms"}, "link": link}
     plain = [fingerprint(written, name) for name in ("toy", "norm")]
     monkeypatch.setattr(LinkSpec, "plain", False)
+    monkeypatch.setattr(LinkSpec, "is_uniform", is_uniform)
     network = Network(ANY.validate_python(written).build(), seed=1)
-    assert isinstance(network.inlets("r1")[0], ImpairedLinkGroup)
+    assert isinstance(network.inlets("r1")[0], kind)
     assert isinstance(network.inlets("sender")[0], ImpairedLink)
     assert [fingerprint(written, name) for name in ("toy", "norm")] == plain
 
@@ -102,7 +107,10 @@ def test_links_are_plain_until_something_else_is_asked_of_them() -> None:
         return type(network.inlets("r1")[0]), type(network.host("r1").endpoint.member_uplink(0))
 
     assert kinds(rate=800, delay=1, queue=3, loss={"model": "gilbert-elliott", "burst": 2, "gap": 9}) == (LinkGroup, Link)
-    for other in ({"duplicate": 0.1}, {"loss": {"model": "scripted", "drops": []}}, {"queue": {"model": "red"}}):
+    for damaging in ({"duplicate": 0.1}, {"corrupt": 0.1}, {"bit_errors": 1e-7}, {"mtu": 576}):
+        assert kinds(**damaging) == (DamagingLinkGroup, ImpairedLink)
+    jitter = {"model": "uniform", "least": "1ms", "most": "2ms"}
+    for other in ({"delay": jitter}, {"loss": {"model": "scripted", "drops": []}}, {"queue": {"model": "red"}}):
         assert kinds(**other) == (ImpairedLinkGroup, ImpairedLink)
 
 
