@@ -1,6 +1,7 @@
 """The NORM receiver (RFC 5740 5.3): one machine for a node that only receives, whoever sends."""
 
 from collections.abc import Collection
+from typing import ClassVar
 
 from protocols.events import SenderHeard
 from protocols.machine import Address, Message
@@ -22,6 +23,9 @@ class NormReceiver(ReceiverControl):
     Of more senders than the configuration allows, those are forgotten that are new, silent or not joined; without any of them,
     further senders are ignored.
     """
+
+    state_type: ClassVar[type[StreamSenderState]] = StreamSenderState
+    """The class of what is known of each sender."""
 
     __slots__ = ()
 
@@ -106,7 +110,7 @@ class NormReceiver(ReceiverControl):
         """Return the state of the sender `node`, new with its first message; None for a message that is to be ignored."""
         known = self._senders.get(node)
         if known is None and self.extras.newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
-            known = self._senders[node] = StreamSenderState(self)
+            known = self._senders[node] = self.state_type(self)
             self.ports.notify(SenderHeard(node))
         return known if known is not None and (known.extras.source == source or note_host(known, source, now)) else None
 

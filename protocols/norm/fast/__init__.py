@@ -3,35 +3,52 @@
 from protocols.machine import Group, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.fast.receiver import FastNormReceiver
-from protocols.norm.fast.sender import FastNormSender
+from protocols.norm.fast.sender import FastNormSender, LinkingNormSender
+from protocols.norm.fast.single_receiver import SingleNormReceiver
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.sender import NormSender
 
-__all__ = ["FastNormReceiver", "FastNormSender", "is_plain", "make_receiver", "make_sender"]
+__all__ = [
+    "FastNormReceiver",
+    "FastNormSender",
+    "LinkingNormSender",
+    "SingleNormReceiver",
+    "is_plain",
+    "is_single",
+    "make_receiver",
+    "make_sender",
+]
 
 
 def is_plain(config: NormConfig) -> bool:
     """Return whether the plain machines run in the fast engine, too.
 
     What receivers request is a matter of their own with nacking modes and object boundaries, where they join all objects, and
-    where objects are not described by each message. With congestion control every receiver measures by itself, and the rate of
-    a sender is not known ahead. Without feedback to the group receivers need the address of each sender.
+    where objects are not described by each message.
     """
     has_modes = config.nacking != "normal" or config.repair_boundary != "block" or config.join == "all"
-    has_description = config.fti == "always" and not config.preset_size
-    return has_modes or not has_description or config.congestion != "none" or config.feedback != "multicast"
+    return has_modes or config.fti != "always" or bool(config.preset_size)
 
 
-def _is_planned(config: NormConfig) -> bool:
-    """Return whether a sender knows ahead what it sends: its repairs are gathered, and not those of single NACKs."""
-    return config.repair == "gathered" and not is_plain(config)
+def is_single(config: NormConfig) -> bool:
+    """Return whether each receiver is called at every message, and the sender does not know ahead when it sends.
+
+    With congestion control every receiver measures by itself, and the rate follows what they tell. Without feedback to the
+    group receivers need the address of each sender.
+    """
+    return config.congestion != "none" or config.feedback != "multicast"
 
 
 def make_sender(ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> NormSender:
     """Make a sender for the fast engine."""
-    return (NormSender if not _is_planned(config) else FastNormSender)(ports, config, node, group, instance)
+    if is_plain(config) or config.repair != "gathered":
+        # It knows ahead what it sends only if repairs are gathered, and not those of single NACKs.
+        return NormSender(ports, config, node, group, instance)
+    return (LinkingNormSender if is_single(config) else FastNormSender)(ports, config, node, group, instance)
 
 
 def make_receiver(ports: Ports, config: NormConfig, node: int, group: Group) -> NormBatchReceiver:
     """Make a receiver for the fast engine."""
-    return (NormBatchReceiver if is_plain(config) else FastNormReceiver)(ports, config, node, group)
+    if is_plain(config):
+        return NormBatchReceiver(ports, config, node, group)
+    return (SingleNormReceiver if is_single(config) else FastNormReceiver)(ports, config, node, group)

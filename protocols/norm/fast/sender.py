@@ -20,7 +20,7 @@ from protocols.norm.wire.sizes import size_of
 from protocols.snapshot import Snapshot
 from protocols.stream import StreamSettings
 
-__all__ = ["FastNormSender"]
+__all__ = ["FastNormSender", "LinkingNormSender"]
 
 
 class FastNormSender(NormSender, FastMachine):
@@ -187,3 +187,11 @@ class FastNormSender(NormSender, FastMachine):
         """Return whether the next symbol is in the middle of a block of content without bytes."""
         is_inside = item.counted and 0 < item.symbol < item.length - 1 and not item.info_due
         return is_inside and self._linked.position is not None and self._probe_at < inf
+
+
+class LinkingNormSender(FastNormSender):
+    """A `FastNormSender` that plans nothing, because its rate or its receivers' requests are not known ahead."""
+
+    plans_bursts = False
+
+    __slots__ = ()
