@@ -1,5 +1,6 @@
 """Statistics of a network: the counts of its links, and every packet sent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,7 +29,16 @@ class LinkCounts:
 
 
 class Observer(Protocol):
-    """Observes every packet that hosts send; may not change the run."""
+    """Observes every packet that hosts send; may not change the run. Each packet is told by one of the methods."""
 
     def sent(self, now: float, host: KernelHost, message: Message, size: int) -> None:
         """A host put a packet of `size` bytes of UDP payload on its link at `now` seconds."""
+
+    def sent_new(self, times: Sequence[float], host: KernelHost, kind: str, size: int, identity: int) -> None:
+        """A host put packets with new content on its link at `times`, in seconds and ascending.
+
+        All have one kind and size; their identities are consecutive, and the first is `identity`.
+        """
+
+    def sent_feedback(self, now: float, places: Sequence[int], kind: str, size: int) -> None:
+        """The hosts at these places of the topology each put a control packet of this kind and size on their links."""

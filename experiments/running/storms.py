@@ -3,7 +3,8 @@
 NACK implosion is many requests per loss; efficient repair is one transmission per loss, for all receivers that miss it.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from protocols.cross import is_cross
@@ -48,22 +49,38 @@ class StormCounters:
         """Count a packet of `size` bytes that a host sends at `now` seconds; cross traffic is ignored."""
         if is_cross(message):
             return
-        identity = message.identity
-        if identity is not None:
-            repair = self._is_repair(message, identity, now)
-            kind = "repairs" if repair else "content"
-            if repair:
-                self._last_activity = now
-        elif host.place in self._senders:
-            return
+        if message.identity is None:
+            self.sent_feedback(now, (host.place,), message.kind, size)
+        elif self._is_repair(message.repair, message.identity, now):
+            self._last_activity = now
+            self._add("repairs", now, size)
         else:
-            kind = "feedback"
-            if message.kind in REQUESTS:
-                self._requests += 1
-                self._last_activity = now
-                if self._first_request is None:
-                    self._first_request = now
-        self._add(kind, now, size)
+            self._add("content", now, size)
+
+    def sent_new(self, times: Sequence[float], host: KernelHost, kind: str, size: int, identity: int) -> None:
+        """Count packets with new content; see `sim.stats.Observer`."""
+        del host, kind
+        self._highest[identity >> 32] = identity + len(times) - 1
+        self._sent_at.update(zip(range(identity, identity + len(times)), times, strict=True))
+        self._widen_for(times[-1])
+        load, width, begin = self._load["content"], self._width, 0
+        while begin < len(times):
+            place = int(times[begin] / width)
+            end = bisect_left(times, (place + 1) * width, begin)
+            load[place] += (end - begin) * size
+            begin = end
+
+    def sent_feedback(self, now: float, places: Sequence[int], kind: str, size: int) -> None:
+        """Count packets without content from hosts at these places, but for those of senders; see `sim.stats.Observer`."""
+        count = len(places) - len(self._senders.intersection(places))
+        if not count:
+            return
+        if kind in REQUESTS:
+            self._requests += count
+            self._last_activity = now
+            if self._first_request is None:
+                self._first_request = now
+        self._add("feedback", now, count * size)
 
     def plain(self, *, losses: int, duplicates: int | None) -> dict[str, Any]:
         """Return the counters as plain values; `losses` and `duplicates` are lost packets and duplicate content packets.
@@ -84,10 +101,13 @@ class StormCounters:
             "load": {"bin": self._width, **self._curves()},
         }
 
-    def _is_repair(self, message: Message, identity: int, now: float) -> bool:
-        """Whether a content packet is a repair or a repetition; the identities of new content of an object increase."""
+    def _is_repair(self, is_marked: bool, identity: int, now: float) -> bool:
+        """Whether a content packet is a repair or a repetition; the identities of new content of an object increase.
+
+        `is_marked`: the packet says so itself.
+        """
         group = identity >> 32
-        if not message.repair and identity > self._highest.get(group, -1):
+        if not is_marked and identity > self._highest.get(group, -1):
             self._highest[group] = identity
             self._sent_at[identity] = now
             return False
@@ -100,16 +120,15 @@ class StormCounters:
         return True
 
     def _add(self, kind: str, now: float, size: int) -> None:
-        place = int(now / self._width)
-        while place >= BINS:
-            self._widen()
-            place >>= 1
-        self._load[kind][place] += size
+        self._widen_for(now)
+        self._load[kind][int(now / self._width)] += size
 
-    def _widen(self) -> None:
-        self._width *= 2
-        for kind, curve in self._load.items():
-            self._load[kind] = [curve[i] + curve[i + 1] for i in range(0, BINS, 2)] + [0] * (BINS // 2)
+    def _widen_for(self, now: float) -> None:
+        """Double the width of the bins until the last one reaches a time."""
+        while now >= BINS * self._width:
+            self._width *= 2
+            for kind, curve in self._load.items():
+                self._load[kind] = [curve[i] + curve[i + 1] for i in range(0, BINS, 2)] + [0] * (BINS // 2)
 
     def _curves(self) -> dict[str, list[int]]:
         """Return the bytes in each bin, up to the last bin that is not empty."""

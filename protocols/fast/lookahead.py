@@ -38,6 +38,8 @@ class Burst(ABC):
     __slots__ = ("begin", "carrier", "count", "identity", "interval", "is_indexed", "kind", "size", "to", "until")
     shows_losses: ClassVar[bool] = False
     """Whether every loss has an effect at the next message, so that messages that some lose are delivered at their time."""
+    is_new: ClassVar[bool] = False
+    """Whether all messages carry new content, and none is a repair."""
     is_repeated: ClassVar[bool] = False
     """Whether the messages are retransmissions. Their identities (`identity_of`) are distinct, and need not be consecutive."""
 

@@ -202,6 +202,8 @@ class Batches:
         fabric.serial += len(places)
         fabric.traffic.add(batch.kind, batch.size, len(places))
         fabric.fingerprinter.controls(now, places, batch.kind, batch.size)
+        for observer in fabric.observers:
+            observer.sent_feedback(now, places, batch.kind, batch.size)
         self._post(fabric, train, when)
 
     def _post(self, fabric: Fabric, train: Train, when: float) -> None:
@@ -242,10 +244,10 @@ class Batches:
 
 
 def _is_simple(endpoint: Endpoint, route: Route) -> bool:
-    """Whether packets of a node are unicast in a network that nobody watches or disturbs."""
+    """Whether packets of a node are unicast in a network without watchers and faults."""
     fabric = endpoint.fabric
     is_plain = type(endpoint) is Endpoint and type(fabric.forwarding) is Grouped and fabric.codec is None
-    return is_plain and route.target is not None and not fabric.observers and not fabric.fault_shims
+    return is_plain and route.target is not None and not fabric.fault_shims
 
 
 def _last_link(switch: Place, train: Train) -> Link | None:

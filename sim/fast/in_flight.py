@@ -202,11 +202,23 @@ class InFlight:
         fabric.packets[burst.kind] += end - begin
         fabric.octets[burst.kind] += (end - begin) * burst.size
         self._pass(self._root, end)
-        for observer in fabric.observers:
-            for number in range(begin, end):
-                segment = self.segment(number)
-                message = segment.burst.message(number - segment.start)
-                observer.sent(self.sent_at[number - self.base], self.host, message, burst.size)
+        if fabric.observers:
+            self._report(begin, end)
+
+    def _report(self, begin: int, end: int) -> None:
+        """Tell the observers of the network that these packets were sent."""
+        while begin < end:
+            segment = self.segment(begin)
+            burst, number = segment.burst, begin - segment.start
+            behind = min(end, segment.start + burst.count)
+            times = self.sent_at[begin - self.base : behind - self.base]
+            for observer in self.fabric.observers:
+                if burst.is_new:
+                    observer.sent_new(times, self.host, burst.kind, burst.size, burst.identity_of(number))
+                    continue
+                for place, when in enumerate(times, number):
+                    observer.sent(when, self.host, burst.message(place), burst.size)
+            begin = behind
 
     def _advance(self, branch: Branch, when: float, priority: int, order: int) -> None:
         """Apply what was offered to a link other than the first before this instant."""

@@ -100,6 +100,7 @@ class NewUnits(Units):
     """The next new units."""
 
     __slots__ = ()
+    is_new: ClassVar[bool] = True
     shows_losses: ClassVar[bool] = True
     step: ClassVar[int] = 1
 

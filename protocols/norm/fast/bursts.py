@@ -109,6 +109,7 @@ class NewSymbols(Symbols):
     """New symbols of blocks of one length, from the cursor of `item` on."""
 
     __slots__ = ("_block", "_first", "_length")
+    is_new: ClassVar[bool] = True
 
     def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, count: int) -> None:
         super().__init__(sender, item, start, count, item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF)

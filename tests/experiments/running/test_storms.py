@@ -8,7 +8,7 @@ import pytest
 
 from experiments.running.run import run
 from experiments.running.storms import StormCounters
-from experiments.scenario.scenario import load
+from experiments.scenario.scenario import load, parse
 from sim.host import SimHost
 from sim.network import Network
 from tests.sim.probes import Note, Probe, probe_on
@@ -64,6 +64,29 @@ def test_bins_double_in_width_and_keep_their_sums() -> None:
     load = counters.plain(losses=0, duplicates=0)["load"]
     assert load["bin"] == 16.0
     assert load["feedback"] == [160] * 62 + [80]
+
+
+STAR = {"kind": "star", "receivers": 40, "link": {"rate": "50Mbit", "delay": "3ms", "down": {"loss": "2%"}}}
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [{"name": "norm"}, {"name": "norm", "parity": 0}, {"name": "a"}, {"name": "n1"}, {"name": "n2"}, {"name": "srm"}],
+    ids=str,
+)
+def test_packets_that_the_fast_engine_tells_together_count_as_told_one_by_one(chosen: dict[str, Any]) -> None:
+    size = 8_000 if chosen["name"] == "srm" else 300_000
+    written = {"seed": 5, "protocol": chosen, "topology": STAR, "workload": {"from": "sender", "size": size}, "duration": "60s"}
+    fast, strict = [run(parse(written | {"name": "s", "engine": engine}, "test")) for engine in ("fast", "strict")]
+    assert fast.metrics["storm"] == strict.metrics["storm"]
+    assert sum(fast.metrics["storm"]["load"]["content"]) >= size
+
+
+def test_acknowledgements_of_a_run_are_one_event_for_each_instant_and_link() -> None:
+    written = {"seed": 5, "protocol": {"name": "a"}, "topology": STAR, "workload": {"from": "sender", "size": 300_000}}
+    result = run(parse(written | {"name": "s", "duration": "60s"}, "test"))
+    # Without repairs there would be one event for each of 300 packets and the link behind, and those of timers.
+    assert result.metrics["events"] < result.metrics["packets"]["ack"] / 2 > 5000
 
 
 @pytest.mark.parametrize("receivers", [10, 1000])

@@ -1,6 +1,6 @@
 """Packets scheduled ahead: fewer events, and nothing else is different."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -51,11 +51,19 @@ class Ledger:
     """An observer that records every packet."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[float, str, str, int | None, int]] = []
+        self.rows: list[tuple[float, int, str, int | None, int]] = []
 
     def sent(self, now: float, host: KernelHost, message: Message, size: int) -> None:
         """Record it."""
-        self.rows.append((now, host.name, message.kind, message.identity, size))
+        self.rows.append((now, host.place, message.kind, message.identity, size))
+
+    def sent_new(self, times: Sequence[float], host: KernelHost, kind: str, size: int, identity: int) -> None:
+        """Record each."""
+        self.rows += [(when, host.place, kind, identity + number, size) for number, when in enumerate(times)]
+
+    def sent_feedback(self, now: float, places: Sequence[int], kind: str, size: int) -> None:
+        """Record each."""
+        self.rows += [(now, place, kind, None, size) for place in places]
 
 
 @settings(deadline=None, max_examples=40, derandomize=True)
