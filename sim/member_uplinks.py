@@ -8,6 +8,8 @@ from sim.acceleration import Reservation
 from sim.flight import Arrivals, Flight, Place
 from topologies.drop_tail import DropTailQueue
 from topologies.ethernet import Framing, size_on_link
+from topologies.losses import LinkLoss
+from topologies.member_losses import MemberLosses
 from topologies.spec import LinkSpec
 
 __all__ = ["MemberUplink", "MemberUplinks"]
@@ -17,7 +19,7 @@ MOST_IDLE: Final = 64
 
 
 class MemberUplinks:
-    """Plain lossless links of the members of a group, whose hosts have the places from `base` on, to one switch (`head`)."""
+    """Plain links of the members of a group, whose hosts have the places from `base` on, to one switch (`head`)."""
 
     __slots__ = (
         "_arrival",
@@ -25,6 +27,7 @@ class MemberUplinks:
         "_batch_end",
         "_delay",
         "_dropped",
+        "_losses",
         "_most",
         "_overhead",
         "_planned",
@@ -32,10 +35,11 @@ class MemberUplinks:
         "_spec",
         "base",
         "head",
+        "lost",
         "offered",
     )
 
-    def __init__(self, spec: LinkSpec, head: Place, base: int) -> None:
+    def __init__(self, spec: LinkSpec, head: Place, base: int, losses: MemberLosses | None) -> None:
         self._spec = spec
         self._delay = spec.delay
         self._overhead: int | Framing = spec.overhead
@@ -43,7 +47,8 @@ class MemberUplinks:
         # Where each packet arrives, and that nobody there misses it.
         self._arrival: tuple[Place, Sequence[int]] = (head, ())
         self.base = base
-        self.offered = self._dropped = 0
+        self._losses = losses
+        self.offered = self.lost = self._dropped = 0
         # Queues by member; an idle one may be missing.
         self._queues: dict[int, DropTailQueue] = {}
         self._most = MOST_IDLE
@@ -60,9 +65,13 @@ class MemberUplinks:
             if link is not None and link.reservation is not None:
                 link.reservation.before_offer(link, flight)
         self.offered += 1
+        losses = self._losses
+        is_lost = losses is not None and losses.lost(flight.identity, flight.place - self.base)
         end = self.queue(flight.place, now).offer(size_on_link(flight.size, self._overhead), now)
         if end is None:
             self._dropped += 1
+        elif is_lost:
+            self.lost += 1
         else:
             when = end + self._delay
             if when in arrivals:
@@ -88,6 +97,18 @@ class MemberUplinks:
         self.offered += len(places)
         self._batch, self._batch_end = places, now + size_on_link(size, self._overhead) / self._spec.rate
         return self._batch_end + self._delay
+
+    def lost_of_batch(self) -> Sequence[int]:
+        """Return which packets of the batch that was taken last are lost, as indices in its `places`, and count them."""
+        if self._losses is None:
+            return ()
+        lost = self._losses.lost_controls([place - self.base for place in self._batch])
+        self.lost += len(lost)
+        return lost
+
+    def sampler(self, place: int) -> LinkLoss | None:
+        """Return what decides on packets with an identity on the link from the host at a place; None if none is lost."""
+        return None if self._losses is None else self._losses.link(place - self.base)
 
     def queue(self, place: int, now: float) -> DropTailQueue:
         """Return the queue of the link from the host at a place."""
@@ -119,15 +140,14 @@ class MemberUplinks:
 
     def counts(self) -> tuple[int, ...]:
         """See `sim.flight.Hop`; the sums over all members."""
-        return self.offered, self._dropped, 0, 0, 0, 0
+        return self.offered, self._dropped, self.lost, 0, 0, 0
 
 
 class MemberUplink:
-    """One of the links, from the host at `place`, as a `sim.link.Link` without losses on which packets are scheduled ahead."""
+    """One of the links, from the host at `place`, as a `sim.link.Link` on which packets are scheduled ahead."""
 
-    __slots__ = ("_place", "_uplinks", "delay", "framing", "head", "overhead", "reservation")
+    __slots__ = ("_place", "_uplinks", "delay", "framing", "head", "overhead", "reservation", "sampler")
 
-    sampler: ClassVar[None] = None
     is_constant: ClassVar[bool] = True
 
     def __init__(self, uplinks: MemberUplinks, place: int, spec: LinkSpec) -> None:
@@ -135,6 +155,7 @@ class MemberUplink:
         self._place = place
         self.reservation: Reservation | None = None
         """As of `sim.link.Link`."""
+        self.sampler = uplinks.sampler(place)
         self.head = uplinks.head
         self.delay = spec.delay
         self.overhead = spec.overhead if isinstance(spec.overhead, int) else 0
@@ -153,6 +174,15 @@ class MemberUplink:
     @offered.setter
     def offered(self, offered: int) -> None:
         self._uplinks.offered = offered
+
+    @property
+    def lost(self) -> int:
+        """The packets that were lost of those offered to all these links."""
+        return self._uplinks.lost
+
+    @lost.setter
+    def lost(self, lost: int) -> None:
+        self._uplinks.lost = lost
 
     def free_at(self) -> float:
         """Return when the link has sent all packets offered so far, in seconds."""

@@ -178,8 +178,10 @@ class Network:
             (far,) = self.topology.graph.successors(near)
             known = self._member_links[near] = far, self.topology.link(near, far), loss_key(self.seed, near, far)
         far, spec, key = known
-        if self.shares_uplinks and not self.strict and spec.plain and spec.loss.link(key) is None and far not in self._pausing:
-            uplinks = MemberUplinks(spec, self._head(near, far), endpoint.base)
+        is_shared = self.shares_uplinks and not self.strict and far not in self._pausing
+        if is_shared and spec.plain and spec.loss.is_independent:
+            losses = spec.loss.members(key, endpoint.count)
+            uplinks = MemberUplinks(spec, self._head(near, far), endpoint.base, losses)
             endpoint.common_first = (uplinks,)
             return uplinks
         return self._single_link(near, far, spec, member_loss_key(key, member), member)

@@ -17,6 +17,7 @@ from topologies.channel_file import read_channel
 from topologies.content_loss import ContentGroupLoss, ContentLinkLoss
 from topologies.draws import member_keys
 from topologies.losses import GroupLoss, GroupSampler, LinkLoss
+from topologies.member_losses import MemberLosses
 from topologies.memory import GilbertElliottLoss, SequenceLoss, SingleLink
 from topologies.script import Drop, Script
 from topologies.units import Fraction, format_fraction
@@ -66,6 +67,18 @@ class _Channel(BaseModel):
         """Return the sampler of `count` links of a group with keys `extend(key, member)`; None if no packet can be lost."""
         return self._group(member_keys(key, count))
 
+    @property
+    def is_independent(self) -> bool:
+        """Whether it loses nothing, or each packet (or each with an identity) independently with probability `rate`."""
+        return False
+
+    def members(self, key: int, count: int) -> MemberLosses | None:
+        """Return the losses of links that carry other packets each, of an independent channel; None if nothing can be lost.
+
+        The keys are those of `group`.
+        """
+        return MemberLosses(key, count, self.rate, loses_control=self.loses_control) if self.rate else None
+
     def _group(self, keys: Any) -> GroupSampler | None:
         """Return the sampler of the links with these keys."""
         del keys
@@ -76,6 +89,11 @@ class Perfect(_Channel):
     """Loses nothing."""
 
     model: Literal["perfect"] = "perfect"
+
+    @property
+    def is_independent(self) -> bool:
+        """True."""
+        return True
 
     @property
     def rate(self) -> float:
@@ -96,6 +114,11 @@ class Bernoulli(_Channel):
 
     model: Literal["bernoulli"] = "bernoulli"
     p: Fraction = Field(description="Loss probability, like 1%.")
+
+    @property
+    def is_independent(self) -> bool:
+        """True."""
+        return True
 
     @property
     def rate(self) -> float:
@@ -119,6 +142,11 @@ class ContentLoss(_Channel):
     loses_control: ClassVar[bool] = False
     model: Literal["content"] = "content"
     p: Fraction = Field(description="Loss probability, like 1%.")
+
+    @property
+    def is_independent(self) -> bool:
+        """True."""
+        return True
 
     @property
     def rate(self) -> float:

@@ -36,11 +36,12 @@ from topologies.draws import (
 )
 from topologies.repeats import Repeats
 
-__all__ = ["TABLES", "GroupLoss", "GroupSampler", "LinkLoss"]
+__all__ = ["CONTROL", "TABLES", "GroupLoss", "GroupSampler", "LinkLoss"]
 
 # Words that extend a link's key; no window number is equal to one, since windows have 56 bits.
 _REPEAT: Final = 0xFFFFFFFFFFFFFF01
-_CONTROL: Final = 0xFFFFFFFFFFFFFF02
+CONTROL: Final = 0xFFFFFFFFFFFFFF02
+"""Extends a link's key to that of its control packets; the ordinal follows."""
 _ALL: Final = slice(None)
 TABLES: Final = 16
 """Tables kept. A table is a pure function of its window, so one that was removed can be drawn again."""
@@ -80,7 +81,7 @@ class LinkLoss:
         """Return whether the packet arriving now is lost. Counts its occurrence."""
         if identity is None:
             self._controls += 1
-            return extend(extend(self._key, _CONTROL), self._controls) >= self._threshold.passing
+            return extend(extend(self._key, CONTROL), self._controls) >= self._threshold.passing
         window, bit = identity >> 8, 1 << (identity & 255)
         seen = self._seen.get(window, 0)
         if seen & bit:
@@ -360,7 +361,7 @@ class GroupLoss(GroupSampler):
 
     def _control_lost(self, ordinal: int, member: int) -> bool:
         # The member's link is one packet ahead of the others, so one more draw is needed: for the last packet drawn ahead.
-        last = extend(extend(int(self._keys[member]), _CONTROL), ordinal + len(self._ahead))
+        last = extend(extend(int(self._keys[member]), CONTROL), ordinal + len(self._ahead))
         return self._ahead.advance(member, last >= self._threshold.passing)
 
     def _root(self, purpose: int) -> Words:
@@ -383,7 +384,7 @@ class GroupLoss(GroupSampler):
         """Draw the members that lose each of the next control packets if all links carry them; the last packet comes first."""
         links = len(self._keys)
         count = max(1, min(AHEAD, DRAWS // links))
-        root, passing = self._root(_CONTROL), np.uint64(self._threshold.passing)
+        root, passing = self._root(CONTROL), np.uint64(self._threshold.passing)
         ahead: list[list[int]] = [[] for _ in range(count)]
         for part in parts_of(links):
             draws = extend_all(root[part], self._ordinals(part) + _STEPS[-count:])

@@ -52,6 +52,18 @@ class FeedbackBatch(ABC):
         """Return message `number`, counted from 0."""
 
     @abstractmethod
+    def without(self, numbers: Sequence[int]) -> "FeedbackBatch | None":
+        """Return the batch without these messages, None if it has no others."""
+
+    def answering_without(self, numbers: Sequence[int]) -> bytes:
+        """Return `answering` without the members that send these messages."""
+        members = list(compress(range(len(self.answering)), self.answering))
+        answering = bytearray(self.answering)
+        for number in numbers:
+            answering[members[number]] = 0
+        return bytes(answering)
+
+    @abstractmethod
     def is_noted_by(self, machine: object) -> bool:
         """Return whether the messages have no effect on this receiver that shows before its next other input."""
 

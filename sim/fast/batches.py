@@ -198,13 +198,19 @@ class Batches:
                 assert isinstance(host, SimHost)
                 host.send(Packet(batch.message(number), batch.size, batch.to))
             return
-        train = Train(batch, endpoint, places, route, fabric.serial + 1, 0, len(places))
+        serial = fabric.serial + 1
         fabric.serial += len(places)
         fabric.traffic.add(batch.kind, batch.size, len(places))
         fabric.fingerprinter.controls(now, places, batch.kind, batch.size)
         for observer in fabric.observers:
             observer.sent_feedback(now, places, batch.kind, batch.size)
-        self._post(fabric, train, when)
+        arriving: FeedbackBatch | None = batch
+        assert isinstance(uplinks, MemberUplinks)
+        if lost := uplinks.lost_of_batch():
+            arriving, missing = batch.without(lost), set(lost)
+            places = [place for number, place in enumerate(places) if number not in missing]
+        if arriving is not None:
+            self._post(fabric, Train(arriving, endpoint, places, route, serial, 0, len(places)), when)
 
     def _post(self, fabric: Fabric, train: Train, when: float) -> None:
         post(fabric.kernel.env, when, ARRIVAL, train.order(train.first, 1), QueueEntry(self._callbacks, train))

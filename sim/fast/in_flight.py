@@ -321,5 +321,5 @@ def _count_lost(link: PlainLink, losses: Losers) -> None:
     if isinstance(link, LinkGroup):
         for at in range(0, len(losses), PIECE):
             link.count_lost(listed(losses[at : at + PIECE]))
-    elif isinstance(link, Link):
+    else:
         link.lost += len(losses)

@@ -56,6 +56,14 @@ class AckBatch(FeedbackBatch):
         data = self._data
         return Ack(data.sender, data.instance, data.object_id, data.unit, self._nodes[number])
 
+    def without(self, numbers: Sequence[int]) -> "AckBatch | None":
+        """Return the batch without these ACKs, None if it has no others."""
+        if len(numbers) == len(self._nodes):
+            return None
+        group = self.group
+        assert isinstance(group, AckGroup)
+        return AckBatch(group, self.answering_without(numbers), self._data, self.to)
+
     def is_noted_by(self, machine: object) -> bool:
         """Return whether the receiver is a sender of protocol A: ACKs show when its timers run out."""
         return isinstance(machine, AckSink)

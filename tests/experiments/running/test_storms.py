@@ -66,7 +66,7 @@ def test_bins_double_in_width_and_keep_their_sums() -> None:
     assert load["feedback"] == [160] * 62 + [80]
 
 
-STAR = {"kind": "star", "receivers": 40, "link": {"rate": "50Mbit", "delay": "3ms", "down": {"loss": "2%"}}}
+STAR: dict[str, Any] = {"kind": "star", "receivers": 40, "link": {"rate": "50Mbit", "delay": "3ms", "down": {"loss": "2%"}}}
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,12 @@ def test_packets_that_the_fast_engine_tells_together_count_as_told_one_by_one(ch
     assert sum(fast.metrics["storm"]["load"]["content"]) >= size
 
 
-def test_acknowledgements_of_a_run_are_one_event_for_each_instant_and_link() -> None:
-    written = {"seed": 5, "protocol": {"name": "a"}, "topology": STAR, "workload": {"from": "sender", "size": 300_000}}
+@pytest.mark.parametrize("loss", ["0%", "2%"])
+def test_acknowledgements_of_a_run_are_one_event_for_each_instant_and_link(loss: str) -> None:
+    topology = {**STAR, "link": {**STAR["link"], "up": {"loss": loss}}}
+    written = {"seed": 5, "protocol": {"name": "a"}, "topology": topology, "workload": {"from": "sender", "size": 300_000}}
     result = run(parse(written | {"name": "s", "duration": "60s"}, "test"))
-    # Without repairs there would be one event for each of 300 packets and the link behind, and those of timers.
+    # Without losses there would be one event for each of 300 packets and the link behind, and those of timers.
     assert result.metrics["events"] < result.metrics["packets"]["ack"] / 2 > 5000
 
 
