@@ -22,6 +22,9 @@ _PCAP = {
     b"\x4d\x3c\xb2\xa1": ("<", 1e-9),
 }
 _PCAPNG = b"\x0a\x0d\x0d\x0a"
+_PCAP_HEADER = 24
+# Magic number of compressed files -> the program that decompresses them.
+_COMPRESSED = {b"\x1f\x8b": "gunzip", b"\xfd7zXZ": "unxz", b"\x28\xb5\x2f\xfd": "unzstd", b"BZh": "bunzip2"}
 _SECTION, _INTERFACE, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 3, 6
 _COMMENT, _FLAGS, _RESOLUTION, _OFFSET = 1, 2, 9, 14
 _LARGEST = 1 << 24
@@ -72,7 +75,9 @@ class CaptureFile:
         self.flaw = ""
         with _mapped(self.path) as data:
             if not is_capture(data[:4]):
-                raise ConfigError(f"{self.path}: is not a pcap or pcapng file")
+                tool = next((tool for magic, tool in _COMPRESSED.items() if data[: len(magic)] == magic), "")
+                hint = f", and compressed; {tool} makes one that can be read" if tool else ""
+                raise ConfigError(f"{self.path}: is not a pcap or pcapng file{hint}")
             try:
                 yield from self._pcapng(data) if data[:4] == _PCAPNG else self._pcap(data)
             except (StructError, IndexError) as problem:
@@ -80,8 +85,10 @@ class CaptureFile:
 
     def _pcap(self, data: mmap) -> Iterator[Frame]:
         order, fraction = _PCAP[data[:4]]
+        if len(data) < _PCAP_HEADER:
+            raise ConfigError(f"{self.path}: is a broken capture (it ends inside its header of {_PCAP_HEADER} bytes)")
         link = unpack_from(order + "I", data, 20)[0] & 0xFFFF
-        head, at, end, number = Struct(order + "IIII"), 24, len(data), 0
+        head, at, end, number = Struct(order + "IIII"), _PCAP_HEADER, len(data), 0
         while at + 16 <= end:
             seconds, part, captured, length = head.unpack_from(data, at)
             if captured > _LARGEST:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from emu.capabilities import Capability, list_capabilities
-from experiments.commands.options import Brief, Columns, Json, Sets, Wide
+from experiments.commands.options import Brief, Columns, Json, Sets, Wide, scenarios_beginning
 from experiments.output.budget import Column, Table
 from experiments.output.extras import EXTRAS, Extra
 from experiments.output.printer import Printer, View
@@ -39,7 +39,12 @@ def doctor(
     *,
     scenario: Annotated[
         Path | None,
-        typer.Argument(metavar="SCENARIO", help="Scenario to judge, a file or the name of a ready one.", show_default=False),
+        typer.Argument(
+            metavar="SCENARIO",
+            help="Scenario to judge, a file or the name of a ready one.",
+            show_default=False,
+            autocompletion=scenarios_beginning,
+        ),
     ] = None,
     sets: Sets = None,
     stream_buffer: Annotated[

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape, glob
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -40,6 +41,7 @@ __all__ = [
     "membership",
     "norm_config",
     "option_errors",
+    "scenarios_beginning",
     "time_limit",
 ]
 
@@ -76,8 +78,28 @@ Backend: TypeAlias = Annotated[
         metavar="sim|emu",
     ),
 ]
+
+
+def scenarios_beginning(incomplete: str) -> list[str]:
+    """Return the ready scenarios and the YAML files whose names begin so, for completion in a shell.
+
+    For anything else, such as folders, the shell completes names of files itself.
+    """
+    # Other commands need no scenarios.
+    from experiments.scenario.ready import ready_scenarios
+
+    files = sorted(path for path in glob(f"{escape(incomplete)}*") if path.endswith((".yaml", ".yml")))
+    return [*(name for name in ready_scenarios() if name.startswith(incomplete)), *files]
+
+
 ScenarioFile: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="Scenario file, or name of a ready scenario.",
+        show_default=False,
+        autocompletion=scenarios_beginning,
+    ),
 ]
 Sets: TypeAlias = Annotated[
     list[str] | None,

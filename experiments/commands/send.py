@@ -147,7 +147,7 @@ def send(
     )
     View.of(brief=brief, as_json=as_json)
     network = transmitting(ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
-    place = membership(config, group, iface, node, receives=False, network=network, derive=int)
+    place = membership(config, group, iface, node, receives=False, network=network)
     longest = time_limit("--timeout", timeout)
     wanted = WantedStatistics.of(stats, metrics)
     acks = _acks(ack, expect, acker or [])

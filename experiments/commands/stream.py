@@ -104,7 +104,7 @@ def send(
     )
     longest = time_limit("--timeout", timeout)
     network = transmitting(ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
-    place = membership(config, group, iface, node, receives=False, network=network, derive=int)
+    place = membership(config, group, iface, node, receives=False, network=network)
     sending = _Sending(place, by, _size("--buffer", buffer), push=push, flush=flush)
     wanted = WantedStatistics.of(stats, metrics)
     with live() as runner:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from experiments.contract.fake_disk import FakeDisk
 from experiments.contract.recorder import Recorder
-from experiments.contract.rules import ConnectionRules
+from experiments.contract.rules import ConnectionRules, check_event, check_packet
 from protocols.connection import Connection, Reason
 from protocols.errors import LivelockError, UsageError
 from protocols.events import Event
@@ -139,6 +139,7 @@ class FakeHost(Recorder):
 
     def send(self, packet: Packet, port: int = 0) -> bool:
         """Record the packet and pass it on; return True when the network, or the connection, is full now."""
+        check_packet(self.name, packet)
         connection = packet.to
         if isinstance(connection, Connection):
             self.rules.send(connection)
@@ -150,6 +151,11 @@ class FakeHost(Recorder):
         if full and isinstance(connection, Connection):
             self.rules.fill(connection)
         return full
+
+    def notify(self, event: Event) -> None:
+        """Record the event."""
+        check_event(self.name, event)
+        super().notify(event)
 
     def alarm(self, when: float) -> None:
         """Move the pending wake-up to `when` seconds if it is later."""

@@ -1,13 +1,32 @@
-"""The rules of connections and of storage as state: they tell for each call whether it is allowed, and assert that it is."""
+"""The rules of packets and events, and those of connections and storage as state: they assert that a call is allowed."""
 
 from collections import deque
 from typing import Literal, TypeAlias
 
 from protocols.connection import REASONS, Connection, Reason
+from protocols.events import Event
+from protocols.machine import Message, Packet
 
-__all__ = ["ConnectionRules", "StorageRules"]
+__all__ = ["ConnectionRules", "StorageRules", "check_event", "check_packet"]
 
 State: TypeAlias = Literal["unknown", "connecting", "open", "full", "hung up", "closed"]
+
+
+def check_packet(who: str, packet: Packet) -> None:
+    """Assert that a packet of the machine on `who` has a message with a kind and an identity, and a size."""
+    message, size = packet.message, packet.size
+    assert isinstance(message, Message), f"{who} sends {message!r}, which is no Message"
+    assert isinstance(message.kind, str), f"{who} sends a message of kind {message.kind!r}, which is no text"
+    is_size = isinstance(size, int) and size >= 0
+    assert is_size, f"{who} sends {message.kind} of size {size!r}; whole numbers from 0 are allowed"
+    identity = message.identity
+    is_identity = identity is None or (isinstance(identity, int) and 0 <= identity < 1 << 64)
+    assert is_identity, f"{who} sends {message.kind} with the identity {identity!r}; None and 0 to 2**64 - 1 are allowed"
+
+
+def check_event(who: str, event: Event) -> None:
+    """Assert that what the machine on `who` gives to its application is an event."""
+    assert isinstance(event, Event), f"{who} notifies {event!r}, which is no Event"
 
 
 class ConnectionRules:

@@ -1,25 +1,27 @@
 """Join the results of a program over all lives of its host, which ran in processes of their own."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any, Final, TypeAlias
 
 from protocols.machine import Machine
+from protocols.snapshot import MEASURES
 
 __all__ = ["NO_COUNTS", "add_counts", "join_lives", "longest_of", "total_counts", "until_crash"]
 
 Result: TypeAlias = Mapping[str, Any]
 NO_COUNTS: Final[Mapping[str, int]] = {}
 """The counters of a program before its first machine has ended; one object for all, since a run may have many programs."""
+_GAUGES: Final = frozenset(name for name, measure in MEASURES.items() if measure.kind == "gauge")
 
 
 def add_counts(*counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the sums of counters by name."""
-    total: Counter[str] = Counter()
-    for each in counts:
-        total.update(each)
-    return dict(total)
+    """Return the sums of counters by name, and of what is no sum, as jitter, the largest."""
+    total: dict[str, int] = {}
+    for name, count in chain.from_iterable(each.items() for each in counts):
+        before = total.get(name, 0)
+        total[name] = max(before, count) if name in _GAUGES else before + count
+    return total
 
 
 def total_counts(earlier: Mapping[str, int], machine: Machine | None) -> Mapping[str, int]:

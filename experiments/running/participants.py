@@ -33,8 +33,8 @@ Sent: TypeAlias = tuple[int, str | None]
 
 SESSION_SHIFT = 24
 """Bit position of the session number in a node id; the lower bits are the host's id in the topology."""
-_OF_CLIENTS = ("messages_", "pool_")
-"""What the names of counters of messages and of containers begin with."""
+_OF_CLIENTS = ("messages_", "pool_", "reordered", "jitter_us")
+"""What the names of counters of messages, of containers and of the order and jitter of datagrams begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,7 +415,7 @@ class Participants:
         return {"packets": {"total": None}, "bytes_sent": None, "overhead": None} if is_foreign else {}
 
     def _clients(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Return what publishers and subscribers count of messages and containers, and queues, by host and role."""
+        """Return what publishers and subscribers count for their applications, and queues, by host and role."""
         found: dict[str, dict[str, Any]] = {}
         for party in self.parties:
             result, name = self._result_of(party, host_results), f"{party.role} {party.host}"

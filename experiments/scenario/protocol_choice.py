@@ -64,6 +64,8 @@ class ProtocolChoice:
             if not isinstance(value, dict):
                 which = f"{{name: NAME}} with one of {allowed}; or {{module: FILE.py}}"
                 raise ConfigError(f"protocol: value {shown(value)} is not allowed; it should be a mapping, {which}")
+            if value.get("module") is not None and value.get("name") is None:
+                return cls._of_module(value["module"], None, {}, "")
             found = shown(value.get("name"))
             raise ConfigError(f"protocol.name: value {found} is not allowed; it names a protocol: {allowed}; or a module")
         given = {key: item for key, item in value.items() if key not in ("name", "module", "mutant")}
@@ -77,8 +79,8 @@ class ProtocolChoice:
 
     @classmethod
     def _of_module(cls, module: object, name: object, given: dict[str, object], mutant: object) -> "ProtocolChoice":
-        if not isinstance(module, str):
-            raise ConfigError(f"protocol.module: value {module!r} is not allowed; a file.py or an importable module")
+        if not isinstance(module, str) or not module:
+            raise ConfigError(f"protocol.module: value {shown(module)} is not allowed; a file.py or an importable module")
         own = find_protocol("", module).spec.name
         if name not in (None, own):
             raise ConfigError(f"protocol.name: value {name!r} is not allowed; beside this module {own!r}, or nothing")

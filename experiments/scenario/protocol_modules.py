@@ -13,6 +13,7 @@ from typing import Any
 
 from protocols import registry
 from protocols.errors import ConfigError
+from protocols.machine import Machine, Sender
 from protocols.settings import Setting
 from protocols.spec import ProtocolSpec
 from topologies.input_file import read_bytes
@@ -32,6 +33,8 @@ __all__ = [
 GROUP = "mcastlab.protocols"
 """Group of the entry points that name a `ProtocolSpec`, or a module whose `PROTOCOL` is one."""
 
+_FAST = ("make_sender", "make_receiver")
+"""What a module of fast machines has."""
 
 _provided: dict[str, bytes] = {}
 """Source of files by absolute path, sent by a process that could read them (`provide`)."""
@@ -177,6 +180,8 @@ def _check_spec(spec: ProtocolSpec, origin: str) -> None:
     for part, maker in made.items():
         if not callable(maker):
             raise ConfigError(f"protocol.module: {origin}: {part} is {maker!r}; a class, or a function that makes one")
+    _check_machines(spec, origin)
+    _check_fast(spec, origin)
     if spec.name in registry.names():
         raise ConfigError(f"protocol.module: {origin} calls its protocol {spec.name!r}, as one of mcastlab's own is called")
     if not is_dataclass(spec.config):
@@ -187,6 +192,40 @@ def _check_spec(spec: ProtocolSpec, origin: str) -> None:
     lacking = {"rate", "segment"} - {item.name for item in fields(spec.config)}
     if lacking:
         raise ConfigError(f"protocol.module: {origin}: config has no {min(lacking)!r}; every protocol has rate and segment")
+
+
+def _check_machines(spec: ProtocolSpec, origin: str) -> None:
+    """ConfigError for one of sender and receiver alone, and for classes that can't be these machines."""
+    makers = {"make_sender": (spec.make_sender, Sender), "make_receiver": (spec.make_receiver, Machine)}
+    given = [part for part, (maker, _) in makers.items() if maker is not ProtocolSpec.__dataclass_fields__[part].default]
+    if len(given) == 1:
+        lacking = next(part for part in makers if part not in given)
+        raise ConfigError(
+            f"protocol.module: {origin} has no {lacking}; beside {given[0]}, a class or a function that makes one"
+        )
+    for part, (maker, base) in makers.items():
+        if not isinstance(maker, type):
+            continue
+        if not issubclass(maker, base):
+            raise ConfigError(f"protocol.module: {origin}: {part} is {maker.__name__}; a class derived from {base.__name__}")
+        if missing := sorted(getattr(maker, "__abstractmethods__", ())):
+            raise ConfigError(f"protocol.module: {origin}: {part} is {maker.__name__}, which has no {', '.join(missing)}")
+
+
+def _check_fast(spec: ProtocolSpec, origin: str) -> None:
+    """ConfigError for fast machines in a module that can't be imported, or has none."""
+    for part, name, wanted in (("fast", spec.fast, _FAST), ("fast_roles", spec.fast_roles, ("ROLES",))):
+        if name is None:
+            continue
+        try:
+            module = import_module(name)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise ConfigError(
+                f"protocol.module: {origin}: {part} is {name!r}; the dotted name of an importable module ({reason})"
+            ) from error
+        if lacking := [attribute for attribute in wanted if not hasattr(module, attribute)]:
+            raise ConfigError(f"protocol.module: {origin}: {part} is {name!r}, which has no {lacking[0]}")
 
 
 @cache

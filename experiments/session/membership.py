@@ -2,7 +2,6 @@
 
 import os
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -38,7 +37,7 @@ class Membership:
     """The parameters of a node in a session. UsageError for a group or a node id that is none.
 
     `group` is "ADDR:PORT", or the other host's in a session of two; `iface` a device or an own address, None where the system
-    routes the group; `network` is asked of the IP layer. Without a `node`, `derive` makes the node id from the own address.
+    routes the group; `network` is asked of the IP layer. Without a `node`, `own_node` makes the node id from the own address.
     """
 
     protocol: ProtocolSpec
@@ -47,7 +46,6 @@ class Membership:
     iface: str | None = None
     node: int | None = None
     network: UdpOptions = DEFAULTS
-    derive: Callable[[int], int] = own_node
 
     def __post_init__(self) -> None:
         check_node(self.node)
@@ -68,7 +66,7 @@ class Membership:
         """Return the node id of a host with this address."""
         ip = ip_of(address)
         number = int(ip) if ip.version == 4 else key_of(int.from_bytes(ip.packed)) % HIGHEST_NODE + 1
-        return self.node or self.derive(number)
+        return self.node or own_node(number)
 
     @staticmethod
     def instance() -> int:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from math import inf, log
+from sys import float_info
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema, model_validator
@@ -26,7 +27,7 @@ def _per_second(value: Any) -> Any:
         return inf
     if isinstance(value, str) and (match := _RATE.fullmatch(value)):
         value = float(match[1])
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and (0 < value <= float_info.max or value == inf):
         return float(value)
     raise PydanticCustomError("quantity", "it should be messages per second, like 500/s, or 'saturated'")
 

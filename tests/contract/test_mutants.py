@@ -194,6 +194,54 @@ class VariesBetweenSessions(ToySender):
         self.config = replace(self.config, wait=self.config.wait * (1 + 0.01 * VariesBetweenSessions.instances))
 
 
+class SendsChanged(ToySender):
+    """Send packets that a function has changed."""
+
+    __slots__ = ()
+    change: Callable[[Packet], Packet]
+
+    def _send_packet(self, packet: Packet, pause: float) -> None:
+        super()._send_packet(type(self).change(packet), pause)
+
+
+def sending(change: Callable[[Packet], Packet]) -> Case:
+    """The toy with a sender that changes its packets."""
+    return mutant(type("Changing", (SendsChanged,), {"__slots__": (), "change": staticmethod(change)}))
+
+
+def renamed(packet: Packet) -> Packet:
+    """Give a message a kind that is no text."""
+    unnamed = type("Unnamed", (ToyData,), {"kind": 5, "__slots__": ()})
+    return Packet(unnamed(1, 0, 0, None, 0), packet.size, packet.to)
+
+
+def identified(packet: Packet, identity: Any) -> Packet:
+    """Give a message an identity that is none."""
+    return Packet(ToyData(1, 0, 0, None, 0, identity), packet.size, packet.to)
+
+
+class NotifiesText(ToySender):
+    """Notify what is no event."""
+
+    __slots__ = ()
+
+    def start(self, now: float) -> None:
+        """Notify a text first."""
+        super().start(now)
+        self.ports.notify("started")  # type: ignore[arg-type]
+
+
+MALFORMED: dict[str, tuple[Case, str]] = {
+    "no message": (sending(lambda packet: Packet("hello", 5, packet.to)), "sends 'hello', which is no Message"),  # type: ignore[arg-type]
+    "kind": (sending(renamed), "kind 5, which is no text"),
+    "float size": (sending(lambda packet: Packet(packet.message, packet.size * 1.0, packet.to)), r"of size \d+\.0"),  # type: ignore[arg-type]
+    "negative size": (sending(lambda packet: Packet(packet.message, -1, packet.to)), "of size -1"),
+    "long identity": (sending(lambda packet: identified(packet, 1 << 64)), f"identity {1 << 64}; None and 0 to"),
+    "float identity": (sending(lambda packet: identified(packet, 0.5)), r"identity 0\.5"),
+    "no event": (mutant(NotifiesText), "notifies 'started', which is no Event"),
+}
+
+
 BROKEN: list[tuple[Case, Callable[[Case], None], type[BaseException], str | None]] = [
     (mutant(receiver=MissesAlarm), lambda case: checks.ends_whatever_is_lost(case, LOSSY), AssertionError, "forgot an alarm"),
     (mutant(AlwaysDue), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "wants to be woken at"),
@@ -224,3 +272,10 @@ def test_the_suite_detects_a_violation(
 def test_a_missing_alarm_call_is_detected_in_every_world(world: str) -> None:
     with pytest.raises(AssertionError, match="forgot an alarm"):
         checks.arrives(mutant(receiver=MissesAlarm), WORLDS[world], 0.3)
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_packets_and_events_are_named(name: str) -> None:
+    case, words = MALFORMED[name]
+    with pytest.raises(AssertionError, match=words):
+        checks.arrives(case, WORLDS["fake"], 0.0)

@@ -37,6 +37,18 @@ def test_everybody_confirms_and_receivers_stay_until_they_have(tmp_path: Path, f
     assert contents(tmp_path / "21") == contents(tmp_path / "22") == {"f": file.read_bytes()}
 
 
+def test_two_senders_on_one_machine_are_two_nodes(tmp_path: Path, live: Processes) -> None:
+    files = [tmp_path / name for name in ("one", "two")]
+    for path in files:
+        path.write_bytes(os.urandom(300_000))
+    receiver = live.receiver("--dir", tmp_path / "got", "--count", "2", "--timeout", "30", "--node", "21", "--json")
+    slowly = ["--rate", "2Mbit", "--grtt", "10ms", "--robust", "5", "--timeout", "20", "--acker", "21", "--json"]
+    senders = [live.start("send", path, *slowly) for path in files]
+    assert [events(sender)[-1]["confirmed"] for sender in senders] == [[21], [21]]
+    assert len({line["sender"] for line in events(receiver) if line["event"] == "file_stored"}) == 2
+    assert contents(tmp_path / "got") == {path.name: path.read_bytes() for path in files}
+
+
 @pytest.mark.parametrize(("feedback", "code"), [("unicast", 0), ("none", 1)])
 def test_receivers_confirm_by_unicast_and_silent_ones_do_not(
     tmp_path: Path, file: Path, live: Processes, feedback: str, code: int

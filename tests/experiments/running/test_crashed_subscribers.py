@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from experiments.running.lives import until_crash
+from experiments.running.lives import add_counts, until_crash
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
 
@@ -65,3 +65,8 @@ def test_counters_of_a_publisher_that_leaves_and_of_a_server_are_those_of_all_li
     relay = {"protocol": {"name": "relay"}, "nodes": {"r2": {"role": "relay"}}, "duration": "5s"}
     crashed = run(parse({**BASE, **relay, "faults": [{"at": "1s", "crash": "r2", "for": "300ms"}]}, "test"))
     assert crashed.metrics["servers"]["relay r2"]["copies_sent"] >= crashed.metrics["messages"]["delivered"] > 25
+
+
+def test_of_the_jitter_of_several_lives_the_largest_is_told() -> None:
+    lives = {"reordered": 2, "jitter_us": 900}, {"reordered": 1, "jitter_us": 300}
+    assert add_counts(*lives) == {"reordered": 3, "jitter_us": 900}

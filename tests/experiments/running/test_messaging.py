@@ -450,3 +450,18 @@ def test_a_publisher_and_a_subscriber_that_are_one_machine_count_for_themselves(
     assert metrics["clients"]["publisher r1"]["messages_published"] == 50
     assert "messages_published" not in metrics["clients"]["subscriber r1"]
     assert metrics["clients"]["subscriber r1"]["messages_received"] == 200
+
+
+def test_order_and_jitter_of_datagrams_are_in_the_result() -> None:
+    work: list[dict[str, Any]] = [{**WORK[0], "count": 2000}, {**WORK[1], "hosts": ["r1"]}]
+    delay = {"model": "uniform", "least": "0ms", "most": "4ms", "order": "free"}
+    topology = {"kind": "star", "receivers": 1, "link": {"down": {"delay": delay}}}
+    client = result_of("datagram", topology=topology, workload=work).metrics["clients"]["subscriber r1"]
+    # Datagrams are 5 ms apart, so that none overtakes another one.
+    assert client["reordered"] == 0
+    # The mean of |X - Y| for uniform X and Y is a third of the range; RFC 3550's average varies by about 170 us.
+    assert client["jitter_us"] == pytest.approx(4000 / 3, abs=5 * 170)
+    faster: list[dict[str, Any]] = [{**work[0], "rate": "500/s"}, work[1]]
+    client = result_of("datagram", topology=topology, workload=faster).metrics["clients"]["subscriber r1"]
+    # P(X > Y + 2 ms) for X, Y uniform in 0 to 4 ms: an eighth. The third datagram is never overtaken.
+    assert client["reordered"] / 2000 == pytest.approx(1 / 8, abs=5 * 0.0075)

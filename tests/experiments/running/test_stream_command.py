@@ -130,7 +130,7 @@ def test_a_wrong_option_is_one_line(options: list[str], message: str) -> None:
     assert done.stderr.count(b"\n") == 1
 
 
-def test_lines_of_two_senders_come_whole() -> None:
+def test_lines_of_two_senders_without_node_ids_come_whole() -> None:
     port = 6126
     receiver = subprocess.Popen(
         command("recv", port, "--count", "2"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd=ROOT
@@ -138,8 +138,8 @@ def test_lines_of_two_senders_come_whole() -> None:
     _wait_for_group(port)
     wanted = {name: [f"{name} {number} {'x' * (number % 5000)}" for number in range(400)] for name in ("one", "two")}
     senders = []
-    for node, lines in enumerate(wanted.values(), 1):
-        options = ["--node", str(node), "--rate", "50Mbit", "--grtt", "10ms"]
+    for lines in wanted.values():
+        options = ["--rate", "50Mbit", "--grtt", "10ms"]
         sender = subprocess.Popen(
             command("send", port, *options), stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd=ROOT
         )

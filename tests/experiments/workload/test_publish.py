@@ -84,6 +84,7 @@ def test_bodies_have_their_size_and_differ_by_number(size: int) -> None:
         ({"at": "2s", "until": "1s"}, "later than 'at'"),
         ({"rate": "fast"}, "messages per second, like 500/s"),
         ({"rate": 0}, "messages per second, like 500/s"),
+        ({"rate": 10**400}, "messages per second, like 500/s"),
         ({"priority": 10}, "priority"),
         ({"priority": {}}, "priority"),
         ({"properties": {"a": {"from": 2, "to": 1}}}, "'to' is at least 'from'"),
