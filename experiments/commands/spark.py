@@ -30,11 +30,10 @@ def start(as_json: Json = False) -> int:
     check_pyspark()
     check_java()
     from experiments.output.working import working
-    from experiments.sweep.run.spark_servers import address, open_line, status_of
+    from experiments.sweep.run.spark_servers import address, gateway, status_of
 
     with working("starting Spark"):
-        line = open_line()
-        line.gateway()
+        line, _, _ = gateway()
         line.close()
     found = status_of(address())
     _print([] if found is None else [found], as_json)

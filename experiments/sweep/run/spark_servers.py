@@ -29,6 +29,7 @@ __all__ = [
     "Line",
     "address",
     "folder",
+    "gateway",
     "idle_seconds",
     "locked",
     "open_line",
@@ -42,10 +43,12 @@ MASTER = "local[*]"
 DIRECTORY, IDLE = "MCASTLAB_SPARK_DIR", "MCASTLAB_SPARK_IDLE"
 """Environment variables: the folder of the sockets, and the seconds without a client after which a server ends."""
 DEFAULT_IDLE = 600.0
-DEPENDS_ON = ("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS")
+DEPENDS_ON = ("JAVA_HOME", "SPARK_LOCAL_DIRS", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS")
 """Environment variables that Java reads when it starts; servers with different ones are different servers."""
 LONGEST_PATH = 100
 """Bytes of the path of a Unix socket; Linux allows 107."""
+ATTEMPTS = 3
+"""Servers that a command asks, one after another, if they end before they answer."""
 BIND_WITHIN = 60.0
 """Seconds a new server has to open its socket; Spark starts after that."""
 
@@ -128,13 +131,13 @@ class Line:
     def gateway(self) -> tuple[int, str]:
         """Wait for Spark, become a user of the server, and return port and secret of its Java.
 
-        Raises UnsupportedError if Spark does not start there.
+        Raises ConnectionError if the server ends meanwhile, UnsupportedError if Spark does not start there.
         """
         try:
             answer = self.ask(do="use")
         except OSError as error:
             self.close()
-            raise UnsupportedError(f"the Spark server of this user has ended ({error}); run the command again") from error
+            raise ConnectionResetError("the Spark server has ended") from error
         if "error" in answer:
             self.close()
             raise UnsupportedError(answer["error"])
@@ -163,6 +166,23 @@ def open_line() -> Line:
     return line
 
 
+def gateway(line: Line | None = None) -> tuple[Line, int, str]:
+    """Become a user of a server by this connection, or by a new one; return the connection, port and secret of its Java.
+
+    A server that ends meanwhile, because it was unused or its Spark has stopped, is replaced by another. Raises
+    UnsupportedError if Spark does not start.
+    """
+    for _ in range(ATTEMPTS):
+        line = line or open_line()
+        try:
+            return line, *line.gateway()
+        except ConnectionError:
+            line = None
+    raise UnsupportedError(
+        f"the Spark server of this user ends as soon as it has started (see {address().with_suffix('.log')})"
+    )
+
+
 def servers() -> Iterator[Path]:
     """Yield the sockets of all running servers of this user; sockets of dead ones are removed."""
     for path in sorted(folder().glob("spark-*.sock")):
@@ -187,8 +207,13 @@ def stop_server(path: Path) -> None:
         while line.end.recv(65536):
             pass
     line.close()
-    for suffix in (".sock", ".log"):
-        path.with_suffix(suffix).unlink(missing_ok=True)
+    with locked(path.parent):
+        # Another command may have started the next server.
+        if (line := _connected(path)) is not None:
+            line.close()
+            return
+        for suffix in (".sock", ".log"):
+            path.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def status_of(path: Path) -> dict[str, Any] | None:
