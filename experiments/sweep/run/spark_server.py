@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -79,7 +80,11 @@ class Server:
         while not self._has_to_end():
             if not warm and not self.users:
                 warm = True
-                _warm_up(self.spark)
+                try:
+                    _warm_up(self.spark)
+                except Exception:  # noqa: BLE001  (a Spark that answers no question is of no use, whatever the reason)
+                    traceback.print_exc()
+                    break
             self.changed.wait(POLL)
             self.changed.clear()
         self._withdraw()
@@ -204,13 +209,14 @@ class Server:
     def _status(self) -> dict[str, Any]:
         with self.lock:
             count, unused = len(self.users), time.monotonic() - self.last_use
+        spark = None if self.spark is None or self._is_broken() else self.spark
         return {
             "pid": os.getpid(),
             "pyspark": version("pyspark"),
             "python": sys.executable,
-            "cores": cores_of(self.spark) if self.spark is not None else None,
+            "cores": cores_of(spark) if spark is not None else None,
             "clients": count,
-            "waiting": 0 if self.spark is None else _waiting(self.spark),
+            "waiting": 0 if spark is None else _waiting(spark),
             "up_s": round(time.monotonic() - self.since, 1),
             "ends_in_s": None if count else round(max(0.0, self.idle - unused), 1),
             "log": str(self.path.with_suffix(".log")),

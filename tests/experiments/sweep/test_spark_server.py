@@ -359,6 +359,35 @@ def test_a_server_that_ends_before_a_command_uses_it_is_replaced(private: Path, 
         gateway()
 
 
+HANGING = """
+import socket, sys, time
+with socket.socket(socket.AF_UNIX) as listening:
+    listening.bind(sys.argv[1])
+    listening.listen()
+    print(flush=True)
+    time.sleep(300)
+"""
+
+
+def test_a_server_that_does_not_answer_is_named_and_can_be_stopped(
+    private: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(spark_servers, "ANSWER_WITHIN", 0.2)
+    program = [sys.executable, "-c", HANGING, str(address())]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, start_new_session=True) as hanging:
+        assert hanging.stdout is not None
+        hanging.stdout.readline()
+        words = f"process {hanging.pid}, does not answer within 0.2 s; mcastlab spark stop ends it"
+        with pytest.raises(UnsupportedError, match=words):
+            gateway()
+        assert invoke(["spark", "status"]) == 3
+        assert words in capsys.readouterr().err
+        assert invoke(["spark", "stop"]) == 0
+        assert capsys.readouterr().out == f"stopped process {hanging.pid}\n"
+        assert hanging.wait(10) == -signal.SIGKILL
+    assert list(private.iterdir()) == []
+
+
 STOP_SPARK = """
 from experiments.sweep.run.spark_session import session, stop
 spark = session()
