@@ -1,6 +1,7 @@
 """Run sweeps of a scenario with varied parameters, and analyse their results."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -120,7 +121,7 @@ def analyse(
     import pandas as pd
 
     from experiments.analysis import analysis_request
-    from experiments.sweep.run.spark_session import session, stop
+    from experiments.sweep.run.spark_session import opened
 
     place = a_path("folder", folder)
     question = analysis_request.AnalysisRequest(
@@ -133,12 +134,8 @@ def analyse(
         version=None if version is None else a_text("version", version),
         margin=a_fraction("margin", margin),
     )
-    own = session("local[*]", place / "spark.log") if spark is None else None
-    try:
-        return pd.DataFrame(analysis_request.analyse(spark or own, place, question).rows)
-    finally:
-        if own is not None:
-            stop(own)
+    with nullcontext(spark) if spark is not None else opened("local[*]", place / "spark.log") as used:
+        return pd.DataFrame(analysis_request.analyse(used, place, question).rows)
 
 
 def _check_spark(spark: object) -> None:

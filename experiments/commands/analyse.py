@@ -75,7 +75,7 @@ def analyse_command(
     Exit code 0: success; 2: bad input; 3: this machine can't run Spark.
     """
     # Modules that need Spark's packages are imported after the check for them.
-    from experiments.sweep.run.spark_session import check_pyspark, session, stop
+    from experiments.sweep.run.spark_session import check_pyspark, opened
 
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     check_pyspark()
@@ -95,12 +95,8 @@ def analyse_command(
     )
     # A wrong folder is reported before Spark starts.
     chosen_version(folder)
-    with reading(folder, master=master, remote=remote):
-        spark = session(master, folder / "spark.log", remote)
-        try:
-            answer = analyse(spark, folder, question)
-        finally:
-            stop(spark)
+    with reading(folder, master=master, remote=remote), opened(master, folder / "spark.log", remote) as spark:
+        answer = analyse(spark, folder, question)
     if csv is not None:
         write_csv(answer.rows, csv)
     if as_json:

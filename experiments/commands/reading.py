@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from experiments.output.working import working
+from protocols.errors import UnsupportedError
 
 __all__ = ["reading"]
 
@@ -19,5 +20,8 @@ def _wait(master: str, remote: str | None) -> str:
 
     if master != MASTER or remote is not None:
         return ""
-    found = status_of(address())
+    try:
+        found = status_of(address())
+    except UnsupportedError as error:
+        return f"; {error}"
     return "; other commands hold all cores of the Spark server, this one waits" if found and found["waiting"] else ""

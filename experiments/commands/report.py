@@ -144,7 +144,7 @@ def _read(
     """
     from experiments.report.matplotlib_figures import prepare
     from experiments.report.report_data import collect, collect_pair
-    from experiments.sweep.run.spark_session import session, stop
+    from experiments.sweep.run.spark_session import opened
     from experiments.sweep.store.damage import naming_damage
     from experiments.sweep.store.invocations import chosen_version
 
@@ -155,14 +155,14 @@ def _read(
     names = [name for name in metric.split(",") if name.strip()]
     if drawing:
         prepare()
-    with reading(*folders, master=master, remote=remote), naming_damage(*folders):
-        spark = session(master, folder / "spark.log", remote)
-        try:
-            if other is not None:
-                return collect_pair(spark, (folder, other), names, versions)
-            return collect(spark, folder, names, theory, versions[0])
-        finally:
-            stop(spark)
+    with (
+        reading(*folders, master=master, remote=remote),
+        naming_damage(*folders),
+        opened(master, folder / "spark.log", remote) as spark,
+    ):
+        if other is not None:
+            return collect_pair(spark, (folder, other), names, versions)
+        return collect(spark, folder, names, theory, versions[0])
 
 
 def _versions(written: str | None, theory: list[str], other: Path | None) -> tuple[str | None, str | None]:

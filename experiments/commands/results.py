@@ -56,7 +56,7 @@ def results_command(
     Exit code 0: rows were found; 1: none; 2: bad input; 3: this machine can't run Spark.
     """
     # Modules that need Spark's packages are imported after the check for them.
-    from experiments.sweep.run.spark_session import check_pyspark, session, stop
+    from experiments.sweep.run.spark_session import check_pyspark, opened
 
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     check_pyspark()
@@ -68,15 +68,11 @@ def results_command(
     if dataset not in DATASETS:
         raise UsageError(f"--dataset: value {dataset!r} is not allowed; {one_of(dataset, DATASETS)}")
     wanted = chosen_version(folder, version)
-    with reading(folder, master=master), naming_damage(folder):
-        spark = session(master, folder / "spark.log")
-        try:
-            if compact:
-                merge_files(spark, folder)
-            found = rows(spark, folder, dataset, wanted, where, select)
-            total = _give(found, csv, view, as_json, dataset, _sweep_of(folder))
-        finally:
-            stop(spark)
+    with reading(folder, master=master), naming_damage(folder), opened(master, folder / "spark.log") as spark:
+        if compact:
+            merge_files(spark, folder)
+        found = rows(spark, folder, dataset, wanted, where, select)
+        total = _give(found, csv, view, as_json, dataset, _sweep_of(folder))
     return 0 if total else 1
 
 

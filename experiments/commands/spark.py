@@ -30,11 +30,10 @@ def start(as_json: Json = False) -> int:
     check_pyspark()
     check_java()
     from experiments.output.working import working
-    from experiments.sweep.run.spark_servers import address, open_line, status_of
+    from experiments.sweep.run.spark_servers import address, gateway, status_of
 
     with working("starting Spark"):
-        line = open_line()
-        line.gateway()
+        line, _, _ = gateway()
         line.close()
     found = status_of(address())
     _print([] if found is None else [found], as_json)
@@ -60,13 +59,11 @@ def stop(as_json: Json = False) -> int:
     """
     from experiments.sweep.run.spark_servers import servers, stop_server
 
-    found = _all()
-    for path in list(servers()):
-        stop_server(path)
+    stopped = [server for path in list(servers()) if (server := stop_server(path)) is not None]
     if as_json:
-        typer.echo(json.dumps({"stopped": [one["pid"] for one in found]}))
+        typer.echo(json.dumps({"stopped": stopped}))
     else:
-        typer.echo("\n".join(f"stopped process {one['pid']}" for one in found) or "no Spark server runs")
+        typer.echo("\n".join(f"stopped process {server}" for server in stopped) or "no Spark server runs")
     return 0
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from experiments.running.child_process import CALLS_PER_SECOND
 from experiments.sweep.run.progress import Progress
+from experiments.sweep.run.spark_session import loss_of
 from experiments.sweep.run.task import TODO_SCHEMA, Task
 from experiments.sweep.spec.grid import SweepRun
 from experiments.sweep.spec.quantities import Value, number_of
@@ -115,18 +116,16 @@ def _in_background(spark: "SparkSession", action: Callable[[], None], progress: 
                 thread.join(2.0)
     progress.report(last=True)
     if failed and not stop.is_set():
-        raise SweepError(
-            f"the Spark job failed after {progress.done} runs, which are kept (--resume runs the others): {_reason(failed[0])}"
-        ) from failed[0]
+        kept = f"after {progress.done} runs, which are kept (--resume runs the others)"
+        raise SweepError(f"the Spark job failed {kept}: {_reason(failed[0], spark)}") from failed[0]
     return not stop.is_set()
 
 
-def _reason(error: Exception) -> str:
-    from py4j.protocol import Py4JNetworkError
-
-    if isinstance(error, (ConnectionError, Py4JNetworkError)):
-        return "its Java process has died"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+def _reason(error: Exception, spark: "SparkSession") -> str:
+    if (loss := loss_of(error, spark)) is not None:
+        return loss
+    # Names of functions on the stack may contain these words, too.
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
     errors = [line for line in lines if "Error" in line or "Exception" in line]
     return (errors or lines or [type(error).__name__])[-1][:300]
 

@@ -4,14 +4,18 @@ Requests are lines of JSON: `use` gets Java's port and secret, `tag` names the c
 `stop` ends it. Run as `python -m experiments.sweep.run.spark_server SOCKET IDLE_SECONDS`.
 """
 
+import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
 import sys
+import tempfile
 import threading
 import time
+import traceback
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -37,25 +41,30 @@ class Server:
         self.lock = threading.Lock()
         self.changed = threading.Event()
         self.ready = threading.Event()
-        self.stopping = False
+        self.stopping = self.withdrawn = False
         self.users: set[socket.socket] = set()
-        self.since = time.time()
+        self.since = time.monotonic()
         self.last_use = time.monotonic()
         self.spark: Any = None
         self.java: Any = None
         self.failure = ""
+        # Spark's temporary files; systemd-tmpfiles leaves alone what is locked exclusively, however old it is.
+        self.files = Path(tempfile.mkdtemp(prefix="mcastlab-blocks-"))
+        self.of_blocks: set[Path] = set()
+        fcntl.flock(os.open(self.files, os.O_RDONLY), fcntl.LOCK_EX)
         self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # The files of sweeps keep the permissions that their user wants.
         umask = os.umask(0o077)
         self.listening.bind(str(path))
         os.umask(umask)
+        self.socket_file = path.stat().st_ino
         self.listening.listen(64)
 
     def run(self) -> int:
         """Serve until the server is stopped, idle or without Java; return an exit code."""
         threading.Thread(target=self._accept, daemon=True).start()
         try:
-            self.spark = own_session(MASTER, self.path.with_suffix(".log"), {"spark.scheduler.mode": "FAIR"})
+            self.spark = own_session(MASTER, self.path.with_suffix(".log"), self._options())
         except McastlabError as error:
             self.failure = str(error)
         else:
@@ -64,17 +73,21 @@ class Server:
         if self.failure:
             # Clients that wait read the failure before their connections end.
             time.sleep(POLL)
-            self.path.unlink(missing_ok=True)
+            self._withdraw()
+            shutil.rmtree(self.files, ignore_errors=True)
             return 1
         warm = False
         while not self._has_to_end():
             if not warm and not self.users:
                 warm = True
-                _warm_up(self.spark)
+                try:
+                    _warm_up(self.spark)
+                except Exception:  # noqa: BLE001  (a Spark that answers no question is of no use, whatever the reason)
+                    traceback.print_exc()
+                    break
             self.changed.wait(POLL)
             self.changed.clear()
-        # Whoever connects from now on starts another server.
-        self.path.unlink(missing_ok=True)
+        self._withdraw()
         stop(self.spark)
         # Java ends when its stdin does.
         self.java.stdin.close()
@@ -82,19 +95,57 @@ class Server:
             self.java.wait(10)
         self.java.kill()
         self.java.wait()
+        shutil.rmtree(self.files, ignore_errors=True)
         return 0
 
+    def _options(self) -> dict[str, str]:
+        return {"spark.scheduler.mode": "FAIR", "spark.local.dir": str(self.files)}
+
     def _has_to_end(self) -> bool:
-        if self.stopping or self.java.poll() is not None:
+        if self.stopping or self._is_broken():
             return True
         with self.lock:
-            if self.users or (time.monotonic() - self.last_use < self.idle and not self._is_full()):
+            if self.users or (time.monotonic() - self.last_use < self.idle and self._is_usable()):
                 return False
+            if not self._is_reachable():
+                return True
         # A client that is about to connect holds the lock.
         with locked(self.path.parent), self.lock:
             if not self.users:
-                self.path.unlink(missing_ok=True)
+                self._withdraw()
             return not self.users
+
+    def _is_broken(self) -> bool:
+        """Return whether Java has ended, or Spark in it has stopped itself, as after an error of one of its own threads."""
+        from py4j.protocol import Py4JError
+
+        try:
+            return self.java.poll() is not None or bool(self.spark.sparkContext._jsc.sc().isStopped())
+        except (Py4JError, OSError):
+            return True
+
+    def _is_reachable(self) -> bool:
+        """Return whether the socket is still in its folder: somebody may have removed it, and another server made its own."""
+        try:
+            return self.path.stat().st_ino == self.socket_file
+        except OSError:
+            return False
+
+    def _withdraw(self) -> None:
+        """Remove the socket, so that whoever connects from now on starts another server, whose socket is not this one's."""
+        if not self.withdrawn and self._is_reachable():
+            self.path.unlink(missing_ok=True)
+        self.withdrawn = True
+
+    def _is_usable(self) -> bool:
+        return self._is_reachable() and self._has_files() and not self._is_full()
+
+    def _has_files(self) -> bool:
+        """Return whether the folders in which Spark keeps blocks are all there; it does not make one twice."""
+        before = self.of_blocks
+        now = {*self.files.glob("blockmgr-*"), *self.files.glob("blockmgr-*/*/")}
+        self.of_blocks = before | now
+        return before <= now
 
     def _is_full(self) -> bool:
         heap = self.spark.sparkContext._jvm.java.lang.Runtime.getRuntime()
@@ -113,6 +164,8 @@ class Server:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
+        from py4j.protocol import Py4JError
+
         tags: list[str] = []
         with suppress(OSError, ValueError, KeyError), client, client.makefile("r", encoding="utf-8") as lines:
             for line in lines:
@@ -121,8 +174,9 @@ class Server:
             self.users.discard(client)
             self.last_use = time.monotonic()
         for tag in tags:
-            # The client may have died in the middle of a job.
-            self.spark.sparkContext._jsc.sc().cancelJobsWithTag(tag)
+            # The client may have died in the middle of a job; in a Spark that has stopped, no job is left.
+            with suppress(Py4JError, OSError):
+                self.spark.sparkContext._jsc.sc().cancelJobsWithTag(tag)
 
     def _answer(self, client: socket.socket, request: dict[str, Any], tags: list[str]) -> None:
         if request["do"] == "tag":
@@ -132,6 +186,10 @@ class Server:
             with self.lock:
                 self.users.add(client)
             self.ready.wait()
+            if not self.failure and (self._is_broken() or not self._has_files()):
+                self._withdraw()
+                # Without an answer the client asks another server.
+                raise ConnectionResetError("Spark has stopped, or its files were removed")
             answer = {"error": self.failure} if self.failure else self._gateway()
         elif request["do"] == "status":
             answer = self._status()
@@ -151,14 +209,15 @@ class Server:
     def _status(self) -> dict[str, Any]:
         with self.lock:
             count, unused = len(self.users), time.monotonic() - self.last_use
+        spark = None if self.spark is None or self._is_broken() else self.spark
         return {
             "pid": os.getpid(),
             "pyspark": version("pyspark"),
             "python": sys.executable,
-            "cores": cores_of(self.spark) if self.spark is not None else None,
+            "cores": cores_of(spark) if spark is not None else None,
             "clients": count,
-            "waiting": 0 if self.spark is None else _waiting(self.spark),
-            "up_s": round(time.time() - self.since, 1),
+            "waiting": 0 if spark is None else _waiting(spark),
+            "up_s": round(time.monotonic() - self.since, 1),
             "ends_in_s": None if count else round(max(0.0, self.idle - unused), 1),
             "log": str(self.path.with_suffix(".log")),
         }
@@ -166,8 +225,14 @@ class Server:
 
 def _waiting(spark: Any) -> int:
     """Return how many stages of jobs have no running task while the tasks of others hold all cores."""
+    from py4j.protocol import Py4JError
+
     tracker = spark.sparkContext.statusTracker()
-    stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number)) is not None]
+    try:
+        stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number)) is not None]
+    except (Py4JError, OSError):
+        # Spark has stopped, and the server is about to end.
+        return 0
     busy = sum(stage.numActiveTasks for stage in stages) >= cores_of(spark)
     return sum(stage.numActiveTasks == 0 for stage in stages) if busy else 0
 

@@ -8,7 +8,9 @@ the server stays; when the connection ends, for whatever reason, the server canc
 import fcntl
 import json
 import os
+import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -29,6 +31,7 @@ __all__ = [
     "Line",
     "address",
     "folder",
+    "gateway",
     "idle_seconds",
     "locked",
     "open_line",
@@ -42,10 +45,14 @@ MASTER = "local[*]"
 DIRECTORY, IDLE = "MCASTLAB_SPARK_DIR", "MCASTLAB_SPARK_IDLE"
 """Environment variables: the folder of the sockets, and the seconds without a client after which a server ends."""
 DEFAULT_IDLE = 600.0
-DEPENDS_ON = ("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS")
+DEPENDS_ON = ("JAVA_HOME", "SPARK_LOCAL_DIRS", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS")
 """Environment variables that Java reads when it starts; servers with different ones are different servers."""
 LONGEST_PATH = 100
 """Bytes of the path of a Unix socket; Linux allows 107."""
+ATTEMPTS = 3
+"""Servers that a command asks, one after another, if they end before they answer."""
+ANSWER_WITHIN, END_WITHIN = 20.0, 40.0
+"""Seconds a server has to answer what needs no waiting, and to end; one that was stopped by a signal does neither."""
 BIND_WITHIN = 60.0
 """Seconds a new server has to open its socket; Spark starts after that."""
 
@@ -113,28 +120,45 @@ class Line:
 
     end: socket.socket
 
+    @property
+    def server(self) -> int:
+        """The process of the server."""
+        process, _, _ = struct.unpack("3i", self.end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return int(process)
+
     def ask(self, **request: Any) -> dict[str, Any]:
-        """Send a request and return the answer; ConnectionError if the server has gone."""
-        self.tell(**request)
+        """Send a request and return the answer; ConnectionError if the server has gone.
+
+        Raises UnsupportedError if it does not answer. Only the answer to `use` may take longer, since Spark may be starting.
+        """
+        self.end.settimeout(None if request["do"] == "use" else ANSWER_WITHIN)
         text = b""
-        while not text.endswith(b"\n"):
-            some = self.end.recv(65536)
-            if not some:
-                raise ConnectionResetError("the Spark server has ended")
-            text += some
+        try:
+            self.tell(**request)
+            while not text.endswith(b"\n"):
+                some = self.end.recv(65536)
+                if not some:
+                    raise ConnectionResetError("the Spark server has ended")
+                text += some
+        except TimeoutError as error:
+            hangs = f"the Spark server of this user, process {self.server}, does not answer within {ANSWER_WITHIN:g} s"
+            raise UnsupportedError(f"{hangs}; mcastlab spark stop ends it") from error
+        finally:
+            self.end.settimeout(None)
         answer: dict[str, Any] = json.loads(text)
         return answer
 
     def gateway(self) -> tuple[int, str]:
         """Wait for Spark, become a user of the server, and return port and secret of its Java.
 
-        Raises UnsupportedError if Spark does not start there.
+        Raises ConnectionError if the server ends meanwhile, UnsupportedError if Spark does not start there.
         """
         try:
+            self.ask(do="status")
             answer = self.ask(do="use")
         except OSError as error:
             self.close()
-            raise UnsupportedError(f"the Spark server of this user has ended ({error}); run the command again") from error
+            raise ConnectionResetError("the Spark server has ended") from error
         if "error" in answer:
             self.close()
             raise UnsupportedError(answer["error"])
@@ -163,6 +187,23 @@ def open_line() -> Line:
     return line
 
 
+def gateway(line: Line | None = None) -> tuple[Line, int, str]:
+    """Become a user of a server by this connection, or by a new one; return the connection, port and secret of its Java.
+
+    A server that ends meanwhile, because it was unused or its Spark has stopped, is replaced by another. Raises
+    UnsupportedError if Spark does not start.
+    """
+    for _ in range(ATTEMPTS):
+        line = line or open_line()
+        try:
+            return line, *line.gateway()
+        except ConnectionError:
+            line = None
+    raise UnsupportedError(
+        f"the Spark server of this user ends as soon as it has started (see {address().with_suffix('.log')})"
+    )
+
+
 def servers() -> Iterator[Path]:
     """Yield the sockets of all running servers of this user; sockets of dead ones are removed."""
     for path in sorted(folder().glob("spark-*.sock")):
@@ -176,23 +217,42 @@ def servers() -> Iterator[Path]:
         yield path
 
 
-def stop_server(path: Path) -> None:
-    """End a server with all its processes, whoever uses it, and return when they are gone."""
+def stop_server(path: Path) -> int | None:
+    """End a server with all its processes, whoever uses it; return its process when they are gone, None if there is none.
+
+    One that does not answer, or does not end, is killed.
+    """
     line = _connected(path)
     if line is None:
-        return
-    with suppress(OSError):
+        return None
+    server = line.server
+    try:
         line.ask(do="stop")
+        line.end.settimeout(END_WITHIN)
         # The end of the connection says that the process is about to end.
         while line.end.recv(65536):
             pass
+    except (UnsupportedError, TimeoutError):
+        # It leads the process group of itself and Java.
+        with suppress(OSError):
+            os.killpg(server, signal.SIGKILL)
+            while line.end.recv(65536):
+                pass
+    except OSError:
+        pass
     line.close()
-    for suffix in (".sock", ".log"):
-        path.with_suffix(suffix).unlink(missing_ok=True)
+    with locked(path.parent):
+        # Another command may have started the next server.
+        if (line := _connected(path)) is not None:
+            line.close()
+            return server
+        for suffix in (".sock", ".log"):
+            path.with_suffix(suffix).unlink(missing_ok=True)
+    return server
 
 
 def status_of(path: Path) -> dict[str, Any] | None:
-    """Return what a server says of itself; None if it has gone."""
+    """Return what a server says of itself; None if it has gone. UnsupportedError if it does not answer."""
     line = _connected(path)
     if line is None:
         return None

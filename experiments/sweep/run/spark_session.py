@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from experiments.output.extras import need
 from experiments.sweep.run.pyspark_adjustments import adjust_pyspark
-from protocols.errors import UnsupportedError, UsageError
+from protocols.errors import McastlabError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["JAVA_PACKAGE", "check_java", "check_pyspark", "cores_of", "own_session", "session", "stop"]
+__all__ = ["JAVA_PACKAGE", "check_java", "check_pyspark", "cores_of", "loss_of", "opened", "own_session", "session", "stop"]
 
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 MASTERS = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")
@@ -100,6 +100,41 @@ def stop(spark: "SparkSession") -> None:
     # A dead Java process raises ConnectionError; there is nothing left to stop.
     with suppress(Py4JError, ConnectionError):
         spark.stop()
+
+
+@contextmanager
+def opened(master: str, log: Path, remote: str | None = None) -> "Iterator[SparkSession]":
+    """Open a session for a block, as `session` does, and stop it at the end.
+
+    Raises UnsupportedError in place of an error that the block raises because Java has died or Spark in it has stopped.
+    """
+    spark = session(master, log, remote)
+    try:
+        yield spark
+    except McastlabError:
+        raise
+    except Exception as error:
+        if (loss := loss_of(error, spark)) is None:
+            raise
+        raise UnsupportedError(f"the Spark session of this command has ended: {loss}; run the command again") from error
+    finally:
+        stop(spark)
+
+
+def loss_of(error: Exception, spark: "SparkSession") -> str | None:
+    """Return what has ended if an error came because Java has died, or because Spark in it has stopped; else None."""
+    from py4j.protocol import Py4JError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    if isinstance(error, (ConnectionError, Py4JNetworkError)):
+        return "its Java process has died"
+    # What a Spark that has stopped answers depends on what it is asked, down to null pointers.
+    if ".connect." in type(spark).__module__ or not isinstance(error, (Py4JError, PySparkException)):
+        return None
+    try:
+        return "its Spark has stopped" if spark.sparkContext._jsc.sc().isStopped() else None
+    except (Py4JError, OSError):
+        return "its Java process has died"
 
 
 def cores_of(spark: "SparkSession") -> int:

@@ -9,8 +9,9 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from experiments.sweep.run.spark_servers import MASTER, Line, open_line
+from experiments.sweep.run.spark_servers import MASTER, Line, gateway, open_line
 from experiments.sweep.run.worker_code import worker_environment
+from protocols.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,12 +54,18 @@ def attach() -> "SparkSession":
     global _attached, _prepared  # noqa: PLW0603
     if _attached is not None:
         return _attached.spark  # type: ignore[no-any-return]
-    line, _prepared = _prepared or open_line(), None
-    port, secret = line.gateway()
+    prepared, _prepared = _prepared, None
+    line, port, secret = gateway(prepared)
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
     before = (SparkContext._gateway, SparkContext._jvm)
-    spark = _session(_gateway(port, secret))
+    try:
+        spark = _session(_gateway(port, secret))
+    except (Py4JError, OSError) as error:
+        SparkContext._gateway, SparkContext._jvm = before
+        line.close()
+        raise UnsupportedError("the Spark server of this user has just ended; run the command again") from error
     line.tell(do="tag", tag=spark._jsparkSession.sessionJobTag())
     _attached = _Attached(spark, line, before)
     return spark  # type: ignore[no-any-return]

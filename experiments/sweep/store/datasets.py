@@ -8,7 +8,7 @@ receivers/job=<uuid>/ one row per run and receiver
 series/job=<uuid>/    one row per run, name and time
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -122,14 +122,16 @@ def _columns(path: Path, names: list[str]) -> Iterator[dict[str, Any]] | None:
 
 
 def runs(spark: "SparkSession", folder: Path, version: str | None = None) -> "DataFrame":
-    """Return one row per run of one code version (default: the latest invocation's), without the nested columns.
+    """Return one row per point and seed of one code version (default: the latest invocation's), without the nested columns.
 
-    Of several rows of one run, one with status ok takes precedence.
+    A run has several rows if it was interrupted, repeated with --retry, or made again because `keep` of the sweep file had
+    changed, which gives it another id. Of these one with status ok takes precedence, then the latest.
     """
     from pyspark.sql import functions as f
 
     wanted = chosen_version(folder, version)
-    return read_dataset(spark, folder, "runs").where(f.col("version") == wanted)
+    frame = read_dataset(spark, folder, "runs").where(f.col("version") == wanted)
+    return _once(frame, folder, "runs", _of_a_seed(frame.columns))
 
 
 def receivers(spark: "SparkSession", folder: Path) -> "DataFrame":
@@ -158,8 +160,13 @@ def read_dataset(spark: "SparkSession", folder: Path, dataset: str) -> "DataFram
     return (
         frame.dropDuplicates(list(KEYS[dataset]))
         if len(frames) > 1 or not parts(folder, dataset)
-        else _once(frame, folder, dataset)
+        else _once(frame, folder, dataset, KEYS[dataset])
     )
+
+
+def _of_a_seed(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that tell the runs of one code version apart, whatever was kept of them."""
+    return tuple(name for name in columns if name in ("version", "case", "seed") or name.startswith("p_"))
 
 
 def unwritten(folder: Path, dataset: str) -> list[Path]:
@@ -199,51 +206,60 @@ def _schema(folder: Path, dataset: str) -> Any:
         raise UsageError(f"{folder}: the columns of {dataset} have different types in its parts ({error})") from error
 
 
-def _once(frame: "DataFrame", folder: Path, dataset: str) -> "DataFrame":
-    """Return one row per key, preferring status ok.
+def _once(frame: "DataFrame", folder: Path, dataset: str, key: Sequence[str]) -> "DataFrame":
+    """Return one row per key, preferring status ok, then the latest.
 
     Deduplication by a window shuffles every row, so it is applied only if some key occurs twice.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    key = list(KEYS[dataset])
-    if not _has_duplicates(frame, folder, dataset):
+    if not _has_duplicates(frame, folder, dataset, key):
         return frame
     if "status" not in frame.columns:
-        return frame.dropDuplicates(key)
-    best = Window.partitionBy(*key).orderBy((f.col("status") != "ok").cast("int"), f.col("started"))
+        return frame.dropDuplicates(list(key))
+    columns = [f"`{name}`" for name in key]
+    best = Window.partitionBy(*columns).orderBy((f.col("status") != "ok").cast("int"), f.col("started").desc())
     return frame.withColumn("_rank", f.row_number().over(best)).where("_rank = 1").drop("_rank")
 
 
-def _has_duplicates(frame: "DataFrame", folder: Path, dataset: str) -> bool:
+def _has_duplicates(frame: "DataFrame", folder: Path, dataset: str, key: Sequence[str]) -> bool:
     """Return whether a key occurs twice, without Spark for a small dataset, where its jobs would take longer than all else."""
     from pyarrow import parquet
     from pyspark.sql import functions as f
 
-    key = list(KEYS[dataset])
     files = [parquet.ParquetFile(path) for path in parts(folder, dataset)]
     rows: int = sum(file.metadata.num_rows for file in files)
     if rows > SMALL:
-        counts = frame.agg(f.count("*").alias("rows"), f.countDistinct(*key).alias("keys")).first()
+        # As one structure, since rows with a missing value would not be counted as columns.
+        whole = f.struct(*(f"`{name}`" for name in key))
+        counts = frame.agg(f.count("*").alias("rows"), f.countDistinct(whole).alias("keys")).first()
         return bool(counts is not None and counts["rows"] != counts["keys"])
-    found = {row for file in files for row in zip(*(column.to_pylist() for column in file.read(columns=key)), strict=True)}
+    found = {
+        row for file in files for row in zip(*(column.to_pylist() for column in file.read(columns=list(key))), strict=True)
+    }
     return len(found) != rows
 
 
 def table(folder: Path, version: str | None = None) -> list[dict[str, Any]]:
-    """Return the rows of `runs` without Spark, sorted by point and seed, for small results."""
+    """Return the rows of `runs` without Spark, each point and seed once, sorted by these, for small results."""
     from pyarrow import parquet
 
     wanted = chosen_version(folder, version)
-    best: dict[str, dict[str, Any]] = {}
+    best: dict[tuple[Any, ...], dict[str, Any]] = {}
     for path in parts(folder):
         file = parquet.ParquetFile(path)
         names = [name for name in file.schema_arrow.names if name not in NESTED]
         for row in file.read(columns=names, use_threads=False).to_pylist():
-            if row["version"] == wanted and best.get(row["run_id"], {"status": ""})["status"] != "ok":
-                best[row["run_id"]] = row
+            key = tuple(row[name] for name in _of_a_seed(names))
+            if row["version"] == wanted and (key not in best or _preference(row) > _preference(best[key])):
+                best[key] = row
     return sorted(best.values(), key=lambda row: (row["point"], row["seed"], row["run_id"]))
+
+
+def _preference(row: Mapping[str, Any]) -> tuple[bool, str]:
+    # Folders of other programs may not tell when a run was made.
+    return row["status"] == "ok", str(row.get("started"))
 
 
 def nested_table(folder: Path, dataset: str, version: str | None = None) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Selection of runs, and names of axes and metrics."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from experiments.analysis.analysis_request import AnalysisRequest, analyse
 from experiments.analysis.runs import CASE, Runs, open_runs, pick
+from experiments.sweep.store import datasets
 from protocols.errors import UsageError
 from tests.support.sweep_store import grid, row, write_runs
 
@@ -48,6 +50,20 @@ def test_a_repeated_run_counts_once_and_success_replaces_failure(spark: Any, tmp
     found = open_runs(spark, tmp_path)
     assert found.count == 1
     assert [item["m_loss"] for item in found.ok.collect()] == [0.5]
+
+
+@pytest.mark.parametrize("small", [0, 100])
+def test_a_run_that_was_made_again_to_keep_something_else_counts_once(
+    small: int, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(datasets, "SMALL", small)
+    write_runs(tmp_path, [row({"n": n}, 1, {"loss": 0.1}, run_id=f"{n}") for n in (1, 2)], "first")
+    later = datetime(2027, 1, 1, tzinfo=UTC)
+    write_runs(tmp_path, [row({"n": n}, 1, {"loss": 0.5}, run_id=f"{n}, with series", started=later) for n in (1, 2)], "second")
+    found = open_runs(spark, tmp_path)
+    assert found.count == 2
+    assert [item["m_loss"] for item in found.ok.collect()] == [0.5, 0.5]
+    assert [item["m_loss"] for item in datasets.table(tmp_path)] == [0.5, 0.5]
 
 
 def test_code_versions_are_kept_apart(spark: Any, tmp_path: Path) -> None:
