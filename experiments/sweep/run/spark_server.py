@@ -26,9 +26,13 @@ from experiments.sweep.run.spark_servers import MASTER, locked
 from experiments.sweep.run.spark_session import cores_of, own_session, stop
 from protocols.errors import McastlabError
 
-__all__ = ["Server", "main"]
+__all__ = ["Server", "main", "remove_abandoned"]
 
 POLL = 1.0
+BLOCKS = "mcastlab-blocks-"
+"""What the names of folders of temporary files begin with."""
+ABANDONED = 60.0
+"""Seconds without a change after which such a folder without a lock is that of a server that was killed."""
 FULL = 0.7
 """Share of Java's heap in use, without a client, above which the server ends: what clients left behind has filled it."""
 
@@ -49,7 +53,8 @@ class Server:
         self.java: Any = None
         self.failure = ""
         # Spark's temporary files; systemd-tmpfiles leaves alone what is locked exclusively, however old it is.
-        self.files = Path(tempfile.mkdtemp(prefix="mcastlab-blocks-"))
+        remove_abandoned(Path(tempfile.gettempdir()))
+        self.files = Path(tempfile.mkdtemp(prefix=BLOCKS))
         self.of_blocks: set[Path] = set()
         fcntl.flock(os.open(self.files, os.O_RDONLY), fcntl.LOCK_EX)
         self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -221,6 +226,24 @@ class Server:
             "ends_in_s": None if count else round(max(0.0, self.idle - unused), 1),
             "log": str(self.path.with_suffix(".log")),
         }
+
+
+def remove_abandoned(temporary: Path) -> None:
+    """Remove the temporary files of this user's servers that were killed: their locks are free.
+
+    Folders that are new may be those of a server that has not locked its own yet.
+    """
+    for path in temporary.glob(f"{BLOCKS}*"):
+        with suppress(OSError):
+            about = path.lstat()
+            if about.st_uid != os.getuid() or time.time() - about.st_mtime < ABANDONED:
+                continue
+            folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(folder)
 
 
 def _waiting(spark: Any) -> int:

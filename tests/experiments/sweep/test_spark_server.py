@@ -22,7 +22,7 @@ import yaml
 from experiments.cli import invoke
 from experiments.commands.new import TEMPLATE
 from experiments.sweep.run import spark_servers
-from experiments.sweep.run.spark_server import Server
+from experiments.sweep.run.spark_server import Server, remove_abandoned
 from experiments.sweep.run.spark_servers import (
     DIRECTORY,
     IDLE,
@@ -432,6 +432,22 @@ def test_a_cleaner_leaves_the_temporary_files_of_a_server_alone(private: Path) -
         fcntl.flock(place, fcntl.LOCK_SH | fcntl.LOCK_NB)
     os.close(place)
     server.files.rmdir()
+
+
+def test_a_server_removes_the_temporary_files_of_killed_ones(tmp_path: Path) -> None:
+    killed, new, other = (tmp_path / f"mcastlab-blocks-{name}" for name in ("killed", "new", "other"))
+    for path in (killed, new, other):
+        (path / "blockmgr-1").mkdir(parents=True)
+    used = os.open(other, os.O_RDONLY)
+    fcntl.flock(used, fcntl.LOCK_EX)
+    (tmp_path / "mcastlab-blocks-link").symlink_to(tmp_path / "kept")
+    (tmp_path / "kept" / "file").mkdir(parents=True)
+    for path in (killed, other, tmp_path / "kept"):
+        os.utime(path, (0, 0))
+    os.utime(tmp_path / "mcastlab-blocks-link", (0, 0), follow_symlinks=False)
+    remove_abandoned(tmp_path)
+    os.close(used)
+    assert [path.exists() for path in (killed, new, other, tmp_path / "kept" / "file")] == [False, True, True, True]
 
 
 def test_a_server_does_not_remove_the_socket_of_the_next_one(private: Path) -> None:
