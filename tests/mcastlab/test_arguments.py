@@ -115,7 +115,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     ),
     "a generator as a value": (lambda s, r: lab.load("lan-file", capture=iter("s")), "capture: value <str_"),
     "a built topology": (lambda s, r: lab.load("lan-file", topology=s.build_topology()), "topology: value <topologies"),
-    "an empty module": (lambda s, r: lab.load({**VALUES, "protocol": {"module": ""}}), "scenario: protocol.name: value None"),
+    "an empty module": (lambda s, r: lab.load({**VALUES, "protocol": {"module": ""}}), "scenario: protocol.module: value ''"),
     "a misspelt key": (lambda s, r: lab.Scenario(topolgy=1), "topolgy: value 1 is not allowed; unknown key"),
     "no scenario": (lambda s, r: lab.Scenario(), "name: is missing; it has no default"),
     "cases of values": (lambda s, r: lab.cases(VALUES), "cases: value {'name': 'small'"),
