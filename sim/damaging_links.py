@@ -35,7 +35,7 @@ class DamagingLinkGroup(LinkGroup):
         if self._duplicates is not None:
             self._duplicates.bound = spec.duplicate
         self._damaged: Sequence[int] = ()
-        """The members of whom the present packet is damaged."""
+        """The members whose copy of the present packet is damaged."""
         self._corrupt = self._duplicated = 0
 
     def carry(self, flight: Flight, now: float, arrivals: Arrivals) -> None:
@@ -61,9 +61,7 @@ class DamagingLinkGroup(LinkGroup):
             return
         own: Arrivals = {}
         self._carry_apart(flight, skip, lost, now, own)
-        self._double(own, doubled)
-        for when, places in own.items():
-            arrivals.setdefault(when, []).extend(places)
+        self._add_doubled(own, doubled, arrivals)
 
     def _set_bounds(self, flight: Flight) -> None:
         """Set how probable it is that a packet of this size loses a fragment other than the first, or is damaged."""
@@ -92,27 +90,24 @@ class DamagingLinkGroup(LinkGroup):
         is_doubled = self._duplicates is not None and self._duplicates.lost(identity, member)
         own: Arrivals = {}
         self._carry_one(flight, member, lost, now, own)
-        if is_doubled:
-            self._double(own, (member,))
-        for when, places in own.items():
-            arrivals.setdefault(when, []).extend(places)
+        self._add_doubled(own, (member,) if is_doubled else (), arrivals)
 
     def count_lost(self, lost_by: Sequence[int]) -> None:
-        """Count a packet that these members lost, or of whom it is damaged."""
+        """Count a packet that these members lost, or whose copy is damaged."""
         super().count_lost(lost_by)
         if self._damaged:
             self._corrupt += len(set(lost_by).intersection(self._damaged))
 
-    def _double(self, own: Arrivals, doubled: Sequence[int]) -> None:
-        """Add second copies where the first arrives."""
+    def _add_doubled(self, own: Arrivals, doubled: Sequence[int], arrivals: Arrivals) -> None:
+        """Add the arrivals of a packet on these links, with a second copy for each of the members `doubled` that it reaches."""
         head = self.head
-        for places in own.values():
+        for when, places in own.items():
             here = [member for place, lost_by in places for member in self._among(place, doubled) if member not in lost_by]
-            places += [(head.host(member), ()) for member in here]
+            arrivals.setdefault(when, []).extend([*places, *((head.host(member), ()) for member in here)])
             self._duplicated += len(here)
 
     def _among(self, place: Place, members: Sequence[int]) -> Sequence[int]:
-        """Return which of these members a place is that of."""
+        """Return which of these members a packet reaches at a place."""
         if isinstance(place, Part):
             there = set(place.reach())
             return [member for member in members if member in there]

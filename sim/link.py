@@ -169,7 +169,7 @@ class LinkGroup:
     """
 
     passes_unnoticed: ClassVar[bool] = True
-    """Whether a packet without effect on a member that has a separate queue is noted without an event."""
+    """Whether deliveries without an effect on a member that has a separate queue are counted later, without an event."""
 
     __slots__ = (
         "_apart",

@@ -29,7 +29,7 @@ class LinkCounts:
 
 
 class Observer(Protocol):
-    """Observes every packet that hosts send; may not change the run. Each packet is told by one of the methods."""
+    """Observes every packet that hosts send; may not change the run. Each packet is reported by one of the methods."""
 
     def sent(self, now: float, host: KernelHost, message: Message, size: int) -> None:
         """A host put a packet of `size` bytes of UDP payload on its link at `now` seconds."""
@@ -41,4 +41,4 @@ class Observer(Protocol):
         """
 
     def sent_feedback(self, now: float, places: Sequence[int], kind: str, size: int) -> None:
-        """The hosts at these places of the topology each put a control packet of this kind and size on their links."""
+        """The hosts at these places each put a control packet of `size` bytes on their links at `now` seconds."""

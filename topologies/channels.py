@@ -52,6 +52,8 @@ class _Channel(BaseModel):
     """Whether losses depend on packet identities only; a scripted list depends on message kinds, too."""
     loses_control: ClassVar[bool] = True
     """Whether the model can lose control packets, which have no identity."""
+    is_independent: ClassVar[bool] = False
+    """Whether it loses nothing, or each packet (or each with an identity) independently with probability `rate`."""
 
     @property
     @abstractmethod
@@ -66,11 +68,6 @@ class _Channel(BaseModel):
     def group(self, key: int, count: int) -> GroupSampler | None:
         """Return the sampler of `count` links of a group with keys `extend(key, member)`; None if no packet can be lost."""
         return self._group(member_keys(key, count))
-
-    @property
-    def is_independent(self) -> bool:
-        """Whether it loses nothing, or each packet (or each with an identity) independently with probability `rate`."""
-        return False
 
     def members(self, key: int, count: int) -> MemberLosses | None:
         """Return the losses of links that carry other packets each, of an independent channel; None if nothing can be lost.
@@ -88,12 +85,8 @@ class _Channel(BaseModel):
 class Perfect(_Channel):
     """Loses nothing."""
 
+    is_independent: ClassVar[bool] = True
     model: Literal["perfect"] = "perfect"
-
-    @property
-    def is_independent(self) -> bool:
-        """True."""
-        return True
 
     @property
     def rate(self) -> float:
@@ -112,13 +105,9 @@ class Perfect(_Channel):
 class Bernoulli(_Channel):
     """Loses each packet independently with probability `p`."""
 
+    is_independent: ClassVar[bool] = True
     model: Literal["bernoulli"] = "bernoulli"
     p: Fraction = Field(description="Loss probability, like 1%.")
-
-    @property
-    def is_independent(self) -> bool:
-        """True."""
-        return True
 
     @property
     def rate(self) -> float:
@@ -140,13 +129,9 @@ class ContentLoss(_Channel):
     """Loses each content packet independently with probability `p`; NACKs and other control packets are not lost."""
 
     loses_control: ClassVar[bool] = False
+    is_independent: ClassVar[bool] = True
     model: Literal["content"] = "content"
     p: Fraction = Field(description="Loss probability, like 1%.")
-
-    @property
-    def is_independent(self) -> bool:
-        """True."""
-        return True
 
     @property
     def rate(self) -> float:

@@ -1,4 +1,4 @@
-"""What links of a counted group do to a packet beside losing it, drawn for all of them at once.
+"""Damage, duplicates and lost fragments on the links to a counted group, drawn for all of them at once.
 
 The numbers are those that `topologies.line.Line` draws for one link, bit for bit: keyed by the packet's identity and its
 occurrence on the link, those of control packets by their ordinal on the link.
@@ -24,12 +24,14 @@ _TO_UNIT: Final = 2.0**-53
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class GroupEffect(GroupSampler):
-    """Draws on which of N links something happens to a packet; `losers` and `lost` count and decide as they do for losses.
+    """Draws for which of N links a packet is damaged, duplicated or loses a fragment.
+
+    `losers` and `lost` return these links, and count occurrences, as those of a loss sampler do.
 
     Args:
         keys: the loss keys of the links.
         number: of the draw (`topologies.line`).
-        above: whether it happens where the draw is at least `bound`; else where it is below.
+        above: whether a link is one of them if its draw is at least `bound`; else if it is below.
     """
 
     __slots__ = ("_above", "_drawn", "_never", "_number", "_roots", "_shift", "_together", "bound")
@@ -93,7 +95,7 @@ class GroupEffect(GroupSampler):
         return self._is_hit(extend(extend(int(self._keys[member]), CONTROL), ordinal))
 
     def _is_hit(self, key: int) -> bool:
-        """Return whether it happens to the packet whose random stream has this key."""
+        """Return whether the draw of the packet whose random stream has this key is a hit."""
         if self.bound == self._never:
             return False
         drawn = unit(key, self._number)

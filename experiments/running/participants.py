@@ -34,7 +34,7 @@ Sent: TypeAlias = tuple[int, str | None]
 SESSION_SHIFT = 24
 """Bit position of the session number in a node id; the lower bits are the host's id in the topology."""
 _OF_CLIENTS = ("messages_", "pool_", "reordered", "jitter_us")
-"""What the names of counters of messages, of containers and of the order and jitter of datagrams begin with."""
+"""Prefixes of the counters in the result of each client: of messages, of containers, and of order and jitter of datagrams."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class StormCounters:
         }
 
     def _is_repair(self, is_marked: bool, identity: int, now: float) -> bool:
-        """Whether a content packet is a repair or a repetition; the identities of new content of an object increase.
+        """Return whether a content packet is a repair or a repetition: identities of first transmissions of an object increase.
 
         `is_marked`: the packet says so itself.
         """

@@ -34,7 +34,7 @@ GROUP = "mcastlab.protocols"
 """Group of the entry points that name a `ProtocolSpec`, or a module whose `PROTOCOL` is one."""
 
 _FAST = ("make_sender", "make_receiver")
-"""What a module of fast machines has."""
+"""The functions that a module of fast machines defines."""
 
 _provided: dict[str, bytes] = {}
 """Source of files by absolute path, sent by a process that could read them (`provide`)."""

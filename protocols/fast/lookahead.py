@@ -39,7 +39,7 @@ class Burst(ABC):
     shows_losses: ClassVar[bool] = False
     """Whether every loss has an effect at the next message, so that messages that some lose are delivered at their time."""
     is_new: ClassVar[bool] = False
-    """Whether all messages carry new content, and none is a repair."""
+    """Whether all messages are first transmissions; else some or all of them are repairs."""
     is_repeated: ClassVar[bool] = False
     """Whether the messages are retransmissions. Their identities (`identity_of`) are distinct, and need not be consecutive."""
 

@@ -250,7 +250,7 @@ class Batches:
 
 
 def _is_simple(endpoint: Endpoint, route: Route) -> bool:
-    """Whether packets of a node are unicast in a network without watchers and faults."""
+    """Return whether packets of a node to an address are unicast, in a network without watchers and faults."""
     fabric = endpoint.fabric
     is_plain = type(endpoint) is Endpoint and type(fabric.forwarding) is Grouped and fabric.codec is None
     return is_plain and route.target is not None and not fabric.fault_shims

@@ -30,7 +30,7 @@ __all__ = ["Server", "main", "remove_abandoned"]
 
 POLL = 1.0
 BLOCKS = "mcastlab-blocks-"
-"""What the names of folders of temporary files begin with."""
+"""Prefix of the names of folders of temporary files."""
 ABANDONED = 60.0
 """Seconds without a change after which such a folder without a lock is that of a server that was killed."""
 FULL = 0.7
