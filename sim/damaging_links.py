@@ -56,12 +56,9 @@ class DamagingLinkGroup(LinkGroup):
             if self._damaged:
                 lost = sorted([*lost, *self._damaged])
         doubled = () if self._duplicates is None else self._duplicates.losers(identity, skip)
-        if not doubled:
-            self._carry_apart(flight, skip, lost, now, arrivals)
-            return
-        own: Arrivals = {}
-        self._carry_apart(flight, skip, lost, now, own)
-        self._add_doubled(own, doubled, arrivals)
+        sent: Arrivals = {}
+        self._carry_apart(flight, skip, lost, now, sent)
+        self._propagate(flight, sent, doubled, arrivals)
 
     def _set_bounds(self, flight: Flight) -> None:
         """Set how probable it is that a packet of this size loses a fragment other than the first, or is damaged."""
@@ -88,9 +85,9 @@ class DamagingLinkGroup(LinkGroup):
             self._damaged = (member,) if self._damage.lost(identity, member) and not lost else ()
             lost |= bool(self._damaged)
         is_doubled = self._duplicates is not None and self._duplicates.lost(identity, member)
-        own: Arrivals = {}
-        self._carry_one(flight, member, lost, now, own)
-        self._add_doubled(own, (member,) if is_doubled else (), arrivals)
+        sent: Arrivals = {}
+        self._carry_one(flight, member, lost, now, sent)
+        self._propagate(flight, sent, (member,) if is_doubled else (), arrivals)
 
     def count_lost(self, lost_by: Sequence[int]) -> None:
         """Count a packet that these members lost, or whose copy is damaged."""
@@ -98,13 +95,17 @@ class DamagingLinkGroup(LinkGroup):
         if self._damaged:
             self._corrupt += len(set(lost_by).intersection(self._damaged))
 
-    def _add_doubled(self, own: Arrivals, doubled: Sequence[int], arrivals: Arrivals) -> None:
-        """Add the arrivals of a packet on these links, with a second copy for each of the members `doubled` that it reaches."""
+    def _propagate(self, flight: Flight, sent: Arrivals, doubled: Sequence[int], arrivals: Arrivals) -> None:
+        """Add the arrivals of a packet that these links sent, with a second copy for the members `doubled` it reaches."""
+        del flight
         head = self.head
-        for when, places in own.items():
-            here = [member for place, lost_by in places for member in self._among(place, doubled) if member not in lost_by]
-            arrivals.setdefault(when, []).extend([*places, *((head.host(member), ()) for member in here)])
-            self._duplicated += len(here)
+        for when, places in sent.items():
+            there = arrivals.setdefault(when, [])
+            there += places
+            if doubled:
+                here = [member for place, lost_by in places for member in self._among(place, doubled) if member not in lost_by]
+                there += [(head.host(member), ()) for member in here]
+                self._duplicated += len(here)
 
     def _among(self, place: Place, members: Sequence[int]) -> Sequence[int]:
         """Return which of these members a packet reaches at a place."""

@@ -146,8 +146,16 @@ class Endpoint:
 
     def listens(self, group: Address, member: int) -> bool:
         """Whether a member listens to the group."""
-        members = self.groups.get(group)
+        members = self._members_of(group)
         return members is not None and members.listens(member)
+
+    def _members_of(self, group: Address) -> GroupMembers | None:
+        """Return the members that ever listened to a group; None if there is none."""
+        latest, members = self._latest
+        if latest is not group:
+            members = self.groups.get(group)
+            self._latest = group, members
+        return members
 
     # Packets
 
@@ -226,11 +234,9 @@ class Endpoint:
         if route.target is not None:
             route.target.arrive(flight, lost_by, now)
             return
-        to = route.to
         latest, members = self._latest
-        if latest is not to:
-            members = self.groups.get(to)
-            self._latest = to, members
+        if latest is not route.to:
+            members = self._members_of(route.to)
         if members is None:
             return
         machines = members.machines

@@ -37,6 +37,7 @@ from sim.routes import Routes
 from sim.separate_links import SeparateLinks
 from sim.stats import LinkCounts, Observer
 from sim.tcp_stack import TcpStack
+from sim.varying_delays import VaryingDelayGroup
 from topologies.keys import loss_key, member_loss_key
 from topologies.node_models import HostModel
 from topologies.spec import LinkSpec, Topology
@@ -153,7 +154,9 @@ class Network:
             return SeparateLinks(spec, head, key)
         if spec.plain:
             return LinkGroup(spec, head, key)
-        return DamagingLinkGroup(spec, head, key) if spec.is_uniform else ImpairedLinkGroup(spec, head, key, self.fabric)
+        if not spec.is_uniform:
+            return ImpairedLinkGroup(spec, head, key, self.fabric)
+        return DamagingLinkGroup(spec, head, key) if spec.jitter is None else VaryingDelayGroup(spec, head, key)
 
     def _single_link(self, near: str, far: str, spec: LinkSpec, key: int, member: int) -> Hop:
         """A link that stands alone, to a node that pauses it or to one that does not."""

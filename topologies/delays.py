@@ -5,6 +5,8 @@ packets are not reordered on the link; with `order: free` they may be.
 """
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from statistics import NormalDist
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
@@ -21,6 +23,12 @@ __all__ = ["AnyDelay", "DelayModel", "NormalDelay", "ParetoDelay", "TraceDelay",
 _TINY = 2.0**-54
 
 
+@lru_cache(maxsize=64)
+def _quantiles(mean: float, sd: float) -> Callable[[float], float]:
+    """Return the quantile function of a normal distribution."""
+    return NormalDist(mean, sd).inv_cdf
+
+
 class _Delay(BaseModel):
     """Base of all delay models."""
 
@@ -34,6 +42,10 @@ class _Delay(BaseModel):
     @abstractmethod
     def sample(self, u: float, place: int) -> float:
         """Return the delay in seconds of a packet with uniform random number 0 <= u < 1 and index `place` (from 0)."""
+
+    def sample_all(self, uniforms: Sequence[float], places: Sequence[int]) -> list[float]:
+        """Return `sample` of several packets."""
+        return [self.sample(u, place) for u, place in zip(uniforms, places, strict=True)]
 
     def longer(self, by: float) -> Self:
         """Return the model with `by` seconds added to every delay."""
@@ -72,7 +84,13 @@ class NormalDelay(_Delay):
     def sample(self, u: float, place: int) -> float:
         """See `_Delay`."""
         del place
-        return max(self.least, NormalDist(self.mean, self.sd).inv_cdf(u or _TINY))
+        return max(self.least, _quantiles(self.mean, self.sd)(u or _TINY))
+
+    def sample_all(self, uniforms: Sequence[float], places: Sequence[int]) -> list[float]:
+        """See `_Delay`."""
+        del places
+        least, quantile = self.least, _quantiles(self.mean, self.sd)
+        return [found if (found := quantile(u or _TINY)) > least else least for u in uniforms]
 
 
 class ParetoDelay(_Delay):

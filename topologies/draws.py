@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from protocols.rng import GOLDEN, extend
+from protocols.rng import GOLDEN, MASK, extend
 
 __all__ = [
     "BULK",
@@ -34,6 +34,7 @@ __all__ = [
     "parts_of",
     "threshold_of",
     "tabulate",
+    "units",
 ]
 
 Words: TypeAlias = npt.NDArray[np.uint64]
@@ -53,9 +54,12 @@ BULK: Final = 4096
 _GOLDEN: Final = np.uint64(GOLDEN)
 _M1: Final = np.uint64(0xBF58476D1CE4E5B9)
 _M2: Final = np.uint64(0x94D049BB133111EB)
+_S11: Final = np.uint64(11)
 _S27: Final = np.uint64(27)
 _S30: Final = np.uint64(30)
 _S31: Final = np.uint64(31)
+_ZERO: Final = np.uint64(0)
+_TO_UNIT: Final = 2.0**-53
 
 
 def extend_all(keys: Words, words: Words | np.uint64) -> Words:
@@ -68,6 +72,13 @@ def extend_all(keys: Words, words: Words | np.uint64) -> Words:
     x *= _M2
     x ^= x >> _S31
     return x
+
+
+def units(keys: Words, number: int) -> npt.NDArray[np.float64]:
+    """Return `protocols.rng.unit(key, number)` of many keys at once; numbers count from 1."""
+    # `extend` adds the first multiple of the constant.
+    words = extend_all(keys + np.uint64((number - 1) * GOLDEN & MASK), _ZERO) >> _S11
+    return words.astype(np.float64) * np.float64(_TO_UNIT)
 
 
 def parts_of(links: int) -> list[slice]:

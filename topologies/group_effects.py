@@ -5,21 +5,17 @@ occurrence on the link, those of control packets by their ordinal on the link.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from mypy_extensions import mypyc_attr
 
-from protocols.rng import GOLDEN, MASK, extend, unit
-from topologies.draws import BULK, FEW, WINDOW, Words, extend_all, parts_of
+from protocols.rng import extend, unit
+from topologies.draws import BULK, FEW, WINDOW, Words, extend_all, parts_of, units
 from topologies.line import CONTENT, CONTROL
 from topologies.losses import TABLES, GroupSampler
 
 __all__ = ["GroupEffect"]
-
-_UNIT_BITS: Final = np.uint64(11)
-_TO_UNIT: Final = 2.0**-53
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -34,18 +30,15 @@ class GroupEffect(GroupSampler):
         above: whether a link is one of them if its draw is at least `bound`; else if it is below.
     """
 
-    __slots__ = ("_above", "_drawn", "_never", "_number", "_roots", "_shift", "_together", "bound")
+    __slots__ = ("_above", "_drawn", "_never", "_number", "_together", "bound")
 
     def __init__(self, keys: Words, number: int, *, above: bool = False) -> None:
         super().__init__(keys)
         self._number = number
-        self._shift = np.uint64((number - 1) * GOLDEN & MASK)
         self._above = above
         self._never = 1.0 if above else 0.0
         self.bound = self._never
         """May be set before each packet. Draws are at least 0 and less than 1."""
-        # Keys of content and of control packets of every link, computed at the first such packet.
-        self._roots: dict[int, Words] = {}
         # By first identity, occurrence and bound: the links by the distance of a packet from the first.
         self._drawn: dict[tuple[int, int, float], dict[int, list[int]]] = {}
         self._together = max(1, min(WINDOW, BULK // len(keys)))
@@ -103,12 +96,5 @@ class GroupEffect(GroupSampler):
 
     def _hit(self, keys: Words) -> npt.NDArray[np.bool_]:
         """As `_is_hit`, of many packets."""
-        # As `unit`: `extend` adds the first multiple of the constant.
-        drawn = (extend_all(keys + self._shift, np.uint64(0)) >> _UNIT_BITS) * _TO_UNIT
+        drawn = units(keys, self._number)
         return drawn >= self.bound if self._above else drawn < self.bound
-
-    def _root(self, purpose: int) -> Words:
-        root = self._roots.get(purpose)
-        if root is None:
-            root = self._roots[purpose] = extend_all(self._keys, np.uint64(purpose))
-        return root

@@ -17,7 +17,7 @@ from protocols.rng import extend, unit
 from topologies.channels import LinkSampler, Scripted
 from topologies.ethernet import MTU, wire_bytes
 from topologies.ports import Departures, DropTailPort, Markable, PriorityPort
-from topologies.repeats import Repeats
+from topologies.repeats import Repeats, count_occurrence
 from topologies.script import Script
 from topologies.spec import LinkSpec
 
@@ -25,11 +25,11 @@ __all__ = [
     "CONTENT",
     "CONTROL",
     "CORRUPTION",
+    "DELAY",
     "DUPLICATE",
     "FRAGMENTS",
     "Arrivals",
     "Line",
-    "OccurrenceCounter",
     "damage_probability",
     "frames_of",
     "octets_of",
@@ -43,7 +43,7 @@ CONTENT: Final = 0xFFFFFFFFFFFFFF11
 CONTROL: Final = 0xFFFFFFFFFFFFFF12
 """Extends a link's key to that of its control packets; the ordinal follows."""
 _QUEUE: Final = 0xFFFFFFFFFFFFFF13
-FRAGMENTS, CORRUPTION, DUPLICATE, _DELAY = 1, 2, 3, 4
+FRAGMENTS, CORRUPTION, DUPLICATE, DELAY = 1, 2, 3, 4
 """Numbers of a packet's draws; the second copy of a duplicated packet takes the delay that follows."""
 _IP_AND_UDP, _IP = 28, 20
 
@@ -76,25 +76,6 @@ def _default_class(item: Any) -> int:
     return 0
 
 
-class OccurrenceCounter:
-    """Counts the occurrences of each packet identity."""
-
-    __slots__ = ("_repeats", "_seen")
-
-    def __init__(self) -> None:
-        self._seen: dict[int, int] = {}
-        self._repeats = Repeats()
-
-    def count(self, identity: int) -> int:
-        """Count a packet and return its occurrence number (1 = first)."""
-        window, bit = identity >> 8, 1 << (identity & 255)
-        seen = self._seen.get(window, 0)
-        if seen & bit:
-            return self._repeats.count(identity)
-        self._seen[window] = seen | bit
-        return 1
-
-
 class _Transit(Markable):
     """A packet on the line: the key of its random stream, its index for recorded delays, and whether it is lost."""
 
@@ -123,9 +104,10 @@ class Line:
         "_controls",
         "_key",
         "_last",
-        "_occurrences",
         "_port",
+        "_repeats",
         "_script",
+        "_seen",
         "_spec",
         "class_of",
         "corrupt",
@@ -146,7 +128,8 @@ class Line:
         self._port = (
             DropTailPort(spec.rate, spec.queue) if spec.discipline is None else spec.discipline.port(spec.rate, port_key)
         )
-        self._occurrences = OccurrenceCounter()
+        self._seen: dict[int, int] = {}
+        self._repeats = Repeats()
         self._controls = 0
         self._last = 0.0
         self.offered = self.lost = self.corrupt = self.duplicated = 0
@@ -184,7 +167,7 @@ class Line:
             self._controls += 1
             key, place = extend(extend(self._key, CONTROL), self._controls), self._controls - 1
         else:
-            occurrence = self._occurrences.count(identity)
+            occurrence = count_occurrence(self._seen, self._repeats, identity)
             key = extend(extend(extend(self._key, CONTENT), identity), occurrence)
             place = (identity & 0xFFFFFFFF) + occurrence - 1
         if self._script is not None:
@@ -233,7 +216,7 @@ class Line:
             if spec.jitter is None:
                 arrivals.append((item, end + spec.delay))
                 continue
-            when = end + spec.jitter.sample(unit(transit.key, _DELAY + copy), transit.place)
+            when = end + spec.jitter.sample(unit(transit.key, DELAY + copy), transit.place)
             if spec.jitter.order == "fifo":
                 when = self._last = max(when, self._last)
             arrivals.append((item, when))

@@ -11,7 +11,6 @@ identical results, since all steps are 64-bit integer operations.
 """
 
 from abc import ABC, abstractmethod
-from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from typing import Final
@@ -20,7 +19,6 @@ import numpy as np
 from mypy_extensions import mypyc_attr
 
 from protocols.rng import extend
-from topologies.differences import Differences
 from topologies.draws import (
     BULK,
     WINDOW,
@@ -34,7 +32,8 @@ from topologies.draws import (
     parts_of,
     threshold_of,
 )
-from topologies.repeats import Repeats
+from topologies.group_counter import GroupCounter
+from topologies.repeats import Repeats, count_occurrence
 
 __all__ = ["CONTROL", "TABLES", "GroupLoss", "GroupSampler", "LinkLoss"]
 
@@ -42,7 +41,6 @@ __all__ = ["CONTROL", "TABLES", "GroupLoss", "GroupSampler", "LinkLoss"]
 _REPEAT: Final = 0xFFFFFFFFFFFFFF01
 CONTROL: Final = 0xFFFFFFFFFFFFFF02
 """Extends a link's key to that of its control packets; the ordinal follows."""
-_ALL: Final = slice(None)
 TABLES: Final = 16
 """Tables kept. A table is a pure function of its window, so one that was removed can be drawn again."""
 # Most windows of a stream of packets that are drawn at once.
@@ -51,16 +49,6 @@ STREAM: Final = 8
 AHEAD: Final = 64
 DRAWS: Final = 16384
 _STEPS: Words = np.arange(AHEAD, dtype=np.uint64)[::-1, np.newaxis]
-
-
-def _count(seen: dict[int, int], repeats: Repeats, identity: int) -> None:
-    """Count an occurrence of an identity; `seen` are those that came before, as a bit mask by window."""
-    window, bit = identity >> 8, 1 << (identity & 255)
-    known = seen.get(window, 0)
-    if known & bit:
-        repeats.count(identity)
-    else:
-        seen[window] = known | bit
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -125,7 +113,7 @@ class LinkLoss:
 
     def count_next(self, identity: int) -> None:
         """As of `GroupSampler`."""
-        _count(self._seen, self._repeats, identity)
+        count_occurrence(self._seen, self._repeats, identity)
 
     def _is_repeat_lost(self, identity: int, occurrence: int) -> bool:
         return extend(extend(extend(self._key, _REPEAT), identity), occurrence) >= self._threshold.passing
@@ -161,25 +149,10 @@ class LinkLoss:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class GroupSampler(ABC):
-    """Loss sampler of the N links of a counted group, which nearly always carry the same packets.
+class GroupSampler(GroupCounter, ABC):
+    """Loss sampler of the N links of a counted group; subclasses draw losses."""
 
-    This base counts occurrences, subclasses draw losses. Links that carried other packets (a multicast does not return to its
-    sender, a unicast goes to one member) are kept as differences to the common counts.
-    """
-
-    __slots__ = ("_behind", "_controls", "_differ", "_keys", "_lags", "_repeats", "_seen")
-
-    def __init__(self, keys: Words) -> None:
-        self._keys = keys
-        # Control packets carried by the group, and how many fewer of them each link carried.
-        self._controls = 0
-        self._behind = array("q", bytes(8 * len(keys)))
-        # A view of the same memory for arithmetic.
-        self._lags: Words = np.frombuffer(self._behind, np.uint64)
-        self._seen: dict[int, int] = {}
-        self._repeats = Repeats()
-        self._differ = Differences()
+    __slots__ = ()
 
     def losers(self, identity: int | None, skip: int = -1) -> Sequence[int]:
         """Return the members that lose the packet arriving now on all links but that of `skip`, ascending. Counts it."""
@@ -208,29 +181,10 @@ class GroupSampler(ABC):
             return self._control_lost(self._controls - self._behind[member], member)
         return self._single(identity, self._occurrence(identity) + self._differ.change(identity, member, 1), member)
 
-    @property
-    def is_uniform(self) -> bool:
-        """Whether all links carried the same packets with an identity."""
-        return not self._differ
-
     def next_losers(self, identity: int) -> Sequence[int]:
         """Return the members that lose the next occurrence on all links, ascending; nothing is counted (`count_next`)."""
         occurrence = self._occurrence(identity) + 1
         return self.first_losers(identity) if occurrence == 1 else self._repeat_losers(identity, occurrence)
-
-    def count_next(self, identity: int) -> None:
-        """Count an occurrence on all links."""
-        _count(self._seen, self._repeats, identity)
-
-    def _ordinals(self, part: slice = _ALL) -> Words:
-        """Return how many control packets each of some links carried."""
-        return np.uint64(self._controls) - self._lags[part]
-
-    def _occurrence(self, identity: int) -> int:
-        """Return how often the group as a whole carried an identity."""
-        if not self._seen.get(identity >> 8, 0) >> (identity & 255) & 1:
-            return 0
-        return self._repeats.occurrences(identity)
 
     def _apart(self, losers: Sequence[int], identity: int, occurrence: int, skip: int) -> Sequence[int]:
         """Return `losers` corrected for links whose count of this identity differs from the group's."""
@@ -321,14 +275,12 @@ class _ControlLosses:
 class GroupLoss(GroupSampler):
     """Independent Bernoulli losses of N links, equal to those of N `LinkLoss` with `keys[member]`."""
 
-    __slots__ = ("_ahead", "_alone", "_gone", "_repeated", "_roots", "_tables", "_threshold", "_together")
+    __slots__ = ("_ahead", "_alone", "_gone", "_repeated", "_tables", "_threshold", "_together")
 
     def __init__(self, keys: Words, p: float) -> None:
         super().__init__(keys)
         self._ahead = _ControlLosses([])
         self._threshold = threshold_of(p)
-        # Keys of repeats and of control packets of every link, computed at the first such packet.
-        self._roots: dict[int, Words] = {}
         self._tables: dict[int, Table] = {}
         # By window and member: the offsets that one link loses, for packets that no other carries.
         self._alone: dict[tuple[int, int], list[int]] = {}
@@ -363,12 +315,6 @@ class GroupLoss(GroupSampler):
         # The member's link is one packet ahead of the others, so one more draw is needed: for the last packet drawn ahead.
         last = extend(extend(int(self._keys[member]), CONTROL), ordinal + len(self._ahead))
         return self._ahead.advance(member, last >= self._threshold.passing)
-
-    def _root(self, purpose: int) -> Words:
-        root = self._roots.get(purpose)
-        if root is None:
-            root = self._roots[purpose] = extend_all(self._keys, np.uint64(purpose))
-        return root
 
     def _control_losers(self, skip: int) -> Sequence[int]:
         ahead = self._ahead

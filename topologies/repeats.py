@@ -2,7 +2,7 @@
 
 from typing import Final
 
-__all__ = ["Repeats"]
+__all__ = ["Repeats", "count_occurrence"]
 
 _BITS: Final = 3
 """Binary logarithm of the bits of each count."""
@@ -35,3 +35,16 @@ class Repeats:
         """Return how often an identity came that came at least once."""
         times = self._packed.get(identity >> 8, 0) >> ((identity & 255) << _BITS) & _MOST
         return times + 1 if times < _MOST else self._beyond.get(identity, _MOST + 1)
+
+
+def count_occurrence(seen: dict[int, int], repeats: Repeats, identity: int) -> int:
+    """Count an occurrence of an identity, and return its number (1 = first).
+
+    `seen` are the identities that came before, as a bit mask by window of 256; `repeats` counts their further occurrences.
+    """
+    window, bit = identity >> 8, 1 << (identity & 255)
+    known = seen.get(window, 0)
+    if known & bit:
+        return repeats.count(identity)
+    seen[window] = known | bit
+    return 1

@@ -70,8 +70,8 @@ class LinkSpec:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether what arrives over several such links arrives at the same time, if the same packets are offered to them."""
-        return self.loss.plain and self.discipline is None and self.jitter is None
+        """Whether several such links transmit the same packets at the same times, if the same are offered to them."""
+        return self.loss.plain and self.discipline is None
 
     @property
     def without_queue(self) -> bool:

@@ -12,6 +12,7 @@ from protocols.rng import extend, unit
 from sim.damaging_links import DamagingLinkGroup
 from sim.impaired_link import ImpairedLinkGroup
 from sim.network import Network
+from sim.varying_delays import VaryingDelayGroup
 from tests.sim.probes import GROUP, probe_on
 from tests.sim.test_fingerprint import fingerprint
 from tests.sim.test_link import star
@@ -40,6 +41,13 @@ EFFECTS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         ),
     },
 )
+DELAYS: list[dict[str, Any]] = [
+    {"model": "uniform", "least": "100ms", "most": "900ms"},
+    {"model": "normal", "mean": "300ms", "sd": "200ms", "order": "free"},
+    {"model": "pareto", "least": "50ms", "mean": "300ms", "order": "free"},
+    {"model": "trace", "samples": ["300ms", "10ms", "700ms"]},
+    {"model": "trace", "samples": ["300ms", "10ms", "700ms"], "order": "free"},
+]
 TALK = st.lists(
     st.tuples(
         st.sampled_from([0.0, 0.2, 0.7, 4.0]),
@@ -55,7 +63,7 @@ TALK = st.lists(
 
 def outcome(count: int, link: dict[str, Any], talk: list[tuple[float, str, str, int, int | None]], engine: str) -> Any:
     """Return what each host received, and when, and the counts of all links."""
-    network = Network(star(count, rate=800, delay=0.25, **link), seed=1, engine=engine)
+    network = Network(star(count, rate=800, **{"delay": 0.25, **link}), seed=1, engine=engine)
     scripts: dict[str, list[tuple[float, int, int, Address, int | None]]] = {}
     now = 0.0
     for number, (gap, who, to, size, identity) in enumerate(talk):
@@ -76,6 +84,14 @@ def test_every_packet_has_the_fate_it_has_on_links_of_their_own(
     count: int, link: dict[str, Any], talk: list[tuple[float, str, str, int, int | None]]
 ) -> None:
     assert outcome(count, link, talk, "fast") == outcome(count, link, talk, "strict")
+
+
+@settings(deadline=None, max_examples=200, derandomize=True)
+@given(st.sampled_from([4, FEW + 6]), EFFECTS, st.sampled_from(DELAYS), TALK)
+def test_every_packet_has_the_delay_it_has_on_links_of_their_own(
+    count: int, link: dict[str, Any], delay: dict[str, Any], talk: list[tuple[float, str, str, int, int | None]]
+) -> None:
+    assert outcome(count, {**link, "delay": delay}, talk, "fast") == outcome(count, {**link, "delay": delay}, talk, "strict")
 
 
 @pytest.mark.parametrize(
@@ -107,6 +123,22 @@ def test_fingerprints_are_those_of_lines_and_of_the_strict_engine(monkeypatch: p
     link = {"rate": "8Mbit", "delay": "3ms", "mtu": 900, "duplicate": "1%", "corrupt": "1%", "bit_errors": 1e-6, "loss": "2%"}
     written = {"kind": "star", "receivers": 30, "trunk": {"rate": "10Mbit", "delay": "1ms"}, "link": link}
     assert isinstance(Network(ANY.validate_python(written).build(), seed=1).inlets("r1")[0], DamagingLinkGroup)
+    together = fingerprint(written, name)
+    assert fingerprint(written, name, engine="strict") == together
+    monkeypatch.setattr(LinkSpec, "is_uniform", False)
+    assert isinstance(Network(ANY.validate_python(written).build(), seed=1).inlets("r1")[0], ImpairedLinkGroup)
+    assert fingerprint(written, name) == together
+
+
+@pytest.mark.parametrize("order", ["fifo", "free"])
+@pytest.mark.parametrize("name", ["toy", "norm", "n2", "srm"])
+def test_varying_delays_leave_the_fingerprint_of_lines_and_of_the_strict_engine(
+    monkeypatch: pytest.MonkeyPatch, name: str, order: str
+) -> None:
+    delay = {"model": "normal", "mean": "6ms", "sd": "2ms", "order": order}
+    link = {"rate": "8Mbit", "delay": delay, "mtu": 900, "duplicate": "1%", "corrupt": "1%", "loss": "2%"}
+    written = {"kind": "star", "receivers": 30, "trunk": {"rate": "10Mbit", "delay": "1ms"}, "link": link}
+    assert isinstance(Network(ANY.validate_python(written).build(), seed=1).inlets("r1")[0], VaryingDelayGroup)
     together = fingerprint(written, name)
     assert fingerprint(written, name, engine="strict") == together
     monkeypatch.setattr(LinkSpec, "is_uniform", False)

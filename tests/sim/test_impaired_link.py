@@ -12,6 +12,7 @@ from sim.damaging_links import DamagingLinkGroup
 from sim.impaired_link import ImpairedLink, ImpairedLinkGroup
 from sim.link import Link, LinkGroup
 from sim.network import Network
+from sim.varying_delays import VaryingDelayGroup
 from tests.sim.probes import GROUP, probe_on
 from tests.sim.runs import Session
 from tests.sim.test_fingerprint import fingerprint
@@ -110,8 +111,9 @@ def test_links_are_plain_until_something_else_is_asked_of_them() -> None:
     for damaging in ({"duplicate": 0.1}, {"corrupt": 0.1}, {"bit_errors": 1e-7}, {"mtu": 576}):
         assert kinds(**damaging) == (DamagingLinkGroup, ImpairedLink)
     jitter = {"model": "uniform", "least": "1ms", "most": "2ms"}
-    for other in ({"delay": jitter}, {"loss": {"model": "scripted", "drops": []}}, {"queue": {"model": "red"}}):
-        assert kinds(**other) == (ImpairedLinkGroup, ImpairedLink)
+    assert kinds(delay=jitter) == (VaryingDelayGroup, ImpairedLink)
+    for other in ({"loss": {"model": "scripted", "drops": []}}, {"queue": {"model": "red"}}):
+        assert kinds(**other, delay=jitter) == (ImpairedLinkGroup, ImpairedLink)
 
 
 def test_what_becomes_of_packets_is_counted() -> None:

@@ -11,7 +11,7 @@ from protocols.rng import extend, key_of
 from topologies.channels import Bernoulli, ContentLoss, Recorded, Scripted
 from topologies.delays import DelayModel, NormalDelay, ParetoDelay, TraceDelay, UniformDelay, longer
 from topologies.drop_tail import DropTailQueue
-from topologies.line import Line, OccurrenceCounter, frames_of
+from topologies.line import Line, frames_of
 from topologies.queues import Codel
 from topologies.script import Drop
 from topologies.spec import LinkAttributes, LinkSpec
@@ -191,11 +191,6 @@ def test_a_line_has_the_deadline_of_its_queue() -> None:
     assert list(line.wake(1.0)) == []
     assert list(line.wake(line.deadline)) == [("c", 4.0)]
     assert (line.lost, line.dropped, line.deadline) == (1, 0, float("inf"))
-
-
-def test_each_identity_is_counted() -> None:
-    tally = OccurrenceCounter()
-    assert [tally.count(identity) for identity in (5, 5, 300, 5, 300)] == [1, 2, 1, 3, 2]
 
 
 def test_members_of_a_group_have_random_streams_of_their_own() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topologies.repeats import Repeats
+from topologies.repeats import Repeats, count_occurrence
 
 IDENTITIES = st.sampled_from([0, 1, 255, 256, 257, 1 << 63, (1 << 64) - 1])
 
@@ -21,6 +21,11 @@ def test_occurrences_are_those_of_a_plain_count(came: list[tuple[int, int]]) -> 
             assert repeats.count(identity) == plain[identity] + 1
     for identity in (0, 1, 255, 256, 257, 1 << 63, (1 << 64) - 1):
         assert repeats.occurrences(identity) == plain[identity] + 1
+
+
+def test_each_identity_is_counted() -> None:
+    seen, repeats = dict[int, int](), Repeats()
+    assert [count_occurrence(seen, repeats, identity) for identity in (5, 5, 300, 5, 300)] == [1, 2, 1, 3, 2]
 
 
 def memory(count: Callable[[int], object]) -> int:
