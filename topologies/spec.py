@@ -214,10 +214,14 @@ class Topology:
         _check(graph)
         check_multicast(self.multicast, graph)
         self._base: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+        """The number of members of each counted group."""
         total = 0
         for name in self.host_nodes:
             self._base[name] = total
             total += self.size(name)
+            if (count := self.node(name).count) is not None:
+                self._counts[name] = count
         if total > HOST_LIMIT:
             raise ConfigError(f"topology: {total} hosts, and {HOST_LIMIT} is the limit")
         self._check_names()
@@ -306,21 +310,20 @@ class Topology:
 
     def _find(self, host: str) -> Member | None:
         host = self.router_machines.get(host, host)
-        if host in self._base and self.node(host).count is None:
+        if host in self._base and host not in self._counts:
             return Member(host, 0)
-        digits = len(host) - len(host.rstrip("0123456789"))
         # A group's name may itself end in digits, so each split is tried; at most one matches.
-        for cut in range(len(host) - digits, len(host)):
-            node, number = host[:cut], host[cut:]
-            if number[0] != "0" and node in self._base and int(number) <= (self.node(node).count or 0):
-                return Member(node, int(number) - 1)
+        for cut in range(len(host.rstrip("0123456789")), len(host)):
+            node = host[:cut]
+            if node in self._counts and host[cut] != "0" and (number := int(host[cut:])) <= self._counts[node]:
+                return Member(node, number - 1)
         return None
 
     def _check_names(self) -> None:
         """Raise ConfigError if two hosts have the same name, plain hosts or members of counted groups."""
-        groups = [name for name in self.host_nodes if self.node(name).count is not None]
+        groups = self._counts
         for name in self.graph:
-            if name not in groups and any(_names_member(name, group, self.size(group)) for group in groups):
+            if name not in groups and any(_names_member(name, group, count) for group, count in groups.items()):
                 raise ConfigError(f"node {name}: the name is also that of a member of a counted group")
         for name in groups:
             for other in groups:

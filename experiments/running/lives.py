@@ -26,7 +26,10 @@ def add_counts(*counts: Mapping[str, int]) -> dict[str, int]:
 
 def total_counts(earlier: Mapping[str, int], machine: Machine | None) -> Mapping[str, int]:
     """Return the sums of the counters of earlier machines and of the present one, if there is one."""
-    return earlier if machine is None else add_counts(earlier, machine.counts())
+    if machine is None:
+        return earlier
+    counts = machine.counts()
+    return add_counts(earlier, counts) if earlier else counts
 
 
 def longest_of(*queues: Sequence[int]) -> list[int]:
