@@ -1,6 +1,8 @@
 """Events a machine reports to its application, in order. Their names are past participles."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 __all__ = [
     "AcksCompleted",
@@ -22,6 +24,8 @@ __all__ = [
     "SenderHeard",
     "SenderReset",
     "SenderSilent",
+    "info_received",
+    "sender_heard",
 ]
 
 
@@ -191,3 +195,8 @@ class ObjectsAborted(Event):
     first: int
     count: int
     reason: str
+
+
+sender_heard: Final = lru_cache(maxsize=256)(SenderHeard)
+info_received: Final = lru_cache(maxsize=256)(InfoReceived)
+"""Return an event; equal ones of many receivers are one object."""

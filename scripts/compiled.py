@@ -47,7 +47,10 @@ MODULES = [
     *(path for name in PROTOCOLS for path in _modules(f"protocols/{name}", "config", "dissector")),
     *(f"sim/{name}.py" for name in SIM),
     *_modules("sim/fast"),
-    *(f"topologies/{name}.py" for name in ("differences", "draws", "drop_tail", "group_counter", "losses", "repeats")),
+    *(
+        f"topologies/{name}.py"
+        for name in ("differences", "draws", "drop_tail", "ethernet", "group_counter", "losses", "repeats")
+    ),
 ]
 """The modules that are compiled."""
 

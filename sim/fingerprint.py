@@ -24,6 +24,8 @@ _MANY: Final = 256
 _AT_ONCE: Final = 16
 # The least mean length of such neighbours for which that is faster than to pack each record.
 _LONG: Final = 8
+# Events of which the texts are kept.
+_FEW: Final = 8
 _WHEN: Final = itemgetter(0)
 _NODE: Final = itemgetter(1)
 
@@ -61,8 +63,8 @@ class Fingerprint:
         self._nodes: list[int] = []
         self._rests: list[bytes] = []
         self._instant = 0.0
-        self._event: Event | None = None
-        self._event_text = b""
+        # Events of the present instant by their ids, with their texts.
+        self._texts: dict[int, tuple[Event, bytes]] = {}
 
     def control(self, now: float, node: int, kind: str, size: int) -> None:
         """Record a control packet that was sent."""
@@ -82,11 +84,14 @@ class Fingerprint:
         """Record an event that an application received."""
         if now != self._instant:
             self._begin(now)
-        if event is not self._event:
-            # The same object has the same text; comparing equal objects costs more.
-            self._event, self._event_text = event, _text(event)
+        # Many receivers get the same object; hashing and comparing equal objects costs more than comparing ids.
+        known = self._texts.get(id(event))
+        if known is None:
+            if len(self._texts) >= _FEW:
+                self._texts.clear()
+            known = self._texts[id(event)] = event, _text(event)
         self._nodes.append(node)
-        self._rests.append(self._event_text)
+        self._rests.append(known[1])
 
     def _begin(self, now: float) -> None:
         """Begin an instant; the records before it are hashed when there are enough of them."""
@@ -97,6 +102,7 @@ class Fingerprint:
             self._earlier += self._present()
         self._nodes.clear()
         self._rests.clear()
+        self._texts.clear()
         self._instant = now
 
     def _present(self) -> Iterable[_Record]:

@@ -204,7 +204,7 @@ class Route:
     Of a unicast, `target` is the host, `node` its graph node and `member` its number there; of a multicast `target` is None.
     """
 
-    __slots__ = ("first", "home", "links", "member", "network", "node", "root", "target", "to")
+    __slots__ = ("first", "home", "links", "member", "network", "node", "root", "target", "to", "tree")
 
     def __init__(self, home: HostNode, to: Address, root: str, first: Sequence[Hop]) -> None:
         self.home = home
@@ -218,6 +218,8 @@ class Route:
         self.target: Place | None = None
         self.node = ""
         self.member = 0
+        self.tree: dict[str, tuple[str, ...]] | None = None
+        """The next nodes by switch; None before they are computed."""
         self.network = ""
         """The network of the root that alone gets a multicast; empty: all."""
 

@@ -85,7 +85,7 @@ class SimHost(KernelHost):
     @property
     def now(self) -> float:
         """Seconds since the run began."""
-        return float(self.endpoint.fabric.kernel.env.now)
+        return float(self.endpoint.fabric.kernel.env._now)
 
     # Host
 

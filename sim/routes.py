@@ -28,6 +28,8 @@ class Routes:
         self._to_groups: dict[Address, list[Route]] = {}
         # Those of unicasts to the hosts of a node, by the names of the node that sends and of this one.
         self._links: dict[tuple[str, str], dict[str, Sequence[Hop]]] = {}
+        # The nodes that a multicast is carried to, by group.
+        self._reached: dict[Address, list[str]] = {}
         # How many leaves of a group, by node, have not taken effect: the node stays on the tree.
         self._unpruned: Counter[tuple[str, Address]] = Counter()
 
@@ -59,11 +61,12 @@ class Routes:
 
     def forget(self, group: Group) -> None:
         """Compute the trees of a group anew when next needed, because other nodes listen to it now."""
+        self._reached.pop(group, None)
         for key in [key for key in self._trees if key[1] == group]:
             del self._trees[key]
         for route in self._to_groups.get(group, ()):
             self._accelerator.route_changed(route)
-            route.links = {}
+            route.links, route.tree = {}, None
 
     def keep_on_tree(self, node: str, group: Group) -> None:
         """Keep a node on the tree of a group, although no host of it listens, until as many calls of `prune`."""
@@ -83,13 +86,14 @@ class Routes:
         return found
 
     def _known_tree(self, route: Route) -> dict[str, tuple[str, ...]]:
-        # All hosts of a node are at the end of the same tree.
-        to = route.to if route.target is None else route.node
-        key = (route.root, to, route.home.ttl, route.network)
-        tree = self._trees.get(key)
-        if tree is None:
-            tree = self._trees[key] = self._tree(route)
-        return tree
+        if route.tree is None:
+            # All hosts of a node are at the end of the same tree.
+            to = route.to if route.target is None else route.node
+            key = (route.root, to, route.home.ttl, route.network)
+            route.tree = self._trees.get(key)
+            if route.tree is None:
+                route.tree = self._trees[key] = self._tree(route)
+        return route.tree
 
     def network_of(self, route: Route, switch: str) -> str:
         """Return the neighbour from which what takes a route arrives at a switch."""
@@ -120,7 +124,12 @@ class Routes:
         """The nodes a multicast to the group is carried to."""
         if not self._pruning:
             return list(self._nodes)
-        return [name for name, node in self._nodes.items() if self._unpruned[name, group] > 0 or _listens(node, group)]
+        reached = self._reached.get(group)
+        if reached is None:
+            unpruned = self._unpruned
+            reached = [name for name, node in self._nodes.items() if unpruned[name, group] > 0 or _listens(node, group)]
+            self._reached[group] = reached
+        return reached
 
 
 def _listens(node: HostNode, group: Address) -> bool:

@@ -9,7 +9,7 @@ from protocols.arq.policies import AckPolicy, NackPolicy, SuppressedNackPolicy
 from protocols.arq.repair_policy import RepairPolicy
 from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
-from protocols.events import SenderHeard
+from protocols.events import sender_heard
 from protocols.machine import Address, Group, Machine, Message, Ports
 from protocols.snapshot import Snapshot, buffers
 
@@ -89,7 +89,7 @@ class ArqReceiver(Machine):
             if len(self._states()) >= MOST_SENDERS and not self._make_room():
                 self._session.ignored += 1
                 return None
-            self.ports.notify(SenderHeard(message.sender))
+            self.ports.notify(sender_heard(message.sender))
         elif sender.origin.instance == message.instance:
             sender.note_address(source)
             return sender

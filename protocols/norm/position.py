@@ -21,8 +21,8 @@ def is_before(a: Point, b: Point) -> bool:
     return ahead(a[0], b[0]) < 0
 
 
-@dataclass(slots=True)
-class TransmitPosition:
+@dataclass(slots=True, eq=False)
+class TransmitPosition:  # noqa: PLW1641 (it is not hashed)
     """The position of a sender after a message, as far as known. Not modified once made.
 
     `object_id`, `block`, `symbol` name the next new source symbol; behind the last of an object `block` is the number of its
@@ -36,13 +36,23 @@ class TransmitPosition:
     sequence: int
     tx_point: Point
 
-    # Written, because mypyc does not compile a generated one.
+    # Both are written, because mypyc does not compile generated ones.
     def __init__(self, object_id: int, block: int, symbol: int, sequence: int, tx_point: Point) -> None:
         self.object_id = object_id
         self.block = block
         self.symbol = symbol
         self.sequence = sequence
         self.tx_point = tx_point
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TransmitPosition)
+            and self.sequence == other.sequence
+            and self.tx_point == other.tx_point
+            and self.symbol == other.symbol
+            and self.block == other.block
+            and self.object_id == other.object_id
+        )
 
 
 START: Final = TransmitPosition(0, 0, 0, 0, (0, 0, 0))

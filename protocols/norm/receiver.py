@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import ClassVar
 
-from protocols.events import SenderHeard
+from protocols.events import sender_heard
 from protocols.machine import Address, Message
 from protocols.norm.limits import NEW_SENDERS_RATE
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
@@ -111,7 +111,7 @@ class NormReceiver(ReceiverControl):
         known = self._senders.get(node)
         if known is None and self.extras.newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
             known = self._senders[node] = self.state_type(self)
-            self.ports.notify(SenderHeard(node))
+            self.ports.notify(sender_heard(node))
         return known if known is not None and (known.extras.source == source or note_host(known, source, now)) else None
 
     def _has_room(self) -> bool:

@@ -8,7 +8,7 @@ probes, the activity check. What becomes of the objects is in the base class.
 from math import inf
 from typing import ClassVar, Final, TypeAlias
 
-from protocols.events import CommandReceived, InfoReceived, SenderActive, SenderReset, SenderSilent
+from protocols.events import CommandReceived, SenderActive, SenderReset, SenderSilent, info_received
 from protocols.norm.backoff import NEVER
 from protocols.norm.congestion.receiver import congestion_of
 from protocols.norm.congestion.states import FeedbackState
@@ -310,7 +310,7 @@ class SenderState(PendingObjects):
         self._move(message, next_new, sequence, start if is_repair else None)
         if item is not None and item.info is None:
             item.info = message.payload
-            self.session.ports.notify(InfoReceived(message.origin.source_id, item.object_id, message.payload))
+            self.session.ports.notify(info_received(message.origin.source_id, item.object_id, message.payload))
             self.finish(item)
         if is_repair:
             self._rewind(start, now)

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from protocols.events import InfoReceived, ObjectOpened, ObjectReceived
+from protocols.events import ObjectOpened, ObjectReceived, info_received
 from protocols.machine import Offer
 from protocols.norm.messages import (
     FLAG_INFO,
@@ -208,7 +208,7 @@ class StreamSenderState(SenderState):
         self._move_behind(message, item, sequence, start if is_repair else None)
         if item.info is None:
             item.info = message.payload
-            self.session.ports.notify(InfoReceived(message.origin.source_id, item.object_id, message.payload))
+            self.session.ports.notify(info_received(message.origin.source_id, item.object_id, message.payload))
             self._update_completeness()
         if is_repair:
             self._rewind(start, now)

@@ -5,7 +5,7 @@ from math import inf
 from typing import Any, Final, cast
 
 from protocols.errors import UsageError
-from protocols.events import SenderHeard
+from protocols.events import sender_heard
 from protocols.fast.contract import FastMachine, Other
 from protocols.fast.group import MachineGroup
 from protocols.fast.lockstep import LockstepGroup
@@ -161,7 +161,7 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
             if not self._has_room():
                 return None
             known = self._senders[node] = view.fast_state
-        self.ports.notify(SenderHeard(node))
+        self.ports.notify(sender_heard(node))
         return known
 
     def _has_room(self) -> bool:
