@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from experiments.running.content import digest_of
+from experiments.running.machine_state import held_by
 from experiments.workload.ledger import Ledger
 from protocols.events import ObjectReceived
 from protocols.machine import Content, Machine, Source
@@ -103,7 +104,7 @@ class Invariants:
 
     def check_memory(self, host: str, machine: Machine, now: float) -> None:
         """Check that the machine keeps no more than its limits (`Machine.held`)."""
-        for name, (held, limit) in machine.held().items():
+        for name, (held, limit) in held_by(machine).items():
             if held > limit:
                 self._broken(now, host, "memory", f"{held} {name}, and {limit} is the limit")
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any, Final, TypeAlias
 
+from experiments.running.machine_state import counts_of
 from protocols.machine import Machine
 from protocols.snapshot import MEASURES
 
@@ -26,7 +27,7 @@ def add_counts(*counts: Mapping[str, int]) -> dict[str, int]:
 
 def total_counts(earlier: Mapping[str, int], machine: Machine | None) -> Mapping[str, int]:
     """Return the sums of the counters of earlier machines and of the present one, if there is one."""
-    return earlier if machine is None else add_counts(earlier, machine.counts())
+    return earlier if machine is None else add_counts(earlier, counts_of(machine))
 
 
 def longest_of(*queues: Sequence[int]) -> list[int]:
