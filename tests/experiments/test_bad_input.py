@@ -229,6 +229,10 @@ BAD_OPTIONS = {
         "--timeout: 'nan' is not a duration; like 5ms or 1s",
     ),
     "negative seconds to receive": (["recv", "--dir", "in", "--group", GROUP, "--timeout", "-1"], "--timeout"),
+    "a protocol of messages to the contract of files": (
+        ["contract", "relay"],
+        "PROTOCOL: value 'relay' is not allowed; one that carries files",
+    ),
     "nan effort": (["validate", "--effort", "nan"], "--effort: value nan is not allowed; more than 0"),
     "negative effort": (["validate", "--effort", "-1"], "--effort: value -1.0 is not allowed; more than 0"),
 }
