@@ -147,8 +147,7 @@ def _estimate(cases: dict[str, Scenario], place: str, as_json: bool) -> int:
         typer.echo(json.dumps(plain.get("", {"cases": plain})))
         return 0
     for name, cost in costs.items():
-        label = f"{cases[name].name}, {name}" if name else cases[name].name
-        typer.echo(f"{label}: {NO_ESTIMATE if cost is None else cost}")
+        typer.echo(f"{cases[name].name}: {NO_ESTIMATE if cost is None else cost}")
     return 0
 
 
