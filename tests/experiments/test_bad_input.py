@@ -233,6 +233,7 @@ BAD_OPTIONS = {
         ["contract", "relay"],
         "PROTOCOL: value 'relay' is not allowed; one that carries files",
     ),
+    "two schemas": (["schema", "--sweep", "--node"], "--sweep, --node: only one of them is allowed"),
     "nan effort": (["validate", "--effort", "nan"], "--effort: value nan is not allowed; more than 0"),
     "negative effort": (["validate", "--effort", "-1"], "--effort: value -1.0 is not allowed; more than 0"),
 }
