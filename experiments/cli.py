@@ -10,14 +10,17 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from experiments.commands.help import Command, Group
 from experiments.output.build import build_in_use, outdated_modules
 from experiments.output.safe_text import printable
-from protocols.errors import McastlabError, UnsupportedError, UsageError
+from protocols.errors import ContractError, McastlabError, UnsupportedError, UsageError
+
+if TYPE_CHECKING:
+    from experiments.scenario.protocol_faults import ProtocolFault
 
 __all__ = ["COMMANDS", "EXIT_CODES", "app", "command", "invoke", "main"]
 
@@ -130,8 +133,8 @@ def invoke(arguments: Sequence[str]) -> int:
         code = app(list(arguments), prog_name="mcastlab", standalone_mode=False)
     except UnsupportedError as error:
         return _fail(str(error), 3)
-    except UsageError as error:
-        return _fail(str(error), 2, _place_in(error))
+    except (UsageError, ContractError) as error:
+        return _fail(str(error), 2, _place_in(error) or _place_in_protocol(error))
     except McastlabError as error:
         return 141 if _is_closed_pipe(error) else _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
@@ -168,12 +171,22 @@ def _ends_an_interrupt(error: BaseException | None) -> bool:
 
 def _fail_in_protocol(error: BaseException) -> int | None:
     """Print where an external protocol raised an exception, with its last calls; None if none did."""
+    fault = _protocol_fault(error)
+    return None if fault is None else _fail(fault.summary, 2, fault.frames)
+
+
+def _place_in_protocol(error: BaseException) -> str:
+    """Return the last calls of an external protocol that led to an error; empty for none."""
+    fault = _protocol_fault(error)
+    return "" if fault is None else f"{fault.file}:\n{fault.frames}"
+
+
+def _protocol_fault(error: BaseException) -> "ProtocolFault | None":
     if "experiments.scenario.protocol_modules" not in sys.modules:
         return None
     from experiments.scenario.protocol_faults import fault_in
 
-    fault = fault_in(error)
-    return None if fault is None else _fail(fault.summary, 2, fault.frames)
+    return fault_in(error)
 
 
 def _advise(error: BaseException) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
+from numbers import Real
 from operator import index
 from typing import ClassVar, Final, SupportsIndex, TypeVar
 
@@ -230,8 +231,9 @@ class Network:
         """Process events until `over()` is true, until `until` (seconds), or until none is left; may be called again.
 
         `over` is called at the beginning and whenever applications received events or a `later` action was run. Events at
-        exactly `until` are left for the next call; time then stands at `until`.
+        exactly `until` are left for the next call; time then stands at `until`. UsageError for an `until` that is no time.
         """
+        _check_time(until)
         self.kernel.run(until, over)
 
     def step(self) -> bool:
@@ -337,6 +339,12 @@ def _checked(topology: object, seed: object) -> int:
     if not 0 <= number < SEEDS:
         raise UsageError(f"seed: {seed!r} is not allowed; a whole number from 0 to {SEEDS - 1}")
     return number
+
+
+def _check_time(until: object) -> None:
+    """Raise UsageError for what is no number of seconds; events would be before nan for ever."""
+    if not isinstance(until, Real) or not float(until) >= 0:
+        raise UsageError(f"until: {until!r} is not allowed; seconds from 0 on, or inf")
 
 
 def _accelerator(*, look_ahead: bool) -> Accelerator:

@@ -69,7 +69,8 @@ class AnalysisResult:
 def analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisResult:
     """Compute the request from the results in a folder.
 
-    UsageError names the option whose value matches nothing there, or a file of the folder that is damaged.
+    UsageError names the option whose value matches nothing there, or a file of the folder that is damaged, or says that no run
+    succeeded.
     """
     with naming_damage(folder):
         return _analyse(session, folder, request)
@@ -77,6 +78,7 @@ def analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisRes
 
 def _analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisResult:
     runs = open_runs(session, folder, request.version)
+    runs.check_some_succeeded(folder)
     if request.series:
         about, rows = _series(session, folder, runs, request)
     else:

@@ -1,5 +1,6 @@
 """The runs of a sweep as a Spark DataFrame, one row per run, with its columns classified as axes and metrics."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,11 @@ class Runs:
             return frozenset()
         rows = self.ok.where(f"{metric_column(_CPU_BOUND)} > 0").select(*map(axis_column, self.axes)).distinct().collect()
         return frozenset(map(tuple, rows))
+
+    def check_some_succeeded(self, folder: Path) -> None:
+        """Raise UsageError if there is no run with status ok."""
+        if self.failed == self.count:
+            raise UsageError(f"{folder}: no run succeeded; `mcastlab results {shlex.quote(str(folder))}` shows the reasons")
 
     def chosen_axes(self, written: Iterable[str], option: str = "--by") -> tuple[str, ...]:
         """Resolve axis names written by the user to full names."""

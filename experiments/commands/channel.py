@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from experiments.channel.channel_fit import FitReport, fit_channels
 from experiments.channel.loss_record import read_record
 from experiments.commands.help import Command, Group
-from experiments.commands.options import Brief, Columns, Json, Wide
+from experiments.commands.options import Brief, Columns, Json, Wide, scenarios_beginning
 from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
 from experiments.scenario.ready import ready_scenarios
@@ -134,7 +134,10 @@ def show(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="CHANNEL|SCENARIO", help="A channel (1%, {model: ...}), its file, or a scenario.", show_default=False
+            metavar="CHANNEL|SCENARIO",
+            help="A channel (1%, {model: ...}), its file, or a scenario.",
+            show_default=False,
+            autocompletion=scenarios_beginning,
         ),
     ],
     device: Annotated[str, typer.Option("--dev", help="Device in the commands.", metavar="DEV")] = "DEV",

@@ -10,6 +10,7 @@ from experiments.commands.options import Brief, Columns, Json, Wide
 from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
 from experiments.output.tables import working
+from protocols.errors import UsageError
 
 __all__ = ["contract"]
 
@@ -27,11 +28,12 @@ def contract(
     brief: Brief = False,
     as_json: Json = False,
 ) -> int:
-    """Check a protocol against every rule of the contract: on fake hosts, in the simulator and over UDP on loopback.
+    """Check a protocol of files against every rule of the contract: on fake hosts, in the simulator and over UDP on loopback.
 
     A module may set values of its config for this: CONTRACT = {"timeout": 0.05}. docs/own-protocol.md explains the rules.
 
-    Exit code 0: every rule holds; 1: some are broken; 2: the protocol is unknown or can't be imported.
+    Exit code 0: every rule holds; 1: some are broken; 2: the protocol is unknown, can't be imported, or carries no
+    files.
     """
     # Imported here, since the simulator would slow down the start of other commands.
     from experiments.contract.case import SETTINGS
@@ -42,6 +44,8 @@ def contract(
     view.check(column.name for column in _COLUMNS)
     named = protocol in protocol_names()
     found = find_protocol(protocol) if named else find_protocol("", resolve(protocol))
+    if not found.spec.carries_files:
+        raise UsageError(f"PROTOCOL: value {protocol!r} is not allowed; one that carries files, as the rules are about these")
     with working(f"checking {found.spec.name}"):
         findings = list(examine(case_of(found.spec, SETTINGS.get(protocol, found.contract))))
     broken = sum(finding.status == "broken" for finding in findings)

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -94,10 +94,17 @@ def _examine(view: View, path: Path, sets: list[str], stream: str | None, as_jso
     if as_json:
         plain = {name: examination.plain() for name, examination in found.items()}
         typer.echo(json.dumps(plain.get("", {"cases": plain})))
-    for name, examination in {} if as_json else found.items():
-        title = f"{examination.scenario}, {name}" if name else examination.scenario
-        _show_examination(Printer(view), examination, title, shlex.quote(str(path)))
-    return 0 if all(examination.is_sound for examination in found.values()) else 1
+        return _code(found.values())
+    printer = Printer(view)
+    for place, examination in enumerate(found.values()):
+        if place and not view.brief:
+            printer.line()
+        _show_examination(printer, examination, str(path), sets)
+    return _code(found.values())
+
+
+def _code(found: Iterable["Examination"]) -> int:
+    return 0 if all(examination.is_sound for examination in found) else 1
 
 
 def _octets(text: str) -> int:
@@ -107,8 +114,8 @@ def _octets(text: str) -> int:
         raise UsageError(f"--stream-buffer: {error}") from error
 
 
-def _show_examination(printer: Printer, examination: "Examination", title: str, path: str) -> None:
-    findings = examination.findings
+def _show_examination(printer: Printer, examination: "Examination", path: str, sets: list[str]) -> None:
+    findings, title = examination.findings, examination.scenario
     if printer.view.brief:
         printer.verbatim(f"{title}: {', '.join(finding.rule for finding in findings) or 'nothing to object'}")
         return
@@ -118,19 +125,23 @@ def _show_examination(printer: Printer, examination: "Examination", title: str, 
     ]
     if rows:
         printer.table(Table(_IMPLIED, rows, title))
+    elif findings:
+        printer.line(title)
     for finding in findings:
         printer.line()
-        _show_finding(printer, finding, path)
+        _show_finding(printer, finding, path, sets)
     if not findings:
-        printer.line("nothing to object")
+        printer.line("nothing to object" if rows else f"{title}: nothing to object")
 
 
-def _show_finding(printer: Printer, finding: "Finding", path: str) -> None:
+def _show_finding(printer: Printer, finding: "Finding", path: str, sets: list[str]) -> None:
     printer.line(f"{finding.severity.upper()} {finding.rule}: {finding.key} is {finding.value}; {finding.implies}", indent=2)
     printer.line(f"  advice: {finding.advice}", indent=2)
-    told = [f"--set {shlex.quote(f'{key}={value}')}" for key, value in finding.changes.items() if not key.startswith("--")]
+    told = [f"{key}={value}" for key, value in finding.changes.items() if not key.startswith("--")]
     if told:
-        printer.command(f"  mcastlab run {shlex.quote(path)} {' '.join(told)}")
+        kept = [each for each in sets if each.partition("=")[0] not in finding.changes]
+        words = [word for each in (*kept, *told) for word in ("--set", each)]
+        printer.command(f"  {shlex.join(['mcastlab', 'run', path, *words])}")
 
 
 def _works(found: Sequence[Capability]) -> bool:

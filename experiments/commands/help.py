@@ -32,6 +32,10 @@ class _PlainFlags:
 class Command(_PlainFlags, TyperCommand):
     """A command."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what stands for options and arguments; an argument whose metavar ends with dots gets no further ones."""
+        return [re.sub(r"\.\.\.([\]}])\.\.\.$", r"...\1", piece) for piece in super().collect_usage_pieces(ctx)]
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command, unless its outputs can't be written or would overwrite what it reads."""
         names = {each.name for each in self.params if each.param_type_name == "argument"}

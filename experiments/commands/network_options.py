@@ -46,7 +46,14 @@ Loopback: TypeAlias = Annotated[
 ]
 TxPort: TypeAlias = Annotated[
     int,
-    typer.Option("--tx-port", help="UDP port that packets leave from.  (default: any)", min=0, max=65535, metavar="PORT"),
+    typer.Option(
+        "--tx-port",
+        help="UDP port that packets leave from.  (default: any)",
+        min=0,
+        max=65535,
+        metavar="PORT",
+        show_default=False,
+    ),
 ]
 Sources: TypeAlias = Annotated[
     list[str] | None,

@@ -111,11 +111,12 @@ def run_command(
     hold = _hold(shell, keep, place, live, as_json)
     if dry:
         return _estimate(cases, place, as_json)
+    files = _files(cases, place, out, trace)
     if place == "sim" and not yes:
         admit_simulations(cases.values(), time_limit("--time-limit", longest))
     unwritten: list[OSError] = []
     try:
-        results = {name: _run(wanted, name, place, out, trace, live, hold, unwritten) for name, wanted in cases.items()}
+        results = {name: _run(wanted, place, *files[name], live, hold, unwritten) for name, wanted in cases.items()}
     except NotStartedError as error:
         typer.echo(str(error), err=True)
         return 0
@@ -146,8 +147,7 @@ def _estimate(cases: dict[str, Scenario], place: str, as_json: bool) -> int:
         typer.echo(json.dumps(plain.get("", {"cases": plain})))
         return 0
     for name, cost in costs.items():
-        label = f"{cases[name].name}, {name}" if name else cases[name].name
-        typer.echo(f"{label}: {NO_ESTIMATE if cost is None else cost}")
+        typer.echo(f"{cases[name].name}: {NO_ESTIMATE if cost is None else cost}")
     return 0
 
 
@@ -167,21 +167,32 @@ def _hold(shell: bool, keep: bool, place: str, live: bool, as_json: bool) -> Hol
     return SHELL if shell else KEEP
 
 
+def _files(
+    cases: dict[str, Scenario], place: str, out: Path | None, trace: Path | None
+) -> "dict[str, tuple[Path | None, Recording | None]]":
+    """Return the folder of each case, in `out`, and what it records.
+
+    UsageError and UnsupportedError for any of the cases, before the first replaces the files of an earlier run.
+    """
+    from experiments.running.recording import Recording
+    from experiments.running.run import check_runnable
+
+    for wanted in cases.values():
+        check_runnable(wanted, place)
+    folders = {name: out and out / name for name in cases}
+    return {name: (folders[name], Recording.of(wanted, folders[name], trace)) for name, wanted in cases.items()}
+
+
 def _run(
     wanted: Scenario,
-    case: str,
     place: str,
-    out: Path | None,
-    trace: Path | None,
+    folder: Path | None,
+    recording: "Recording | None",
     live: bool,
     hold: Hold | None,
     unwritten: list[OSError],
 ) -> "Result":
-    """Run one case, with its files in a subfolder of `out`; errors of writing its result are added to `unwritten`."""
-    from experiments.running.recording import Recording
-
-    folder = out / case if out is not None else None
-    recording = Recording.of(wanted, folder, trace)
+    """Run one case, with its files in `folder`; errors of writing its result are added to `unwritten`."""
     result: Result | None = None
     try:
         with nullcontext() if folder is None else claim_run(folder):

@@ -30,7 +30,7 @@ __all__ = ["sub"]
 def sub(
     topics: Annotated[
         list[str],
-        typer.Argument(metavar="TOPIC...", help="Topics; of the Distributor subjects, where * and ... stand for levels."),
+        typer.Argument(metavar="TOPIC", help="Topics; of the Distributor subjects, where * and ... stand for levels."),
     ],
     *,
     group: OptionalGroup = None,

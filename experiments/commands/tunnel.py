@@ -85,7 +85,13 @@ def tunnel(
         int, typer.Option("--hops", help="Tunnels that a packet passes; more than 1 if not all know each other.", metavar="N")
     ] = 1,
     site: Annotated[
-        int, typer.Option("--site", help="Number of the site.  (default: as the tunnel that serves it already)", metavar="N")
+        int,
+        typer.Option(
+            "--site",
+            help="Number of the site.  (default: as the tunnel that serves it already)",
+            metavar="N",
+            show_default=False,
+        ),
     ] = 0,
     segment: Annotated[
         int, typer.Option("--segment", help="Largest segment of the site's nodes, in bytes.", metavar="N")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from experiments.commands.options import Brief, Columns, FirstSeed, Json, Wide
+from experiments.commands.options import Brief, Columns, FirstSeed, Json, Wide, scenarios_beginning
 from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.output.budget import Column, Table, number
@@ -34,7 +34,10 @@ def twin_command(
     scenario: Annotated[
         Path | None,
         typer.Argument(
-            metavar="SCENARIO", help="Scenario file, or name of a ready scenario; none with --table.", show_default=False
+            metavar="SCENARIO",
+            help="Scenario file, or name of a ready scenario; none with --table.",
+            show_default=False,
+            autocompletion=scenarios_beginning,
         ),
     ] = None,
     table: Annotated[bool, typer.Option("--table", help="Run all ready scenarios of the folder twin.")] = False,

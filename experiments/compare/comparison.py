@@ -119,7 +119,14 @@ def variants(scenario: Scenario, protocols: Sequence[str], special: Mapping[str,
     `protocols` are names, or files of protocols from outside. `special` maps a protocol's name to settings of its own. Raises
     UsageError for unknown or repeated protocols.
     """
-    wanted = dict(map(_named, protocols))
+    wanted, given = dict[str, str](), dict[str, str]()
+    for protocol in protocols:
+        name, module = _named(protocol)
+        if given.get(name, protocol) != protocol:
+            raise UsageError(
+                f"--protocols: value {protocol!r} is not allowed; it calls its protocol {name!r}, as {given[name]!r} does"
+            )
+        wanted[name], given[name] = module, protocol
     if len(wanted) != len(protocols) or len(wanted) < 2:
         raise UsageError(f"--protocols: value {','.join(protocols)!r} is not allowed; at least two, all different")
     for name in special:

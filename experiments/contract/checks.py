@@ -4,6 +4,7 @@ The first line of each docstring is the rule as `mcastlab contract` prints it. S
 20,000 bytes (`sizes`) in segments of 500 bytes, 45 segments in all.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +25,7 @@ from protocols.events import FlushCompleted, ObjectReceived, SenderSilent
 from protocols.machine import Content, Event, Message, Offer, Sink
 from protocols.rng import Rng, key_of
 from protocols.settings import Setting
+from protocols.snapshot import Snapshot
 
 __all__ = [
     "FailingAbortSink",
@@ -331,7 +333,7 @@ def config_is_checked(case: Case) -> None:
 
 
 def counters_are_numbers(case: Case) -> None:
-    """`counts` returns whole numbers by name, and `held` (kept, limit) pairs within their limits.
+    """`counts` returns whole numbers by name, `held` (kept, limit) pairs within their limits, and `snapshot` statistics.
 
     Counters with the names of docs/protocols.md go into the metrics of a run: data_sent, repairs_sent, nacks_sent, ...
     """
@@ -344,6 +346,9 @@ def counters_are_numbers(case: Case) -> None:
         counts, held = watch.inner.counts(), watch.inner.held()
         assert all(isinstance(count, int) and count >= 0 for count in counts.values()), f"counts: {counts}"
         assert all(kept <= limit for kept, limit in held.values()), f"held: {held}"
+        told = watch.inner.snapshot(world.bench.now)
+        assert isinstance(told, Snapshot), f"snapshot: {told!r} is no Snapshot"
+        json.dumps(told.plain())
 
 
 def _refuses(kind: type, settings: dict[str, Any]) -> None:

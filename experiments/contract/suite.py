@@ -88,7 +88,7 @@ def _finding(check: Callable[[], None], about: str) -> Finding:
         check()
     except OSError as error:
         return Finding(rule, about, "skipped", f"this machine has no multicast on 127.0.0.1 ({error})")
-    except Exception as error:  # noqa: BLE001 a protocol under test may raise anything, and that is the finding
+    except (Exception, SystemExit) as error:  # noqa: BLE001 a protocol under test may raise anything, and that is the finding
         return Finding(rule, about, "broken", _reason(error))
     return Finding(rule, about, "ok")
 
@@ -97,7 +97,7 @@ def _first_line(check: Any) -> str:
     return str(check.func.__doc__).partition("\n")[0].rstrip(".")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """Return the message of a failed assertion; for other errors also the type and the line that raised it."""
     if isinstance(error, AssertionError):
         return " ".join(str(error).split()) or "an assertion without a message"

@@ -196,7 +196,7 @@ def _of_captures(folder: RunFolder, object_id: int, receiver: str, sender: str) 
     captured = CapturedRun(folder, Routes(folder.topology))
     for name, option in ((receiver, "--receiver"), (sender, "--sender")):
         if name not in captured.hosts:
-            known = ", ".join(captured.hosts[:8])
+            known = ", ".join(captured.hosts[:8]) or "none of a host"
             raise UsageError(f"{option}: value {name!r} has no capture; a run with --capture hosts has all, this one {known}")
     trace = Trace(captured.about)
     rows = list(captured.rows())

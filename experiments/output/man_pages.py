@@ -48,7 +48,8 @@ def _page(name: str, about: str, usage: str, body: str) -> str:
 
 def _usage(name: str, item: Any) -> str:
     found = [param for param in _params(name, item) if param.param_type_name == "argument"]
-    arguments = [f"\\fI{_text(_metavar(param))}\\fR{' ...' if param.nargs == -1 else ''}" for param in found]
+    several = [param.nargs == -1 and not _metavar(param).endswith("...") for param in found]
+    arguments = [f"\\fI{_text(_metavar(param))}\\fR{' ...' * dots}" for param, dots in zip(found, several, strict=True)]
     shown = [text if param.required else f"[{text}]" for text, param in zip(arguments, found, strict=True)]
     return " ".join(["[\\fIOPTIONS\\fR]", *shown])
 

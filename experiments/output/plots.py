@@ -19,7 +19,9 @@ def figure_of(result: Result) -> Any:
     times = sorted(row.completed_at for row in result.receivers if row.completed_at is not None)
     shares = [(number + 1) / len(result.receivers) for number in range(len(times))]
     plots[0].step([0.0, *times], [0.0, *shares], where="post", color=COLOURS["content"])
-    plots[0].set(title=f"{result.scenario}: receivers complete", xlabel="time [s]", ylabel="share", ylim=(0, 1.05))
+    # Two dollars would enclose a formula.
+    name = result.scenario.replace("$", r"\$")
+    plots[0].set(title=f"{name}: receivers complete", xlabel="time [s]", ylabel="share", ylim=(0, 1.05))
     if storm:
         width, curves = storm["load"]["bin"], storm["load"]
         for name, colour in COLOURS.items():

@@ -35,7 +35,8 @@ def endpoint_of(text: str) -> Endpoint:
     need("--metrics", "prometheus_client")
     address, _, port = text.rpartition(":")
     address = address.removeprefix("[").removesuffix("]") or LOOPBACK
-    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 0xFFFF):
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= 0xFFFF):
+        # Port 0 would be any free one, which Prometheus could not know.
         raise UsageError(f"--metrics: value {text!r} is not allowed; ADDR:PORT or PORT, as in 127.0.0.1:9100")
     return address, int(port)
 

@@ -17,6 +17,9 @@ _LAST = "receivers.csv"
 _EARLIER = ".earlier"
 """Folder, in that of a run, of the files that an earlier run wrote, while the run has no result."""
 
+_NO_RUN = (McastlabError, OSError, ImportError, KeyboardInterrupt)
+"""Errors after which there is no run: a refusal, an extra that is missing, a full disk, an interrupt."""
+
 
 @contextmanager
 def claim_run(folder: Path) -> Iterator[None]:
@@ -24,7 +27,8 @@ def claim_run(folder: Path) -> Iterator[None]:
 
     They are set aside, as a report would show the earlier run's trace and captures as this one's, and removed in the end. After
     a refusal, an interrupt or an error in writing they are put back, in place of what the run has written. An error of the
-    protocol removes them, as the trace up to it is kept. UsageError as for `claim`, and for the folder of a sweep.
+    protocol removes them if the run has recorded something, which is kept. UsageError as for `claim`, and for the folder of a
+    sweep.
     """
     if is_sweep(folder):
         raise UsageError(f"--out: value {str(folder)!r} is not allowed; it is the folder of a sweep")
@@ -38,8 +42,9 @@ def claim_run(folder: Path) -> Iterator[None]:
             _move(folder, aside)
         try:
             yield
-        except (McastlabError, OSError, KeyboardInterrupt) as error:
-            if aside.exists() and not isinstance(error, LivelockError):
+        except BaseException as error:
+            recorded = _files(folder) and (isinstance(error, LivelockError) or not isinstance(error, _NO_RUN))
+            if aside.exists() and not recorded:
                 _put_back(folder)
             raise
         finally:

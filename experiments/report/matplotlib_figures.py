@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -73,7 +74,7 @@ def _save(figure: Figure, folder: Path) -> list[Path]:
 
     paths = [folder / f"{figure.name}.{kind}" for kind in ("png", "svg")]
     with matplotlib.rc_context(STYLE):
-        drawn = _draw(figure, pyplot)
+        drawn = _draw(_literal(figure), pyplot)
         # The layout is the same for both files. `savefig` would draw each of them once more, to find it.
         drawn.get_layout_engine().execute(drawn)
         drawn.set_layout_engine("none")
@@ -84,6 +85,21 @@ def _save(figure: Figure, folder: Path) -> list[Path]:
         svg.print_svg(paths[1], metadata={"Date": None})
         pyplot.close(drawn)
     return paths
+
+
+def _literal(value: Any) -> Any:
+    """Return a figure, or a part of it, whose texts matplotlib draws as they are.
+
+    Two dollars would enclose a formula, and a legend leaves out what begins with an underscore.
+    """
+    if isinstance(value, str):
+        text = value.replace("$", r"\$")
+        return f"\u200b{text}" if text.startswith("_") else text
+    if isinstance(value, list | tuple):
+        return type(value)(map(_literal, value))
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    return replace(value, **{item.name: _literal(getattr(value, item.name)) for item in fields(value)})
 
 
 def _draw(figure: Figure, pyplot: Any) -> Any:

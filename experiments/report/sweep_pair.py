@@ -39,12 +39,14 @@ class PairedSweeps:
 
 
 def open_pair(session: Any, folders: tuple[Path, Path], versions: tuple[str | None, str | None]) -> PairedSweeps:
-    """Open the runs of both sweeps; UsageError if both are the same, or they share no axes, points or seeds."""
+    """Open the runs of both sweeps; UsageError if both are the same, no run of one succeeded, or they share no points."""
     first, second = folders
     sides = open_runs(session, first, versions[0]), open_runs(session, second, versions[1])
     if first.resolve() == second.resolve() and sides[0].version == sides[1].version:
         more = ", ".join(sides[0].versions)
         raise UsageError(f"{second}: these are the runs of {first}; name another sweep, or two --version OLD,NEW of: {more}")
+    for folder, side in zip(folders, sides, strict=True):
+        side.check_some_succeeded(folder)
     _check_axes(folders, sides)
     names = _names(folders, sides)
     metrics = tuple(name for name in sides[0].metrics if name in sides[1].metrics)

@@ -29,7 +29,7 @@ from protocols.machine import Codec
 from protocols.object_messaging import roles_of
 from topologies.addressing import endpoint_of_group
 
-__all__ = ["emulate_scenario"]
+__all__ = ["check_emulated", "emulate_scenario"]
 
 PORT = 6003
 CPU_BOUND = 0.9
@@ -37,8 +37,8 @@ CPU_BOUND = 0.9
 _SLOW = "slow_drops"
 
 
-def _refuse(scenario: Scenario) -> None:
-    """UnsupportedError for a scenario that only the simulator can run, or that needs programs which are not there."""
+def check_emulated(scenario: Scenario) -> None:
+    """Raise UnsupportedError for a scenario that only the simulator can run, or that needs programs which are not there."""
     if scenario.traffic:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
     if scenario.emu.losses == "keyed" and scenario.protocol.spec.connected:
@@ -83,7 +83,7 @@ def _emulate(
     hold: Hold | None,
     attendants: Sequence[Attendant],
 ) -> Result:
-    _refuse(scenario)
+    check_emulated(scenario)
     topology = scenario.build_topology()
     participants = Participants(
         scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk(), servers={make_registry: WebRegistryProgram}

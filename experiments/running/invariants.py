@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from experiments.running.content import digest_of
+from experiments.running.machine_state import exceeded
 from experiments.workload.ledger import Ledger
 from protocols.events import ObjectReceived
 from protocols.machine import Content, Machine, Source
@@ -103,9 +104,8 @@ class Invariants:
 
     def check_memory(self, host: str, machine: Machine, now: float) -> None:
         """Check that the machine keeps no more than its limits (`Machine.held`)."""
-        for name, (held, limit) in machine.held().items():
-            if held > limit:
-                self._broken(now, host, "memory", f"{held} {name}, and {limit} is the limit")
+        for name, kept, limit in exceeded(machine):
+            self._broken(now, host, "memory", f"{kept} {name}, and {limit} is the limit")
 
     def inspect(self, host: str, machine: Machine | None, result: Mapping[str, Any], now: float) -> None:
         """Check a machine's limits and the SHA-256 of received objects (where known) at the end of the run.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any, Final, TypeAlias
 
+from experiments.running.machine_state import counts_of
 from protocols.machine import Machine
 from protocols.snapshot import MEASURES
 
@@ -28,7 +29,7 @@ def total_counts(earlier: Mapping[str, int], machine: Machine | None) -> Mapping
     """Return the sums of the counters of earlier machines and of the present one, if there is one."""
     if machine is None:
         return earlier
-    counts = machine.counts()
+    counts = counts_of(machine)
     return add_counts(earlier, counts) if earlier else counts
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
@@ -83,15 +83,18 @@ class Recording:
 
     @contextmanager
     def watchers(self, scenario: Scenario, topology: Topology) -> Iterator["Records"]:
-        """Open the watchers of a simulated run; at the end, close their files and write the time series."""
+        """Open the watchers of a simulated run; at the end, close their files and write the time series.
+
+        A run that is refused before its first event leaves files that were there as they were.
+        """
         with ExitStack() as stack:
             records = Records()
             encoder = Encoder(topology, simulated_codec(scenario.protocol.spec, scenario.protocol.config)())
             for point, path in self._files():
-                file = records.captures[point] = stack.enter_context(closing(RecordFile(path, _PACKET)))
+                file = records.captures[point] = stack.enter_context(RecordFile(path, _PACKET))
                 records.watchers.append(Sniffer(topology, point, cast(BinaryIO, file), encoder))
             if self.trace is not None:
-                text = records.trace = stack.enter_context(closing(RecordFile(self.trace, _ENTRY)))
+                text = records.trace = stack.enter_context(RecordFile(self.trace, _ENTRY))
                 records.watchers.append(Tracer(topology, cast(TextIO, text), _about(scenario), self.traced))
             if self.series is not None:
                 series = Series(self.interval, sum(work.count for work in scenario.files))

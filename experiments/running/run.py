@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from experiments.running.recording import Recording
 from experiments.running.result import Result
 from experiments.running.run_progress import RunProgress
-from experiments.running.simulate import simulate_recorded
+from experiments.running.simulate import check_simulated, simulate_recorded
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from emu.hold import Hold
     from emu.node_processes import ProgressCallback
 
-__all__ = ["BACKENDS", "home_of", "run"]
+__all__ = ["BACKENDS", "check_runnable", "home_of", "run"]
 
 
 def _emulate(
@@ -37,6 +37,17 @@ BACKENDS: dict[str, Callable[[Scenario, Recording | None], Result]] = {"sim": si
 def home_of(scenarios: Iterable[Scenario]) -> str:
     """Return the default backend: "sim", or "emu" if a scenario has foreign programs."""
     return "emu" if any(scenario.foreign for scenario in scenarios) else "sim"
+
+
+def check_runnable(scenario: Scenario, backend: str) -> None:
+    """Raise UnsupportedError for a scenario that a backend of `BACKENDS` can't run, as far as is known without running it."""
+    if backend == "sim":
+        check_simulated(scenario)
+        return
+    # As in `_emulate`.
+    from experiments.running.emulate import check_emulated
+
+    check_emulated(scenario)
 
 
 def run(

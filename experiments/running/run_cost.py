@@ -41,8 +41,7 @@ class RunCost:
     memory: int
 
     def __str__(self) -> str:
-        time = clock(self.seconds) if self.seconds >= 60 else f"{self.seconds:.2g} s"
-        return f"about {time} of CPU time and {format_size(_rounded(self.memory))} of memory"
+        return f"about {_told(self.seconds)} of CPU time and {format_size(_rounded(self.memory))} of memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def admit(scenario: Scenario, time_limit: float = inf) -> RunCost | None:
         )
     if cost.seconds > time_limit:
         raise UsageError(
-            f"{scenario.name}: needs {cost}, and --time-limit is {clock(time_limit)}; "
+            f"{scenario.name}: needs {cost}, and --time-limit is {_told(time_limit)}; "
             "less content or fewer receivers, or --yes to run it all the same"
         )
     return cost
@@ -159,6 +158,10 @@ def _perform(scenario: Scenario, job: Mapping[str, Any]) -> dict[str, Any]:
 
 def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _told(seconds: float) -> str:
+    return clock(seconds) if seconds >= 60 else f"{seconds:.2g} s"
 
 
 def _rounded(octets: int) -> int:

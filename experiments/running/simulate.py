@@ -25,7 +25,7 @@ from sim.watch import WatchedNetwork, Watcher
 from topologies.impairments import impairment
 from topologies.spec import Topology
 
-__all__ = ["simulate", "simulate_recorded"]
+__all__ = ["check_simulated", "simulate", "simulate_recorded"]
 
 
 FIRST_THRESHOLD, NO_FULL_COLLECTION = 50_000, 1 << 30
@@ -35,8 +35,6 @@ def simulate_recorded(scenario: Scenario, recording: Recording | None = None, pr
     """Run a scenario in the simulator and write the files that `recording` names."""
     if recording is None:
         return simulate(scenario, progress=progress)
-    # Before a file of an earlier run is opened and thereby emptied.
-    _check_programs(scenario)
     with recording.watchers(scenario, scenario.build_topology()) as records:
         result = simulate(scenario, records.watchers, progress)
     result.metrics.update(records.metrics())
@@ -48,7 +46,7 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = (), progress: Run
 
     UnsupportedError for foreign programs.
     """
-    _check_programs(scenario)
+    check_simulated(scenario)
     with _without_full_collections():
         return _simulate(scenario, watchers, progress)
 
@@ -145,7 +143,8 @@ def _network(scenario: Scenario, topology: Topology, codec: Callable[[], Codec] 
     return network
 
 
-def _check_programs(scenario: Scenario) -> None:
+def check_simulated(scenario: Scenario) -> None:
+    """Raise UnsupportedError for a scenario with foreign programs."""
     for name in scenario.foreign:
         raise UnsupportedError(
             f"nodes.{name}.run: the simulator runs mcastlab's own programs only; leave it out, or use --on emu"

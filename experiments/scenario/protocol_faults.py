@@ -19,6 +19,7 @@ class ProtocolFault:
     `summary` names the exception, and file and line of the innermost call in the protocol; `frames` are the last calls there.
     """
 
+    file: str
     summary: str
     frames: str
 
@@ -30,7 +31,9 @@ def fault_in(error: BaseException) -> ProtocolFault | None:
         return None
     last = own[-1]
     frames = [f"  line {frame.lineno}, in {frame.name}: {frame.line}" for frame in own[-_MOST_FRAMES:]]
-    return ProtocolFault(f"{last.filename}: line {last.lineno}, in {last.name}: {_words(error)}", "\n".join(frames))
+    return ProtocolFault(
+        last.filename, f"{last.filename}: line {last.lineno}, in {last.name}: {_words(error)}", "\n".join(frames)
+    )
 
 
 def with_place(error: BaseException) -> str:

@@ -8,12 +8,13 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
+from experiments.scenario.protocol_parts import check_parts
 from protocols import registry
 from protocols.errors import ConfigError
-from protocols.machine import Machine, Sender
 from protocols.settings import Setting
 from protocols.spec import ProtocolSpec
 from topologies.input_file import read_bytes
@@ -32,9 +33,6 @@ __all__ = [
 
 GROUP = "mcastlab.protocols"
 """Group of the entry points that name a `ProtocolSpec`, or a module whose `PROTOCOL` is one."""
-
-_FAST = ("make_sender", "make_receiver")
-"""The functions that a module of fast machines defines."""
 
 _provided: dict[str, bytes] = {}
 """Source of files by absolute path, sent by a process that could read them (`provide`)."""
@@ -131,7 +129,9 @@ def _load_file(path: Path, source: bytes, digest: str) -> ProtocolModule:
         exec(compile(source, str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
         del sys.modules[module.__name__]
-        raise ConfigError(f"protocol.module: {path} can't be imported; {type(error).__name__}: {error}") from error
+        lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path)]
+        where = f" (line {lines[-1]})" if lines else ""
+        raise ConfigError(f"protocol.module: {path} can't be imported; {type(error).__name__}: {error}{where}") from error
     return _checked(module, str(path), digest)
 
 
@@ -176,12 +176,7 @@ def _check_spec(spec: ProtocolSpec, origin: str) -> None:
     """ConfigError for a name of mcastlab's own, parts of a wrong kind, and a config without the settings of scenarios."""
     if not isinstance(spec.name, str) or not spec.name:
         raise ConfigError(f"protocol.module: {origin} calls its protocol {spec.name!r}; a text that is not empty")
-    made = {"codec": spec.codec, "make_sender": spec.make_sender, "make_receiver": spec.make_receiver}
-    for part, maker in made.items():
-        if not callable(maker):
-            raise ConfigError(f"protocol.module: {origin}: {part} is {maker!r}; a class, or a function that makes one")
-    _check_machines(spec, origin)
-    _check_fast(spec, origin)
+    check_parts(spec, origin)
     if spec.name in registry.names():
         raise ConfigError(f"protocol.module: {origin} calls its protocol {spec.name!r}, as one of mcastlab's own is called")
     if not is_dataclass(spec.config):
@@ -192,40 +187,6 @@ def _check_spec(spec: ProtocolSpec, origin: str) -> None:
     lacking = {"rate", "segment"} - {item.name for item in fields(spec.config)}
     if lacking:
         raise ConfigError(f"protocol.module: {origin}: config has no {min(lacking)!r}; every protocol has rate and segment")
-
-
-def _check_machines(spec: ProtocolSpec, origin: str) -> None:
-    """ConfigError for one of sender and receiver alone, and for classes that can't be these machines."""
-    makers = {"make_sender": (spec.make_sender, Sender), "make_receiver": (spec.make_receiver, Machine)}
-    given = [part for part, (maker, _) in makers.items() if maker is not ProtocolSpec.__dataclass_fields__[part].default]
-    if len(given) == 1:
-        lacking = next(part for part in makers if part not in given)
-        raise ConfigError(
-            f"protocol.module: {origin} has no {lacking}; beside {given[0]}, a class or a function that makes one"
-        )
-    for part, (maker, base) in makers.items():
-        if not isinstance(maker, type):
-            continue
-        if not issubclass(maker, base):
-            raise ConfigError(f"protocol.module: {origin}: {part} is {maker.__name__}; a class derived from {base.__name__}")
-        if missing := sorted(getattr(maker, "__abstractmethods__", ())):
-            raise ConfigError(f"protocol.module: {origin}: {part} is {maker.__name__}, which has no {', '.join(missing)}")
-
-
-def _check_fast(spec: ProtocolSpec, origin: str) -> None:
-    """ConfigError for fast machines in a module that can't be imported, or has none."""
-    for part, name, wanted in (("fast", spec.fast, _FAST), ("fast_roles", spec.fast_roles, ("ROLES",))):
-        if name is None:
-            continue
-        try:
-            module = import_module(name)
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise ConfigError(
-                f"protocol.module: {origin}: {part} is {name!r}; the dotted name of an importable module ({reason})"
-            ) from error
-        if lacking := [attribute for attribute in wanted if not hasattr(module, attribute)]:
-            raise ConfigError(f"protocol.module: {origin}: {part} is {name!r}, which has no {lacking[0]}")
 
 
 @cache

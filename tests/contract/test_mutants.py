@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from math import inf
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from experiments.contract import checks
 from experiments.contract.case import Case
 from experiments.contract.losses import randomly
+from experiments.contract.suite import examine
 from experiments.contract.worlds import WORLDS
 from protocols.events import ObjectReceived
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
@@ -65,6 +67,26 @@ class NeverEnds(ToySender):
         self.current -= 1
         self.ends = 0
         self._due(now + 1.0)
+
+
+class TellsNoStatistics(ToyReceiver):
+    """Return a number as statistics."""
+
+    __slots__ = ()
+
+    def snapshot(self, now: float) -> Any:
+        """Return no Snapshot."""
+        return 3
+
+
+class Exits(ToyReceiver):
+    """End the program at the start."""
+
+    __slots__ = ()
+
+    def start(self, now: float) -> None:
+        """Raise SystemExit."""
+        raise SystemExit(5)
 
 
 class RaisesOnUnknown(ToyReceiver):
@@ -254,6 +276,7 @@ BROKEN: list[tuple[Case, Callable[[Case], None], type[BaseException], str | None
     (mutant(IgnoresNacks), lambda case: checks.arrives(case, WORLDS["fake"], 0.3), AssertionError, "notified"),
     (mutant(receiver=RaisesSinkErrors), fails_to_write, OSError, "no space left"),
     (mutant(receiver=DropsSilently), fails_to_write, AssertionError, "ObjectReceived"),
+    (mutant(receiver=TellsNoStatistics), checks.counters_are_numbers, AssertionError, "snapshot: 3 is no Snapshot"),
     (mutant(receiver=ActsEarly), checks.early_wakes_change_nothing, AssertionError, None),
     (mutant(IgnoresFullNetwork), checks.full_network_is_respected, AssertionError, "room for"),
     (mutant(VariesBetweenSessions), checks.repeats_itself, AssertionError, None),
@@ -266,6 +289,12 @@ def test_the_suite_detects_a_violation(
 ) -> None:
     with pytest.raises(error, match=words):
         check(case)
+
+
+def test_a_machine_that_exits_breaks_rules_and_does_not_end_the_suite() -> None:
+    found = {finding.rule: finding for finding in islice(examine(mutant(receiver=Exits)), 4)}
+    assert [finding.status for finding in found.values()] == ["ok", "broken", "broken", "broken"]
+    assert all("SystemExit: 5" in finding.reason for finding in [*found.values()][1:])
 
 
 @pytest.mark.parametrize("world", WORLDS)

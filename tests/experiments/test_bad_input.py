@@ -229,6 +229,11 @@ BAD_OPTIONS = {
         "--timeout: 'nan' is not a duration; like 5ms or 1s",
     ),
     "negative seconds to receive": (["recv", "--dir", "in", "--group", GROUP, "--timeout", "-1"], "--timeout"),
+    "a protocol of messages to the contract of files": (
+        ["contract", "relay"],
+        "PROTOCOL: value 'relay' is not allowed; one that carries files",
+    ),
+    "two schemas": (["schema", "--sweep", "--node"], "--sweep, --node: only one of them is allowed"),
     "nan effort": (["validate", "--effort", "nan"], "--effort: value nan is not allowed; more than 0"),
     "negative effort": (["validate", "--effort", "-1"], "--effort: value -1.0 is not allowed; more than 0"),
 }

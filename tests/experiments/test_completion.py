@@ -17,10 +17,10 @@ def completed(folder: Path, *words: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=True).stdout.split()
 
 
-@pytest.mark.parametrize("command", ["run", "compare", "doctor"])
+@pytest.mark.parametrize("command", ["run", "compare", "doctor", "twin", "channel show"])
 def test_ready_scenarios_and_scenario_files_are_completed(command: str, tmp_path: Path) -> None:
     for name in ("lan-mine.yaml", "lan-notes.txt", "other.yaml"):
         (tmp_path / name).write_text("")
-    assert completed(tmp_path, "mcastlab", command, "lan-") == ["lan-file", "lan-mine.yaml"]
-    assert completed(tmp_path, "mcastlab", command, "twin/lan-1") == ["twin/lan-1"]
-    assert completed(tmp_path, "mcastlab", command, "[") == []
+    assert completed(tmp_path, "mcastlab", *command.split(), "lan-") == ["lan-file", "lan-mine.yaml"]
+    assert completed(tmp_path, "mcastlab", *command.split(), "twin/lan-1") == ["twin/lan-1"]
+    assert completed(tmp_path, "mcastlab", *command.split(), "[") == []

@@ -68,6 +68,19 @@ def test_help_names_an_argument_that_may_be_left_out_in_one_pair_of_brackets(cap
         assert not re.search(r"\[\[[A-Z]+\]\]", capsys.readouterr().out), words
 
 
+def test_an_option_has_one_default() -> None:
+    for words, item in leaves():
+        for param in item.params:
+            if "(default:" in (getattr(param, "help", "") or ""):
+                assert not param.show_default or param.default in (None, "", []), (words, param.name)
+
+
+def test_the_usage_of_a_command_has_dots_once_after_an_argument(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, ends in (("sub", "sub [OPTIONS] {TOPIC}..."), ("pub", "pub [OPTIONS] [TOPIC [FILE]...]")):
+        assert invoke([words, "--help"]) == 0
+        assert re.search(rf"{re.escape(ends)} *\n", capsys.readouterr().out)
+
+
 def test_paragraphs_of_help_are_filled_to_the_width_of_the_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

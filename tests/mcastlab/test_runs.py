@@ -105,6 +105,12 @@ def test_a_result_can_be_drawn(result: mcastlab.Result, tmp_path: Path) -> None:
     assert "receivers complete" in (tmp_path / "result.svg").read_text() or (tmp_path / "result.svg").stat().st_size > 5000
 
 
+def test_a_name_with_dollars_is_drawn_as_it_is(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    mcastlab.run(mcastlab.load("lan-file", {"name": "$a_{$", "workload.size": "5kB"})).plot().savefig(tmp_path / "result.svg")
+    assert "<!-- $a_{$: receivers complete -->" in (tmp_path / "result.svg").read_text(encoding="utf-8")
+
+
 def test_a_result_is_saved_as_the_files_of_a_run(tmp_path: Path) -> None:
     mcastlab.run(mcastlab.load("lan-file", SMALL, capture=["sender"]), out=tmp_path / "out")
     assert (tmp_path / "out" / "result.json").exists()

@@ -1,6 +1,7 @@
 """Packets reach whom they should, when they should."""
 
 from collections.abc import Generator
+from math import nan
 from typing import Any
 
 import pytest
@@ -217,3 +218,9 @@ def test_addresses_of_unicasts_are_names() -> None:
     network.host("r3").call(lambda now: probes["r3"].say(1, to="r2"))
     network.run()
     assert replies == ["r3"]
+
+
+@pytest.mark.parametrize("until", [nan, -1.0, "1s", None])
+def test_a_run_until_what_is_no_time_is_refused(until: Any) -> None:
+    with pytest.raises(UsageError, match=r"until: .* is not allowed; seconds from 0 on, or inf"):
+        star(2).run(until=until)

@@ -16,11 +16,15 @@ PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments", "mcastlab")
 
 def deploy(spark: "SparkSession") -> None:
     """Send the packages to every worker of the session, where they precede installed ones."""
-    path = archive(Path(tempfile.mkdtemp(prefix="mcastlab-")))
     if ".connect." in type(spark).__module__:
-        spark.addArtifacts(str(path), pyfile=True)
-    else:
-        spark.sparkContext.addPyFile(str(path))
+        with tempfile.TemporaryDirectory(prefix="mcastlab-") as folder:
+            spark.addArtifacts(str(archive(Path(folder))), pyfile=True)
+        return
+    from pyspark import SparkFiles
+
+    # Workers fetch the file while Spark runs; Spark removes its folder when it stops.
+    folder = tempfile.mkdtemp(prefix="mcastlab-", dir=SparkFiles.getRootDirectory())
+    spark.sparkContext.addPyFile(str(archive(Path(folder))))
 
 
 def archive(folder: Path) -> Path:

@@ -77,6 +77,16 @@ def test_runs_without_a_completion_time_are_counted(
     assert capsys.readouterr().out.startswith("3 runs, 1 incomplete, code ")
 
 
+@pytest.mark.parametrize("options", [[], ["--effects"], ["--compare", "a"], ["--theory", "arq"], ["--series", "loss"]])
+def test_a_sweep_whose_runs_all_failed_is_refused(
+    options: list[str], commands: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [row({"a": a}, 1, {}, point=a, status="failed", error="ValueError: no") for a in (1, 2)]
+    folder = write_runs(tmp_path, made)
+    assert commands("analyse", folder, *options) == 2
+    assert capsys.readouterr().err == f"mcastlab: {folder}: no run succeeded; `mcastlab results {folder}` shows the reasons\n"
+
+
 INCOMPLETE = [
     row(
         {"a": a, "b": b},

@@ -112,3 +112,13 @@ def test_mistakes_are_one_line_errors(path: str, options: list[str], words: str,
     line = capsys.readouterr().err
     assert words in line
     assert line.count("\n") == 1
+
+
+def test_two_files_that_give_their_protocol_one_name_are_told(
+    path: str, gossip: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = gossip.with_name("copy.py")
+    copy.write_text(gossip.read_text())
+    assert invoke(["compare", path, "--protocols", f"{gossip},norm,{copy}"]) == 2
+    told = f"--protocols: value {str(copy)!r} is not allowed; it calls its protocol 'gossip', as {str(gossip)!r} does"
+    assert told in capsys.readouterr().err

@@ -121,3 +121,10 @@ def test_a_run_without_a_record_says_how_to_get_one(tmp_path: Path, capsys: pyte
     assert invoke(["run", "lan-file", "--set", "workload.size=20kB", "--out", str(tmp_path), "--brief"]) == 0
     assert invoke(["explain", str(tmp_path), "--object", "0", "--receiver", "r1"]) == 2
     assert "--set trace=true" in capsys.readouterr().err
+
+
+def test_a_run_with_captures_of_links_alone_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["lan-file", "--set", "workload.size=20kB", "--brief"]
+    assert invoke(["run", *small, "--out", str(tmp_path), "--capture", "s1-r1"]) == 0
+    assert invoke(["explain", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.endswith("a run with --capture hosts has all, this one none of a host\n")

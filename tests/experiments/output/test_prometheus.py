@@ -96,7 +96,7 @@ def test_the_address_is_that_of_loopback_unless_it_is_given(text: str, endpoint:
     assert endpoint_of(text) == endpoint
 
 
-@pytest.mark.parametrize("text", ["", "host:", "1.2.3.4:65536", "127.0.0.1:-1", "x:y"])
+@pytest.mark.parametrize("text", ["", "host:", "0", "127.0.0.1:0", "1.2.3.4:65536", "127.0.0.1:-1", "x:y"])
 def test_other_addresses_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"--metrics: value .* is not allowed"):
         endpoint_of(text)

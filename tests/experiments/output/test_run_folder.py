@@ -75,6 +75,63 @@ def test_a_run_that_is_refused_leaves_the_trace_of_the_one_before(tmp_path: Path
     assert trace.read_text() == "earlier\n"
 
 
+LATE = ["lan-file", "--set", "protocol={module: late.py}", "--brief"]
+
+
+@pytest.fixture
+def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with a protocol that is refused when its machines start."""
+    monkeypatch.chdir(tmp_path)
+    assert invoke(["new", "protocol", "late"]) == 0
+    module = tmp_path / "late.py"
+    broken = 'def start(self, now: float) -> None:\n        raise lab.ConfigError("rate: is not allowed")'
+    module.write_text(module.read_text().replace("def start(self, now: float) -> None: ...", broken))
+    return tmp_path
+
+
+def test_a_run_that_is_refused_when_it_starts_leaves_what_was_there(late: Path) -> None:
+    before = recorded(late / "run")
+    (late / "mine.jsonl").write_text("earlier\n")
+    assert invoke(["run", *LATE, "--out", "run", "--capture", "sender", "--trace", "mine.jsonl"]) == 2
+    assert contents(late / "run") == before
+    assert (late / "mine.jsonl").read_text() == "earlier\n"
+
+
+def test_a_run_that_is_refused_when_it_starts_leaves_no_trace_of_its_own(late: Path) -> None:
+    assert invoke(["run", *LATE, "--trace", "mine.jsonl"]) == 2
+    assert not (late / "mine.jsonl").exists()
+
+
+def test_a_run_that_lacks_an_extra_leaves_the_results_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = recorded(tmp_path)
+
+    def lacking(*_: object) -> None:
+        raise ModuleNotFoundError("No module named 'mininet'", name="mininet")
+
+    monkeypatch.setattr("experiments.commands.run._result", lacking)
+    assert invoke(["run", *SMALL, "--out", str(tmp_path)]) == 3
+    assert "mininet is missing" in capsys.readouterr().err
+    assert contents(tmp_path) == before
+
+
+def test_an_error_of_the_protocol_leaves_the_results_of_the_one_before_if_nothing_was_recorded(tmp_path: Path) -> None:
+    before = recorded(tmp_path)
+    with pytest.raises(ZeroDivisionError), claim_run(tmp_path):
+        raise ZeroDivisionError
+    assert contents(tmp_path) == before
+
+
+def test_no_case_runs_if_one_is_refused(tmp_path: Path) -> None:
+    scenario = tmp_path / "two.yaml"
+    cases = "compare: {a: {}, b: {nodes: {r1: {run: nrl-norm}}}}"
+    rest = "protocol: {name: norm}\nworkload: {size: 20kB}"
+    scenario.write_text(f"name: two\ntopology: {{kind: star, receivers: 2}}\n{rest}\n{cases}\n")
+    assert invoke(["run", str(scenario), "--on", "sim", "--out", str(tmp_path / "run")]) == 3
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(ENOSPC, "No space left on device")])
 def test_a_run_without_a_stored_result_leaves_that_of_the_one_before(
     error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -110,5 +167,6 @@ def test_the_run_after_one_that_was_killed_finds_the_results_before_it(tmp_path:
     code += "with claim_run(pathlib.Path(sys.argv[1])): os._exit(9)"
     assert subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=False).returncode == 9
     assert "result.json" not in files(tmp_path)
-    assert invoke(["run", *SMALL, "--out", str(tmp_path), *REFUSED]) == 3
+    with pytest.raises(KeyboardInterrupt), claim_run(tmp_path):
+        raise KeyboardInterrupt
     assert contents(tmp_path) == before

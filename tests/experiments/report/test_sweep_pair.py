@@ -9,7 +9,7 @@ import pytest
 
 from tests.experiments.report.conftest import NEWER
 from tests.experiments.sweep.synthetic import BASE, SWEEP, synthetic_rows
-from tests.support.sweep_store import VERSION, write_runs
+from tests.support.sweep_store import VERSION, row, write_runs
 
 
 def data_of(page: Path) -> Any:
@@ -56,18 +56,23 @@ def test_two_versions_in_one_folder_are_compared(commands: Any, tmp_path: Path) 
 
 
 def moved(rows: list[dict[str, Any]], **values: Any) -> list[dict[str, Any]]:
-    return [row | values for row in rows]
+    return [each | values for each in rows]
 
 
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
         (moved(synthetic_rows(), p_loss=0.3), [], "share no points; loss is 0.01, 0.1 in the first and 0.3 in the second"),
-        ([row | {"seed": row["seed"] + 100} for row in synthetic_rows()], [], "share no seeds"),
+        ([each | {"seed": each["seed"] + 100} for each in synthetic_rows()], [], "share no seeds"),
         (
-            [{key: value for key, value in row.items() if key != "p_loss"} for row in synthetic_rows()],
+            [{key: value for key, value in each.items() if key != "p_loss"} for each in synthetic_rows()],
             [],
             "axes of the first are topology.receivers, protocol.name, loss, of the second topology.receivers, protocol.name",
+        ),
+        (
+            [row({"receivers": 20}, 1, {}, status="failed")],
+            [],
+            "other: no run succeeded; `mcastlab results ",
         ),
         (synthetic_rows(), ["--theory", "arq"], "--theory: is not allowed with two sweeps"),
         (synthetic_rows(), ["--version", VERSION], "with two sweeps both versions: OLD,NEW"),

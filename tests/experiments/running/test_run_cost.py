@@ -221,6 +221,8 @@ def test_a_run_that_needs_more_memory_than_there_is_is_refused_in_one_line(
 def test_a_run_that_takes_longer_than_the_time_limit_is_refused(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", file, "--time-limit", "199"]) == 2
     assert "needs about 3:20 of CPU time and 3GB of memory, and --time-limit is 3:19;" in capsys.readouterr().err
+    assert invoke(["run", file, "--time-limit", "1.5ms"]) == 2
+    assert "--time-limit is 0.0015 s;" in capsys.readouterr().err
     assert invoke(["run", file, "--time-limit", "201", "--brief"]) == 0
     # An estimate is for people: nothing of it is in a pipe.
     assert capsys.readouterr().err == ""

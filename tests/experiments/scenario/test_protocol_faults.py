@@ -52,9 +52,51 @@ def test_so_does_a_comparison(faulty: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err.startswith(f"mcastlab: {faulty}: line ")
 
 
+def changed(folder: Path, old: str, new: str) -> Path:
+    """Write a protocol with one change."""
+    source = TEMPLATE.read_text().replace("@name@", "faulty")
+    assert source.count(old) == 1
+    path = folder / "faulty.py"
+    path.write_text(source.replace(old, new))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('{"data_sent": self.sent}', "None", "Sender.counts() returns None; whole numbers by name are allowed"),
+        ('{"data_sent": self.sent}', "{'a': 'b'}", "Sender.counts() returns {'a': 'b'}; whole numbers by name are allowed"),
+        (
+            '{"data_sent": self.sent}',
+            "{}\n\n    def held(self) -> dict:\n        return {'a': 3}",
+            "Sender.held() returns {'a': 3}; pairs (kept now, allowed) by name are allowed",
+        ),
+    ],
+)
+def test_a_run_names_file_class_and_method_that_returns_what_none_may(
+    old: str, new: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = changed(tmp_path, old, new)
+    assert invoke(["run", "lan-file", *SMALL, "--set", "protocol={module: faulty.py}"]) == 2
+    assert capsys.readouterr().err == f"mcastlab: {path}: {told}\n"
+
+
+def test_what_a_port_refuses_has_the_call_below_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = changed(tmp_path, "lab.Packet(message, size, self.group)", "lab.Packet(message, -3, self.group)")
+    assert invoke(["run", "lan-file", *SMALL, "--set", "protocol={module: faulty.py}"]) == 2
+    first, file, call = capsys.readouterr().err.splitlines()
+    assert first == "mcastlab: sender sends 'data' with a size of -3 bytes"
+    assert file == f"{path}:"
+    assert call.startswith(f"  line {line_of(path, 'lab.Packet(')}, in wake: ")
+
+
 def test_an_error_in_mcastlab_that_a_protocol_caused_has_its_check_beside_it(faulty: Path) -> None:
-    faulty.write_text(faulty.read_text().replace("        self._fail()\n", "").replace('{"data_sent": self.sent}', "None"))
-    with pytest.raises(AttributeError) as caught:
+    changed(faulty.parent, "message.size, True)", "'x', True)")
+    with pytest.raises(TypeError) as caught:
         invoke(["run", "lan-file", *SMALL, "--set", "protocol={module: faulty.py}"])
     advice = f"{faulty} may have returned what no protocol may; mcastlab contract shows which rule it breaks"
     assert advice in caught.value.__notes__

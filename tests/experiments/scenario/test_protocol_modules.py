@@ -115,7 +115,7 @@ def test_an_invalid_protocol_module_is_a_one_line_error(
 @pytest.mark.parametrize(
     ("replace", "message"),
     [
-        (("import struct", "import strukt"), "can't be imported; ModuleNotFoundError: No module named 'strukt'"),
+        (("import struct", "import strukt"), "can't be imported; ModuleNotFoundError: No module named 'strukt' (line 3)"),
         (("import struct", "raise SystemExit(0)"), "can't be imported; SystemExit: 0"),
         (("PROTOCOL =", "PROTO ="), "has no PROTOCOL = ProtocolSpec"),
         (("Codec, Sender, Receiver)", "Codec, Sender, 3)"), "make_receiver is 3; a class, or a function that makes one"),
@@ -123,6 +123,18 @@ def test_an_invalid_protocol_module_is_a_one_line_error(
         (("Codec, Sender, Receiver)", "Codec, Receiver, Sender)"), "make_sender is Receiver; a class derived from Sender"),
         (("Codec, Sender, Receiver)", "Codec, Sender)"), "has no make_receiver; beside make_sender, a class or a function"),
         (("def submit(", "def send("), "make_sender is Sender, which has no submit"),
+        (("def encode(", "def code("), "codec is Codec, which has no encode"),
+        (("def decode(self, data: bytes)", "def decode(self)"), "Codec.decode takes (); it is called with (data)"),
+        (
+            ("source: lab.Address, to: lab.Address, now: float) -> None:", "source: lab.Address) -> None:"),
+            ".receive takes (message, source); it is called with (message, source, to, now)",
+        ),
+        (
+            ("group: lab.Group, instance: int)", "group: lab.Group)"),
+            "make_sender is Sender, which takes (ports, config, node, group); it is called with (ports, config, node, group, i",
+        ),
+        (("    def counts(", "    @property\n    def counts("), "Sender.counts is a property; a method"),
+        (("    def resume(", "    async def resume("), "Sender.resume is async or a generator; a method that returns"),
         (
             ("Sender, Receiver)", "Sender, Receiver, fast='gossip_fast')"),
             "fast is 'gossip_fast'; the dotted name of an importable",
