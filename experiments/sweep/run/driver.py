@@ -22,7 +22,7 @@ from experiments.sweep.run.task import Task
 from experiments.sweep.run.task_packing import pack
 from experiments.sweep.spec.grid import SweepPlan, SweepRun
 from experiments.sweep.store.datasets import StoredRuns, metric_values, quarantine, stored_runs
-from experiments.sweep.store.folder import prepare
+from experiments.sweep.store.folder import check_folder, prepare
 from experiments.sweep.store.invocations import record_invocation
 from experiments.sweep.store.nested import write_nested
 from protocols.errors import UsageError
@@ -101,8 +101,11 @@ def missing_runs(runs: Sequence[SweepRun], known: StoredRuns, retry: bool = Fals
 
 def run_sweep(plan: SweepPlan, folder: Path, options: SweepOptions, spark: "SparkSession | None" = None) -> SweepSummary:
     """Execute the missing runs of a sweep in `folder`. A Spark session that is passed is used and left open."""
-    prepare(plan, folder, options.resume or options.retry)
+    resume = options.resume or options.retry
+    # A refused folder gets no lock; once locked it is checked again, since another sweep may have written to it meanwhile.
+    check_folder(plan, folder, resume)
     with claim(folder, "sweep"):
+        prepare(plan, folder, resume)
         return _Driver(plan, folder, options, spark).run()
 
 

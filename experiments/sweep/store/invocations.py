@@ -15,6 +15,7 @@ from uuid import uuid4
 from experiments.scenario.suggestion import one_of
 from experiments.sweep.spec.code_version import commit
 from experiments.sweep.store.json_file import read_json
+from experiments.sweep.store.whole_file import write_whole
 from protocols.errors import UsageError
 
 __all__ = ["chosen_version", "read_invocations", "record_invocation"]
@@ -38,7 +39,7 @@ def record_invocation(folder: Path, master: str, runs: int, version: str) -> str
     }
     jobs = folder / "jobs"
     jobs.mkdir(exist_ok=True)
-    (jobs / f"{job}.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+    write_whole(jobs / f"{job}.json", json.dumps(about, indent=1))
     return job
 
 
