@@ -77,6 +77,7 @@ def analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisRes
 
 def _analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisResult:
     runs = open_runs(session, folder, request.version)
+    runs.check_ok(folder)
     if request.series:
         about, rows = _series(session, folder, runs, request)
     else:

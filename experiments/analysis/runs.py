@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
-from experiments.analysis.derived import with_derived
+from experiments.analysis.derived import DERIVED, with_derived
 from experiments.scenario.suggestion import one_of
+from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.store.datasets import runs
 from experiments.sweep.store.invocations import chosen_version, read_invocations
 from protocols.errors import UsageError
@@ -91,6 +93,13 @@ class Runs:
             return self.ok
         return self.ok.where(f.coalesce(f.col(metric_column(_CPU_BOUND)), f.lit(0.0)) == 0.0)
 
+    def check_ok(self, folder: Path) -> None:
+        """UsageError if no run has status ok."""
+        if not self.count:
+            raise UsageError(f"{folder}: holds no runs of version {self.version}")
+        if self.failed == self.count:
+            raise UsageError(f"{folder}: no run succeeded; `mcastlab results {quote(str(folder))}` shows the reasons")
+
     def bound_points(self) -> frozenset[tuple[Any, ...]]:
         """Return the points, as values of the axes in their order, at which a core of the machine limited a run."""
         if _CPU_BOUND not in self.metrics:
@@ -104,7 +113,11 @@ class Runs:
 
     def chosen_metrics(self, written: Iterable[str], option: str = "--metric") -> tuple[str, ...]:
         """Resolve metric names written by the user to full names; all metrics if there are none."""
-        chosen = [pick(option, name.strip(), self.metrics, "metric") for name in written if name.strip()]
+        written = [name.strip() for name in written if name.strip()]
+        for name in written:
+            if name not in self.metrics and (name in METRICS or name in DERIVED):
+                raise UsageError(f"{option}: value {name!r} is not allowed; no run here has a value of it")
+        chosen = [pick(option, name, self.metrics, "metric") for name in written]
         return tuple(dict.fromkeys(chosen)) or self.metrics
 
 

@@ -23,8 +23,7 @@ from experiments.report.figures import Figure
 from experiments.report.labels import DisplayedAxis, displayed_axes
 from experiments.report.provenance import FailedRun, differing_sources, failures, provenance, side_by_side, sources
 from experiments.report.sweep_pair import SWEEP, PairedSweeps, open_pair, paired_differences
-from experiments.sweep.store.datasets import parts
-from protocols.errors import UsageError
+from experiments.sweep.store.parts import parts
 
 __all__ = ["ReportData", "collect", "collect_pair"]
 
@@ -99,8 +98,7 @@ def collect(
     if runs.count <= EXACT_UP_TO:
         # A dozen queries follow.
         runs.frame.persist()
-    if runs.failed == runs.count:
-        raise UsageError(f"{folder}: no run succeeded; `mcastlab results {shlex.quote(str(folder))}` shows the reasons")
+    runs.check_ok(folder)
     chosen, groups = _summaries(runs, metrics or _named(points, runs))
     expected = [row for text in theory or points.sweep.theory for row in overlay(runs, parse_formula(text), points, groups)]
     counted, failed = failures(folder, runs, points)

@@ -22,8 +22,9 @@ from experiments.sweep.run.spark_session import session
 from experiments.sweep.spec import grid
 from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.store.compaction import compact
-from experiments.sweep.store.datasets import parts, receivers, runs, series, table
+from experiments.sweep.store.datasets import receivers, runs, series, table
 from experiments.sweep.store.invocations import chosen_version
+from experiments.sweep.store.parts import parts
 from experiments.sweep.store.query import rows
 from experiments.sweep.store.schema import PROVENANCE
 from protocols.errors import UnsupportedError, UsageError
@@ -137,6 +138,14 @@ def test_a_second_invocation_has_nothing_to_do_and_does_not_start_spark(done: Pa
     assert comparable(done) == before
 
 
+def test_what_a_killed_sweep_and_its_tasks_told_each_other_is_removed(done: Path, tmp_path: Path) -> None:
+    (done / ".progress-one").mkdir()
+    (done / ".progress-one" / "0.0").touch()
+    (done / ".stop-one").touch()
+    run_sweep(plan_of(tmp_path, **KEYS), done, SweepOptions(resume=True, quiet=True))
+    assert not [path.name for path in done.iterdir() if path.name.startswith((".progress", ".stop"))]
+
+
 def test_a_limited_and_resumed_sweep_has_the_same_results(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
     first = make(spark, tmp_path, KEYS, limit=5)
     assert (first.made, first.left) == (5, 7)
@@ -214,6 +223,10 @@ def test_results_of_another_code_version_are_kept_apart(
     assert chosen_version(tmp_path / "out") == "9.9+other"
     assert runs(spark, tmp_path / "out").count() == 4
     assert runs(spark, tmp_path / "out", chosen_version(done)).count() == 12
+    monkeypatch.undo()
+    back = run_sweep(plan_of(tmp_path, **KEYS), tmp_path / "out", SweepOptions(resume=True, quiet=True))
+    assert (back.known, back.made) == (12, 0)
+    assert chosen_version(tmp_path / "out") == chosen_version(done)
 
 
 def test_a_folder_with_results_of_another_sweep_is_refused(done: Path, tmp_path: Path) -> None:
