@@ -274,15 +274,17 @@ def test_one_core_and_another_process_give_the_same_rows(done: Path, tmp_path: P
     assert comparable(out) == comparable(done)
 
 
-def interrupted(path: Path, out: Path, is_due: Callable[[], object], *options: str) -> tuple[str, str, float]:
-    """Run a sweep of 8000 runs and interrupt it when `is_due`; return what it printed, and the seconds that it took to end."""
+def interrupted(
+    path: Path, out: Path, is_due: Callable[[], object], *options: str, by: signal.Signals = signal.SIGINT
+) -> tuple[str, str, float]:
+    """Interrupt a sweep of 8000 runs by a signal when `is_due`; return what it printed, and how long it took to end."""
     arguments = command("sweep", path, "--out", out, *options)
     with subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         while not is_due() and process.poll() is None:
             time.sleep(0.01)
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, by)
         began = time.monotonic()
         stdout, stderr = process.communicate(timeout=60)
         spent = time.monotonic() - began
@@ -300,8 +302,14 @@ def test_an_interrupted_sweep_stops_within_seconds_and_prints_how_to_resume(tmp_
     assert 0 < len(table(out)) < 8000
 
 
-@pytest.mark.parametrize("options", [(), ("--json",)], ids=["shown", "quiet"])
-def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(options: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("by", "options"),
+    [(signal.SIGINT, ()), (signal.SIGINT, ("--json",)), (signal.SIGTERM, ())],
+    ids=["shown", "quiet", "terminated"],
+)
+def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(
+    by: signal.Signals, options: tuple[str, ...], tmp_path: Path
+) -> None:
     need_spark()
     path, out = write_sweep(tmp_path, **KEYS | {"replications": 2000}), tmp_path / "out"
     told = 0
@@ -311,7 +319,7 @@ def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(op
         told = sum(len(file.read_bytes()) for file in out.glob(".progress-*/*"))
         return told > 0 and not parts(out)
 
-    stdout, _, _ = interrupted(path, out, is_due, *options)
+    stdout, _, _ = interrupted(path, out, is_due, *options, by=by)
     kept = len(table(out))
     assert 0 < told <= kept < 8000
     # Its lines are filled to the width of a terminal.
