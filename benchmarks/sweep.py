@@ -34,7 +34,8 @@ from experiments.sweep.run.spark_servers import DIRECTORY
 from experiments.sweep.run.spark_session import cores_of, own_session, stop
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
-from experiments.sweep.store.datasets import parts, stored_runs
+from experiments.sweep.store.datasets import stored_runs
+from experiments.sweep.store.parts import parts
 from experiments.sweep.store.schema import runs_schema
 from protocols.rng import Rng, key_of
 

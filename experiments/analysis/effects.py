@@ -76,9 +76,9 @@ def effects(runs: Runs, metrics: Sequence[str], axes: Sequence[str] | None = Non
     names = list(runs.axes if axes is None else axes)
     known = without_nan(runs.judged, metrics)
     varied, spreads, total = _moments(known, names, metrics)
-    if not varied:
-        return []
     spreads = {metric: spread for metric, spread in spreads.items() if spread[1]}
+    if not varied or not spreads:
+        return []
     points = _points(known, list(spreads), _labels(known, varied))
     correlations = _correlations(known, list(spreads), list(varied), runs.count)
     return [_decompose(metric, spread, total, points, varied, correlations) for metric, spread in spreads.items()]
@@ -113,9 +113,12 @@ def _decompose(
     sizes = np.array([row[f"{column}.n"] for row in rows], dtype=np.float64)
     means = np.array([row[f"{column}.mean"] for row in rows])
     labels = {name: [row[axis_column(name)] for row in rows] for name in varied}
-    groups = _together(labels)
+    # Where only runs at one value of an axis have the metric, these runs do not tell its effect.
+    alone = [name for name, values in labels.items() if len(set(values)) == 1]
+    groups = _together({name: values for name, values in labels.items() if name not in alone})
     shares = {group: _between(labels[group[0]], sizes, means) / variance for group in groups}
     found = [MainEffect(group, correlations.get((metric, group[0])), shares[group], varied[group[0]]) for group in groups]
+    found += [MainEffect((name,), None, 0.0, 1) for name in alone]
     found.sort(key=lambda effect: -effect.share)
     chance = interaction = None
     if len(rows) < count:

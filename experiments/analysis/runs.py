@@ -1,13 +1,14 @@
 """The runs of a sweep as a Spark DataFrame, one row per run, with its columns classified as axes and metrics."""
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
-from experiments.analysis.derived import with_derived
+from experiments.analysis.derived import DERIVED, with_derived
 from experiments.scenario.suggestion import one_of
+from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.store.datasets import runs
 from experiments.sweep.store.invocations import chosen_version, read_invocations
 from protocols.errors import UsageError
@@ -101,8 +102,10 @@ class Runs:
 
     def check_some_succeeded(self, folder: Path) -> None:
         """Raise UsageError if there is no run with status ok."""
+        if not self.count:
+            raise UsageError(f"{folder}: holds no runs of version {self.version}")
         if self.failed == self.count:
-            raise UsageError(f"{folder}: no run succeeded; `mcastlab results {shlex.quote(str(folder))}` shows the reasons")
+            raise UsageError(f"{folder}: no run succeeded; `mcastlab results {quote(str(folder))}` shows the reasons")
 
     def chosen_axes(self, written: Iterable[str], option: str = "--by") -> tuple[str, ...]:
         """Resolve axis names written by the user to full names."""
@@ -110,7 +113,11 @@ class Runs:
 
     def chosen_metrics(self, written: Iterable[str], option: str = "--metric") -> tuple[str, ...]:
         """Resolve metric names written by the user to full names; all metrics if there are none."""
-        chosen = [pick(option, name.strip(), self.metrics, "metric") for name in written if name.strip()]
+        written = [name.strip() for name in written if name.strip()]
+        for name in written:
+            if name not in self.metrics and (name in METRICS or name in DERIVED):
+                raise UsageError(f"{option}: value {name!r} is not allowed; no run here has a value of it")
+        chosen = [pick(option, name, self.metrics, "metric") for name in written]
         return tuple(dict.fromkeys(chosen)) or self.metrics
 
 

@@ -1,8 +1,12 @@
 """`mcastlab sweep`: run a scenario with varied parameters, on Spark."""
 
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -62,9 +66,24 @@ def sweep_command(
         return 0
     if remote is None:
         check_java()
-    summary = run_sweep(plan, folder, SweepOptions(master, remote, resume, retry, limit, as_json))
+    with _sigterm_as_sigint():
+        summary = run_sweep(plan, folder, SweepOptions(master, remote, resume, retry, limit, as_json))
     _print(printer, summary.plain() if as_json else summary_text(summary, file))
     return INTERRUPTED if summary.interrupted else 0 if not summary.failed and not summary.left else 1
+
+
+@contextmanager
+def _sigterm_as_sigint() -> Iterator[None]:
+    """Take SIGTERM, as of batch systems before they kill, for Ctrl-C, so that the rows of finished runs are stored."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _print(printer: Printer, found: dict[str, Any] | str) -> None:

@@ -14,18 +14,19 @@ _FIRST = 5
 
 
 def columns_of(names: Iterable[str], ranks: Mapping[str, int], units: Mapping[str, str] | None = None) -> list[Column]:
-    """Return a column for each name, by its last part (dots are stored as __); where several have the same, the first has it.
+    """Return a column for each name, by its last part (dots are stored as __), unless that is another column's.
 
+    A whole name comes before the last part of another, then the first one; as in SQL, capital letters make no difference.
     Columns of parameters have rank 0, those in `ranks` theirs, and the others follow in their order.
     """
     known = list(names)
     owner: dict[str, str] = {}
-    for name in known:
-        owner.setdefault(_last(name), name)
+    for name in sorted(known, key=lambda name: _last(name) != name):
+        owner.setdefault(_last(name).lower(), name)
     units = units or {}
     return [
         Column(
-            _last(name) if owner[_last(name)] == name else name,
+            _last(name) if owner[_last(name).lower()] == name else name,
             units.get(_bare(name), ""),
             rank=ranks.get(_bare(name), 0 if name.startswith("p_") else _FIRST + place),
         )

@@ -11,7 +11,7 @@ from typing import Any
 from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.runs import CASE, Runs, axis_column
 from experiments.report.labels import WORLDS
-from experiments.sweep.spec.sweep_file import Sweep
+from experiments.sweep.spec.sweep_file import BACKEND, Sweep
 from experiments.sweep.store.invocations import read_invocations
 
 __all__ = ["FailedRun", "differing_sources", "failures", "provenance", "rerun", "side_by_side", "sources"]
@@ -113,5 +113,6 @@ def rerun(folder: Path, points: PointScenarios, keys: Mapping[str, Any], seed: i
     """Return the command that executes one run of a sweep alone."""
     sets = points.settings({name: value for name, value in keys.items() if name != CASE or value is not None})
     options = "".join(f" --set {shlex.quote(f'{key}={json.dumps(value)}')}" for key, value in sets.items())
-    world = "" if points.sweep.backend == "sim" else f" --on {points.sweep.backend}"
+    backend = keys.get(BACKEND, points.sweep.backend)
+    world = "" if backend == "sim" else f" --on {backend}"
     return f"mcastlab run {shlex.quote(str(folder / 'base.yaml'))} --seed {seed}{world}{options}"

@@ -23,7 +23,8 @@ from experiments.report.figures import Figure
 from experiments.report.labels import DisplayedAxis, displayed_axes
 from experiments.report.provenance import FailedRun, differing_sources, failures, provenance, side_by_side, sources
 from experiments.report.sweep_pair import SWEEP, PairedSweeps, open_pair, paired_differences
-from experiments.sweep.store.datasets import parts
+from experiments.sweep.store.parts import parts
+from protocols.errors import UsageError
 
 __all__ = ["ReportData", "collect", "collect_pair"]
 
@@ -90,8 +91,8 @@ def collect(
 ) -> ReportData:
     """Collect everything the report shows.
 
-    An empty `metrics` selects the main metrics that vary; an empty `theory` selects the formulas of the sweep file. Raises
-    UsageError if no run succeeded.
+    An empty `metrics` selects the main metrics that vary; an empty `theory` selects the formulas of the sweep file that apply.
+    Raises UsageError if no run succeeded.
     """
     points = PointScenarios(folder)
     runs = open_runs(session, folder, version)
@@ -100,12 +101,12 @@ def collect(
         runs.frame.persist()
     runs.check_some_succeeded(folder)
     chosen, groups = _summaries(runs, metrics or _named(points, runs))
-    expected = [row for text in theory or points.sweep.theory for row in overlay(runs, parse_formula(text), points, groups)]
+    expected, absent = _theory(runs, theory, points, groups)
     counted, failed = failures(folder, runs, points)
     data = ReportData(
         folders=(folder,),
         title=points.sweep.name,
-        provenance=provenance(folder, points.sweep, runs, len({tuple(group.keys.values()) for group in groups})),
+        provenance=[*provenance(folder, points.sweep, runs, len({tuple(group.keys.values()) for group in groups})), *absent],
         sources=sources(folder),
         axes=_axes(runs, groups, points),
         metrics=chosen,
@@ -165,6 +166,24 @@ def _compared_sweeps(data: ReportData, pair: PairedSweeps, metric: str) -> list[
         mine = [group for group in data.groups if group.metric == metric]
         figures.append(figure_builders.lines(metric, mine, layout, [], "", data.bound))
     return figures
+
+
+def _theory(
+    runs: Runs, asked: Sequence[str], points: PointScenarios, groups: Sequence[GroupSummary]
+) -> tuple[list[Prediction], list[tuple[str, str]]]:
+    """Return the predictions of the formulas asked for, else of those in the sweep file; of these, why some predict nothing.
+
+    UsageError for one that was asked for and predicts nothing.
+    """
+    found, absent = [], []
+    for text in asked or points.sweep.theory:
+        try:
+            found += overlay(runs, parse_formula(text), points, groups)
+        except UsageError as error:
+            if asked:
+                raise
+            absent.append(f"{text}: {str(error).partition('; ')[2]}")
+    return found, [("theory left out", "; ".join(absent))] if absent else []
 
 
 def _named(points: PointScenarios, runs: Runs) -> list[str]:

@@ -1,11 +1,12 @@
 """Closed forms for reliable multicast, with which measurements are compared.
 
-Losses are independent with probability `p` per packet and receiver; `receivers` is R; a block has `k` source packets and
-`parity` repair packets. Results are per packet unless stated otherwise. `tests/vectors/reference.json` holds values computed
-independently, and tests compare these functions with them. `experiments.theory.links` has queues, links and Ethernet.
+Losses are independent with probability `p` per packet and receiver, less than 1 (ValueError) where a sum has no end;
+`receivers` is R; a block has `k` source packets and `parity` repair packets. Results are per packet unless stated otherwise.
+`tests/vectors/reference.json` holds values computed independently, and tests compare these functions with them.
+`experiments.theory.links` has queues, links and Ethernet.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import comb, exp, expm1, inf, log, log1p
 
 __all__ = [
@@ -32,8 +33,13 @@ NEGLIGIBLE = 1e-13
 """Term at which an infinite sum is truncated."""
 
 
-def _tail(probability: Callable[[int], float]) -> float:
-    """Return sum over m >= 0 of P(M > m), truncated at the first term of at most ENOUGH."""
+def _tail(p: float, probability: Callable[[int], float]) -> float:
+    """Return sum over m >= 0 of P(M > m), for losses of `p`, truncated at the first term of at most NEGLIGIBLE.
+
+    `probability` is called with 0, 1, 2 and so on. ValueError for a `p` at which the terms do not decrease.
+    """
+    if not 0.0 <= p < 1.0:
+        raise ValueError(f"losses of {p} have no expected number of transmissions")
     total, m = 0.0, 0
     while (term := probability(m)) > NEGLIGIBLE or m < 2:
         total += term
@@ -50,6 +56,15 @@ def _fewer_than(k: int, n: int, p: float) -> float:
     """Return P(fewer than k of n packets arrive)."""
     q = 1.0 - p
     return sum(comb(n, i) * q**i * p ** (n - i) for i in range(k))
+
+
+def _fewer_than_of_more(k: int, n: int, p: float) -> Iterator[float]:
+    """Yield P(fewer than k of n packets arrive), then that of n + 1, of n + 2 and so on."""
+    q = 1.0 - p
+    arrived = [comb(n, i) * q**i * p ** (n - i) for i in range(k)]
+    while True:
+        yield sum(arrived)
+        arrived = [p * same + q * fewer for same, fewer in zip(arrived, [0.0, *arrived], strict=False)]
 
 
 # -- suppression of NACKs ----------------------------------------------------------------------------------------------
@@ -92,7 +107,7 @@ def nacks_independent(group: float, factor: float, delay: float, receivers: int,
         q = p**m
         return receivers * q * before + exp(lam * delay / factor) * _at_least_one(q * after, receivers)
 
-    return _tail(lambda m: of_round(m + 1)) / _at_least_one(p, receivers)
+    return _tail(p, lambda m: of_round(m + 1)) / _at_least_one(p, receivers)
 
 
 def nacks_approximate(group: float, factor: float, *, unicast: bool = False) -> float:
@@ -127,7 +142,7 @@ def repetition(receivers: int, p: float, shared: float = 0.0) -> float:
 
     Source: Nonnenmacher, Biersack, Towsley 1998. A loss `shared` by all receivers divides by 1 - shared (Wald's equation).
     """
-    return _tail(lambda m: _at_least_one(p**m, receivers)) / (1.0 - shared)
+    return _tail(p, lambda m: _at_least_one(p**m, receivers)) / (1.0 - shared)
 
 
 def arq_rounds(receivers: int, p: float, k: int) -> float:
@@ -144,7 +159,8 @@ def integrated(receivers: int, p: float, k: int, proactive: int = 0, shared: flo
     (k + a + sum over m of P(L > m))/k with P(L <= m) = P(Bin(k + a + m, 1 - p) >= k)^R; a is `proactive`, and `shared` as in
     `repetition`.
     """
-    extra = _tail(lambda m: _at_least_one(_fewer_than(k, k + proactive + m, p), receivers))
+    short = _fewer_than_of_more(k, k + proactive, p)
+    extra = _tail(p, lambda _: _at_least_one(next(short), receivers))
     return (k + proactive + extra) / k / (1.0 - shared)
 
 

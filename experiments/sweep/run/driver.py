@@ -22,8 +22,8 @@ from experiments.sweep.run.task import Task
 from experiments.sweep.run.task_packing import pack
 from experiments.sweep.spec.grid import SweepPlan, SweepRun
 from experiments.sweep.store.datasets import StoredRuns, metric_values, quarantine, stored_runs
-from experiments.sweep.store.folder import prepare
-from experiments.sweep.store.invocations import record_invocation
+from experiments.sweep.store.folder import check_folder, prepare
+from experiments.sweep.store.invocations import read_invocations, record_invocation
 from experiments.sweep.store.nested import write_nested
 from protocols.errors import UsageError
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["SweepOptions", "SweepSummary", "missing_runs", "run_sweep"]
+
+REPORTS, STOP = "progress", "stop"
+"""First parts of the names of files for the time of a job: the folder of what tasks report, and the file that ends them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +104,21 @@ def missing_runs(runs: Sequence[SweepRun], known: StoredRuns, retry: bool = Fals
 
 def run_sweep(plan: SweepPlan, folder: Path, options: SweepOptions, spark: "SparkSession | None" = None) -> SweepSummary:
     """Execute the missing runs of a sweep in `folder`. A Spark session that is passed is used and left open."""
-    prepare(plan, folder, options.resume or options.retry)
+    resume = options.resume or options.retry
+    # A refused folder gets no lock; once locked it is checked again, since another sweep may have written to it meanwhile.
+    check_folder(plan, folder, resume)
     with claim(folder, "sweep"):
+        prepare(plan, folder, resume)
+        _remove_signs(folder)
         return _Driver(plan, folder, options, spark).run()
+
+
+def _remove_signs(folder: Path) -> None:
+    """Remove the files by which drivers and tasks that were killed told each other how far they were."""
+    for path in folder.glob(f".{REPORTS}-*"):
+        shutil.rmtree(path, ignore_errors=True)
+    for path in folder.glob(f".{STOP}-*"):
+        path.unlink()
 
 
 class _Driver:
@@ -115,9 +130,13 @@ class _Driver:
         self.summary = SweepSummary(folder, plan.version)
 
     def run(self) -> SweepSummary:
+        before = [job["version"] for job in read_invocations(self.folder)]
         try:
             runs = self._execute_until_done()
             self._count(runs)
+            if self.summary.status and not self.summary.made and before[-1:] != [self.plan.version]:
+                # All its runs were there; those who read the results next ask for this version.
+                record_invocation(self.folder, self.options.remote or self.options.master, 0, self.plan.version)
             if self.spark is not None and not self.summary.interrupted:
                 write_nested(self.spark, self.folder, self._nested())
         finally:
@@ -172,7 +191,7 @@ class _Driver:
             tasks = list(range(len(todo)))
         job = record_invocation(self.folder, options.remote or options.master, len(todo), self.plan.version)
         part = self.folder / "runs" / f"job={job}"
-        reports, stop_file = (self.folder.absolute() / f".{name}-{job}" for name in ("progress", "stop"))
+        reports, stop_file = (self.folder.absolute() / f".{name}-{job}" for name in (REPORTS, STOP))
         progress = Progress(part, len(todo), self.summary.known, options.quiet, reports=reports)
         table = todo_table(todo, tasks, self.plan.axis_types, self.plan.version)
         try:

@@ -61,9 +61,9 @@ def session(
 
     That of this process if it has one; else for `local[*]` one on the warm server of this user, for another master one of this
     process. `remote` (sc://HOST:PORT) selects a Spark Connect server instead. `log` receives the output of Spark and Java
-    (default: a temporary file), except for the warm server, which has its own. `many_rows` enables full JIT compilation, which
-    pays off above about five million rows and starts slower. Raises UnsupportedError if Java or PySpark is missing or Spark
-    does not start.
+    (default, and where its folder can't be written to: a temporary file), except for the warm server, which has its own.
+    `many_rows` enables full JIT compilation, which pays off above about five million rows and starts slower. Raises
+    UnsupportedError if Java or PySpark is missing or Spark does not start.
     """
     check_pyspark()
     if remote is not None:
@@ -77,7 +77,9 @@ def session(
     _environment(master)
     if warm_session.fits(master) and not many_rows:
         return warm_session.attach()
-    log = log or Path(tempfile.gettempdir()) / f"mcastlab-spark-{os.getpid()}.log"
+    if log is None or (log.parent.is_dir() and not os.access(log.parent, os.W_OK)):
+        # Results can be read from a folder that can't be written to.
+        log = Path(tempfile.gettempdir()) / f"mcastlab-spark-{os.getpid()}.log"
     return own_session(master, log, {}, many_rows)
 
 

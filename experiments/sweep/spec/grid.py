@@ -31,6 +31,8 @@ _CASE = "case"
 """Name of the axis of named cases."""
 _WHOLE = re.compile(r"whole number|integer")
 """What errors say of a key that takes no fractions."""
+_SHOWN = 100
+"""Characters of a value in the name of a point."""
 _AXIS_NAME = re.compile(r"[^,=`'\"\\\x00-\x1f\x7f]+")
 
 
@@ -44,7 +46,7 @@ class Point:
 
     def __str__(self) -> str:
         parameters = ([f"case={self.case}"] if self.case is not None else []) + [
-            f"{key}={value}" for key, value in self.values.items()
+            f"{key}={str(value)[:_SHOWN]}" for key, value in self.values.items()
         ]
         return f"point {self.index} ({', '.join(parameters) or 'the base'})"
 
@@ -86,18 +88,22 @@ class SweepPlan:
             self._put(self.base, key, value, f"set.{key}")
 
     def _check_names(self) -> None:
-        """ConfigError for names of axes that options and SQL can't tell apart, or that have the column of another."""
+        """ConfigError for names of axes that options and SQL can't tell apart, or that are not those of their columns."""
         known: dict[str, str] = {}
         for name in self.sweep.axes:
             column = name.replace(".", "__")
-            if name == _CASE and self.sweep.cases:
+            if name == _CASE:
                 wrong = "it is the name of the axis of `cases`"
-            elif not name.strip() or not _AXIS_NAME.fullmatch(name):
-                wrong = "a name has no commas, equals signs, quotes or control characters"
-            elif column in known:
-                wrong = f"it has the column of {known[column]!r}"
+            elif not all(part.strip() for part in name.split(".")) or not _AXIS_NAME.fullmatch(name):
+                wrong = "a name has letters between its dots, and no commas, equals signs, quotes or control characters"
+            elif name != name.strip():
+                wrong = "a name neither begins nor ends with a space"
+            elif column.replace("__", ".") != name:
+                wrong = "in columns __ stands for a dot; another name, with the key of the scenario as `key`"
+            elif name.lower() in known:
+                wrong = f"SQL does not tell it from {known[name.lower()]!r}"
             else:
-                known[column] = name
+                known[name.lower()] = name
                 continue
             raise ConfigError(f"{self.path}: axes: value {name!r} is not allowed; {wrong}")
 

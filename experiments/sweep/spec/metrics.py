@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import fmean
+from math import inf
+from statistics import fmean, median
 from typing import Any
 
 from experiments.running.result import Result, Row, packets_of
@@ -47,8 +48,10 @@ def _links(key: str) -> Callable[[Result], Any]:
 
 
 def _median_completion(result: Result) -> float | None:
-    finished = sorted(row.completed_at for row in result.receivers if row.completed_at is not None)
-    return finished[len(finished) // 2] if finished else None
+    """Return the median over the receivers that were there for the whole run; one that lacks something is the last."""
+    times = sorted(inf if row.completed_at is None else row.completed_at for row in result.receivers if not row.visitor)
+    middle = median(times) if times else inf
+    return None if middle == inf else middle
 
 
 def _transmissions(result: Result) -> float | None:
@@ -123,7 +126,7 @@ METRICS: dict[str, Metric] = {
     "completion_time": Metric(
         "seconds from the first submission until the last receiver was complete", _plain("completion_time")
     ),
-    "median_completed_at": Metric("seconds at which the median receiver was complete", _median_completion),
+    "median_completed_at": Metric("median over receivers of the seconds at which they were complete", _median_completion),
     "goodput_mbit_s": Metric("content per receiver divided by completion time, Mbit/s", _plain("goodput_mbit_s")),
     "loss": Metric(
         "mean over receivers of the fraction of data packets lost, by the sequence numbers of the protocol",

@@ -77,10 +77,11 @@ class Axis(_Strict):
     @staticmethod
     def _check_distinct(values: Sequence[Value]) -> None:
         """ValueError for a value that occurs twice, spelled differently perhaps: results could not tell their runs apart."""
-        known: dict[tuple[bool, Value], Value] = {}
+        known: dict[Value, Value] = {}
         for value in values:
             number = number_of(value)
-            key = isinstance(number, bool), number
+            # A column that has texts beside them stores true and false as texts.
+            key = str(number) if isinstance(number, bool) else number
             if key in known:
                 raise ValueError(f"{known[key]!r} and {value!r} are equal; each value once")
             known[key] = value

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from experiments.output.folder_lock import claim
-from experiments.sweep.store.datasets import NESTED, location, parts, read_dataset
+from experiments.sweep.store.datasets import NESTED, location, read_dataset
 from experiments.sweep.store.nested import is_nested, write_nested
+from experiments.sweep.store.parts import parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

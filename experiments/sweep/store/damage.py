@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
-from experiments.sweep.store.datasets import KEYS, OF_A_RUN, parts
+from experiments.sweep.store.datasets import KEYS, OF_A_RUN
+from experiments.sweep.store.parts import parts
 from protocols.errors import McastlabError, UsageError
 
 __all__ = ["naming_damage"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.sweep.store.invocations import chosen_version
+from experiments.sweep.store.parts import parts
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ __all__ = [
     "location",
     "metric_values",
     "nested_table",
-    "parts",
     "quarantine",
     "read_dataset",
     "receivers",
@@ -66,11 +66,6 @@ class StoredRuns:
 def location(path: Path) -> str:
     """Return a path as Spark accepts it under any default file system; not a URI, so = and spaces stay unescaped."""
     return f"file://{path.absolute()}"
-
-
-def parts(folder: Path, dataset: str = "runs") -> list[Path]:
-    """Return the complete Parquet files of a dataset, sorted."""
-    return sorted(path for path in (folder / dataset).glob("job=*/*.parquet") if not path.name.startswith(("_", ".")))
 
 
 def stored_runs(folder: Path) -> StoredRuns:
@@ -254,6 +249,8 @@ def table(folder: Path, version: str | None = None) -> list[dict[str, Any]]:
             key = tuple(row[name] for name in _of_a_seed(names))
             if row["version"] == wanted and (key not in best or _preference(row) > _preference(best[key])):
                 best[key] = row
+    if not best:
+        raise UsageError(f"{folder}: holds no runs of version {wanted}")
     return sorted(best.values(), key=lambda row: (row["point"], row["seed"], row["run_id"]))
 
 

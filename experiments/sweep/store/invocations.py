@@ -15,6 +15,8 @@ from uuid import uuid4
 from experiments.scenario.suggestion import one_of
 from experiments.sweep.spec.code_version import commit
 from experiments.sweep.store.json_file import read_json
+from experiments.sweep.store.parts import holds_version, parts
+from experiments.sweep.store.whole_file import write_whole
 from protocols.errors import UsageError
 
 __all__ = ["chosen_version", "read_invocations", "record_invocation"]
@@ -38,7 +40,7 @@ def record_invocation(folder: Path, master: str, runs: int, version: str) -> str
     }
     jobs = folder / "jobs"
     jobs.mkdir(exist_ok=True)
-    (jobs / f"{job}.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+    write_whole(jobs / f"{job}.json", json.dumps(about, indent=1))
     return job
 
 
@@ -57,7 +59,7 @@ def _record(path: Path) -> dict[str, Any]:
 
 
 def chosen_version(folder: Path, version: str | None = None) -> str:
-    """Return `version`, or the code version of the latest invocation.
+    """Return `version`, or the code version of the latest invocation whose version has rows.
 
     UsageError if the folder holds no sweep, or no invocation of this version.
     """
@@ -69,4 +71,13 @@ def chosen_version(folder: Path, version: str | None = None) -> str:
     known = sorted({str(job["version"]) for job in jobs})
     if version is not None and version not in known:
         raise UsageError(f"--version: value {version!r} is not allowed; {one_of(version, known)}")
-    return str(jobs[-1]["version"]) if version is None else version
+    return _latest(folder, [str(job["version"]) for job in jobs]) if version is None else version
+
+
+def _latest(folder: Path, versions: list[str]) -> str:
+    """Return the last of these versions that has rows; the last one if none has, as of an invocation interrupted at once."""
+    others = list(dict.fromkeys(reversed(versions)))
+    if len(others) > 1:
+        files = parts(folder)
+        others = [version for version in others if any(holds_version(path, version) for path in files)] or others
+    return others[0]

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.sweep.store.datasets import exploded, location, parts, unwritten
+from experiments.sweep.store.datasets import exploded, location, unwritten
+from experiments.sweep.store.parts import parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["DATASETS", "rows"]
 
 DATASETS = {"runs": runs, "receivers": receivers, "series": series}
+_NAMES = re.compile(r"`([^`]+)`|(\w+)")
+"""Names in SQL, those with spaces and the like in backquotes."""
 ORDER = {"runs": ("point", "seed"), "receivers": ("point", "seed", "receiver"), "series": ("point", "seed", "name", "t")}
 
 
@@ -43,12 +45,12 @@ def rows(
 
 
 def _with_shown_names(frame: "DataFrame", shown: Sequence[str], sql: str) -> "DataFrame":
-    """Add the columns that `sql` names as tables show them, by the names in `shown`."""
+    """Add the columns that `sql` names as tables show them, by the names in `shown`; capital letters make no difference."""
     from pyspark.sql import functions as f
 
-    columns = dict(zip(shown, frame.columns, strict=True))
-    named = set(re.findall(r"\w+", sql)) - set(frame.columns)
-    return frame.withColumns({name: f.col(f"`{columns[name]}`") for name in sorted(named & columns.keys())})
+    named = {(quoted or plain).lower() for quoted, plain in _NAMES.findall(sql)} - {name.lower() for name in frame.columns}
+    columns = {name: f.col(f"`{stored}`") for name, stored in zip(shown, frame.columns, strict=True) if name.lower() in named}
+    return frame.withColumns(columns)
 
 
 def _valid(option: str, known: Sequence[str], query: Callable[[], "DataFrame"]) -> "DataFrame":

@@ -9,7 +9,7 @@ import pytest
 from experiments.analysis.analysis_request import AnalysisRequest, AnalysisResult, analyse, write_csv
 from experiments.cli import invoke
 from protocols.errors import UsageError
-from tests.support.sweep_store import row, write_runs
+from tests.support.sweep_store import VERSION, row, write_runs
 
 
 def answer_to(spark: Any, folder: Path, **question: Any) -> AnalysisResult:
@@ -59,6 +59,29 @@ def test_a_margin_is_a_fraction_above_0(tmp_path: Path, capsys: pytest.CaptureFi
         AnalysisRequest(theory=["arq"], margin=0.0)
     assert invoke(["analyse", str(tmp_path), "--theory", "arq", "--margin", "wide"]) == 2
     assert "--margin: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("question", [{}, {"effects": True}, {"compare": "n"}, {"theory": ["arq"]}])
+def test_a_sweep_without_a_run_that_succeeded_is_named(spark: Any, tmp_path: Path, question: Any) -> None:
+    folder = tmp_path / "two words"
+    write_runs(folder, [row({"n": 1}, seed, {}, status="timeout") for seed in (1, 2)])
+    with pytest.raises(UsageError, match=r"two words: no run succeeded; `mcastlab results '.*two words'` shows the reasons"):
+        answer_to(spark, folder, **question)
+
+
+def test_a_version_without_runs_is_named(spark: Any, tmp_path: Path) -> None:
+    write_runs(tmp_path, [row({"n": 1}, 1, {"loss": 0.5})])
+    (tmp_path / "jobs" / "later.json").write_text('{"version": "9.9", "started": "2027"}')
+    assert answer_to(spark, tmp_path).version == VERSION
+    with pytest.raises(UsageError, match=r"holds no runs of version 9\.9"):
+        answer_to(spark, tmp_path, version="9.9")
+
+
+def test_a_metric_that_no_run_has_is_told_from_one_that_does_not_exist(spark: Any, folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"--metric: value 'overhead' is not allowed; no run here has a value of it$"):
+        answer_to(spark, folder, metrics=["overhead"])
+    with pytest.raises(UsageError, match=r"--metric: value 'beauty' is not allowed; one of "):
+        answer_to(spark, folder, metrics=["beauty"])
 
 
 def test_effects_of_nothing_say_why_there_are_none(spark: Any, tmp_path: Path) -> None:

@@ -76,6 +76,21 @@ def test_a_constant_metric_has_no_effects(spark: Any, tmp_path: Path) -> None:
     assert [each.metric for each in found] == ["loss"]
 
 
+def test_without_a_metric_that_varies_there_are_no_effects(spark: Any, tmp_path: Path) -> None:
+    made = grid({"a": (0, 1)}, range(2), lambda seed, a: {"completion_time": 5.0, "loss": 0.0 if seed else None})
+    assert effects(open_runs(spark, write_runs(tmp_path, made)), ["completion_time", "loss"]) == []
+
+
+def test_axes_at_one_value_of_which_alone_runs_have_the_metric_are_no_common_effect(spark: Any, tmp_path: Path) -> None:
+    def measure(seed: int, a: int, b: int, c: int) -> dict[str, float | None]:
+        return {"completion_time": None if a or b else 1.0 + c}
+
+    made = grid({"a": (0, 1), "b": (0, 1), "c": (0, 1)}, range(2), measure)
+    found = effects(open_runs(spark, write_runs(tmp_path, made)), ["completion_time"])
+    assert [(each.axis, each.share, each.values) for each in found[0].axes] == [("c", 1.0, 2), ("a", 0.0, 1), ("b", 0.0, 1)]
+    assert (found[0].count, found[0].left_out) == (4, 12)
+
+
 def test_each_metric_has_separate_effects(runs: Runs) -> None:
     time, nacks = effects(runs, ["completion_time", "nacks_sent"])
     assert nacks.axes[0].axis == "topology.receivers"

@@ -87,6 +87,8 @@ MAC = {"topology.nodes.router.mac": "single", "topology.nodes.router.duplex": "h
         ("nacks", SUPPRESSED, pytest.approx(theory.nacks(100, 4, 0.5, 100), rel=0.05)),
         ("nacks-rfc5401", SUPPRESSED, pytest.approx(theory.nacks_approximate(100, 4))),
         ("fec", CODED, pytest.approx(theory.integrated(10, 0.1, 15))),
+        ("fec", CODED | {"topology.link.down.loss": 1.0}, None),
+        ("arq", {"topology.receivers": 3, "topology.link.down.loss": 1.0}, None),
         ("residual", CODED | {"protocol.auto_parity": 2}, pytest.approx(1 - (1 - theory.block_failure(15, 17, 0.1)) ** 3)),
         ("n2-feedback", CODED | {"protocol.name": "n2"}, pytest.approx(theory.tkp_counts(10, 0.1)[2])),
         ("n1-feedback", CODED, None),

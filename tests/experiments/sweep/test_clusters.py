@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from experiments.sweep.store.datasets import parts, table
+from experiments.sweep.store.datasets import table
+from experiments.sweep.store.parts import parts
 from tests.experiments.conftest import need_spark
 from tests.experiments.sweep.files import write_sweep
 from tests.experiments.sweep.processes import alive, below, command_of

@@ -22,8 +22,9 @@ from experiments.sweep.run.spark_session import session
 from experiments.sweep.spec import grid
 from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.store.compaction import compact
-from experiments.sweep.store.datasets import parts, receivers, runs, series, table
+from experiments.sweep.store.datasets import receivers, runs, series, table
 from experiments.sweep.store.invocations import chosen_version
+from experiments.sweep.store.parts import parts
 from experiments.sweep.store.query import rows
 from experiments.sweep.store.schema import PROVENANCE
 from protocols.errors import UnsupportedError, UsageError
@@ -137,6 +138,14 @@ def test_a_second_invocation_has_nothing_to_do_and_does_not_start_spark(done: Pa
     assert comparable(done) == before
 
 
+def test_what_a_killed_sweep_and_its_tasks_told_each_other_is_removed(done: Path, tmp_path: Path) -> None:
+    (done / ".progress-one").mkdir()
+    (done / ".progress-one" / "0.0").touch()
+    (done / ".stop-one").touch()
+    run_sweep(plan_of(tmp_path, **KEYS), done, SweepOptions(resume=True, quiet=True))
+    assert not [path.name for path in done.iterdir() if path.name.startswith((".progress", ".stop"))]
+
+
 def test_a_limited_and_resumed_sweep_has_the_same_results(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
     first = make(spark, tmp_path, KEYS, limit=5)
     assert (first.made, first.left) == (5, 7)
@@ -214,6 +223,10 @@ def test_results_of_another_code_version_are_kept_apart(
     assert chosen_version(tmp_path / "out") == "9.9+other"
     assert runs(spark, tmp_path / "out").count() == 4
     assert runs(spark, tmp_path / "out", chosen_version(done)).count() == 12
+    monkeypatch.undo()
+    back = run_sweep(plan_of(tmp_path, **KEYS), tmp_path / "out", SweepOptions(resume=True, quiet=True))
+    assert (back.known, back.made) == (12, 0)
+    assert chosen_version(tmp_path / "out") == chosen_version(done)
 
 
 def test_a_folder_with_results_of_another_sweep_is_refused(done: Path, tmp_path: Path) -> None:
@@ -261,15 +274,17 @@ def test_one_core_and_another_process_give_the_same_rows(done: Path, tmp_path: P
     assert comparable(out) == comparable(done)
 
 
-def interrupted(path: Path, out: Path, is_due: Callable[[], object], *options: str) -> tuple[str, str, float]:
-    """Run a sweep of 8000 runs and interrupt it when `is_due`; return what it printed, and the seconds that it took to end."""
+def interrupted(
+    path: Path, out: Path, is_due: Callable[[], object], *options: str, by: signal.Signals = signal.SIGINT
+) -> tuple[str, str, float]:
+    """Interrupt a sweep of 8000 runs by a signal when `is_due`; return what it printed, and how long it took to end."""
     arguments = command("sweep", path, "--out", out, *options)
     with subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         while not is_due() and process.poll() is None:
             time.sleep(0.01)
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, by)
         began = time.monotonic()
         stdout, stderr = process.communicate(timeout=60)
         spent = time.monotonic() - began
@@ -287,8 +302,14 @@ def test_an_interrupted_sweep_stops_within_seconds_and_prints_how_to_resume(tmp_
     assert 0 < len(table(out)) < 8000
 
 
-@pytest.mark.parametrize("options", [(), ("--json",)], ids=["shown", "quiet"])
-def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(options: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("by", "options"),
+    [(signal.SIGINT, ()), (signal.SIGINT, ("--json",)), (signal.SIGTERM, ())],
+    ids=["shown", "quiet", "terminated"],
+)
+def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(
+    by: signal.Signals, options: tuple[str, ...], tmp_path: Path
+) -> None:
     need_spark()
     path, out = write_sweep(tmp_path, **KEYS | {"replications": 2000}), tmp_path / "out"
     told = 0
@@ -298,7 +319,7 @@ def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(op
         told = sum(len(file.read_bytes()) for file in out.glob(".progress-*/*"))
         return told > 0 and not parts(out)
 
-    stdout, _, _ = interrupted(path, out, is_due, *options)
+    stdout, _, _ = interrupted(path, out, is_due, *options, by=by)
     kept = len(table(out))
     assert 0 < told <= kept < 8000
     # Its lines are filled to the width of a terminal.

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from experiments.commands import reading
-from experiments.sweep.run import spark_servers
+from experiments.sweep.run import spark_servers, spark_session
+from tests.experiments.conftest import need_spark
 
 
 @pytest.fixture
@@ -35,3 +36,20 @@ def test_a_command_says_that_it_waits_while_others_hold_all_cores(text: Any) -> 
 @pytest.mark.parametrize("options", [{"master": "local[2]"}, {"master": "local[*]", "remote": "sc://here:15002"}])
 def test_a_session_of_its_own_waits_for_nobody(text: Any, options: dict[str, Any]) -> None:
     assert text({"waiting": 1}, **options) == "reading out and other"
+
+
+def test_the_log_of_a_folder_that_can_not_be_written_to_is_a_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_spark()
+    logs: list[Path] = []
+    monkeypatch.setattr(spark_session, "own_session", lambda master, log, *_: logs.append(log))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    closed, open_ = tmp_path / "closed", tmp_path / "open"
+    for folder in (closed, open_):
+        folder.mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != closed)
+    for folder in (closed, open_):
+        spark_session.session("local[1]", folder / "spark.log")
+    assert logs[0].parent == tmp_path / "temporary"
+    assert logs[1] == open_ / "spark.log"

@@ -29,7 +29,8 @@ from experiments.sweep.run.spark_servers import (
     status_of,
 )
 from experiments.sweep.run.worker_code import CODE, worker_environment
-from experiments.sweep.store.datasets import parts, table
+from experiments.sweep.store.datasets import table
+from experiments.sweep.store.parts import parts
 from protocols.errors import UnsupportedError, UsageError
 from tests.experiments.conftest import need_spark
 from tests.experiments.sweep.files import BASE, write_sweep

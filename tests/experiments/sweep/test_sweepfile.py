@@ -22,6 +22,25 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
         ({"axes": {LOSS: [0.01, 0.1, "1e-2"]}}, "0.01 and '1e-2' are equal; each value once"),
         ({"axes": {LOSS: ["1%", 0.01]}}, "'1%' and 0.01 are equal; each value once"),
         ({"axes": {"workload.size": ["1MB", 1_000_000]}}, "'1MB' and 1000000 are equal; each value once"),
+        ({"axes": {"trace": [True, False, "True"]}}, "True and 'True' are equal; each value once"),
+        ({"axes": {"trace": ["False", False]}}, "'False' and False are equal; each value once"),
+        ({"axes": {"case": {"key": LOSS, "values": [0]}}}, "axes: value 'case' is not allowed; it is the name of the axis of"),
+        (
+            {"axes": {"Loss": {"key": LOSS, "values": [0]}, "loss": {"key": RECEIVERS, "values": [1]}}},
+            "small.yaml: axes: value 'loss' is not allowed; SQL does not tell it from 'Loss'",
+        ),
+        (
+            {"axes": {"A.b": {"key": LOSS, "values": [0]}, "a.B": {"key": RECEIVERS, "values": [1]}}},
+            "small.yaml: axes: value 'a.B' is not allowed; SQL does not tell it from 'A.b'",
+        ),
+        ({"axes": {"a__b": {"key": LOSS, "values": [0]}}}, "axes: value 'a__b' is not allowed; in columns __ stands for a dot"),
+        ({"axes": {"a_.b": {"key": LOSS, "values": [0]}}}, "axes: value 'a_.b' is not allowed; in columns __ stands for a dot"),
+        ({"axes": {"a.": {"key": LOSS, "values": [0]}}}, "axes: value 'a.' is not allowed; a name has letters between"),
+        ({"axes": {" a": {"key": LOSS, "values": [0]}}}, "axes: value ' a' is not allowed; a name neither begins nor ends"),
+        (
+            {"axes": {"name": ["x" * 3000]}},
+            f"point 0 (name={'x' * 100}): workload: a name of 3009 bytes",
+        ),
         ({"theory": ["arq", "foo"]}, "small.yaml: theory.1: value 'foo' is not allowed; one of nacks, "),
         ({"theory": ["arqq"]}, "; did you mean 'arq'?"),
         (

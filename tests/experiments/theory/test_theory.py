@@ -144,3 +144,21 @@ def test_quantiles_and_distribution_of_the_back_off_are_inverse_functions() -> N
             z = theory.backoff_quantile(u, spread, group)
             assert z == pytest.approx(reference.values["value"], rel=1e-6, abs=1e-9)
             assert theory.backoff_cdf(z, spread, group) == pytest.approx(u, abs=1e-9)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, -0.1, float("nan")])
+def test_sums_without_an_end_are_refused(p: float) -> None:
+    for form in (
+        lambda: theory.repetition(3, p),
+        lambda: theory.integrated(3, p, 64),
+        lambda: theory.nacks_independent(100, 4, 0.5, 100, p),
+        lambda: theory.tkp_counts(3, p),
+    ):
+        with pytest.raises(ValueError, match="have no expected number of transmissions"):
+            form()
+
+
+def test_coding_of_single_packets_is_repetition_up_to_losses_close_to_1() -> None:
+    # More than 30,000 terms, each from the one before: computed one by one they would take minutes.
+    assert theory.integrated(3, 0.999, 1) == pytest.approx(theory.repetition(3, 0.999), rel=1e-9)
+    assert theory.integrated(1, 0.999, 64) == pytest.approx(1000.0, rel=1e-6)
