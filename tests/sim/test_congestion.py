@@ -39,7 +39,7 @@ def test_engines_leave_equal_fingerprints(
 ) -> None:
     link = {"rate": rate, "delay": "10ms", "queue": 20, "down": {"loss": loss}, "up": {"loss": "2%"}}
     topology = Star.model_validate({"kind": "star", "receivers": receivers, "link": link}).build()
-    config = NORM.config(congestion=kind, fair_to=fair_to, segment=500, block=8, parity=4, grtt=0.05, robust=4, rate_max=1e6)
+    config = NORM.config(congestion=kind, fair_to=fair_to, segment=500, block=8, parity=4, grtt=0.05, robust=10, rate_max=1e6)
     found = set()
     for ways in ({"engine": "strict"}, {"engine": "fast"}, {"engine": "strict", "wire": True}):
         session = Session(topology, NORM, config, seed=seed, **ways)
