@@ -21,6 +21,7 @@ class GrttEstimator:
     """Measured and advertised GRTT. `code` is what messages carry, `advertised` the seconds all timers use."""
 
     __slots__ = (
+        "_before",
         "_floor",
         "_interval",
         "_is_raised",
@@ -40,9 +41,11 @@ class GrttEstimator:
         self._floor = (HEADROOM + config.segment) / config.rate
         self._interval = FIRST_INTERVAL
         self._peak = 0.0
+        """The highest answer since the estimate could be lowered last, seconds."""
         self._is_raised = False
         self._updated = -inf
-        self.measured = config.grtt
+        self.measured = self._before = config.grtt
+        """The estimate in seconds; `_before`: when it could be lowered last."""
         self.code = -1
         self.configure(config)
 
@@ -55,30 +58,33 @@ class GrttEstimator:
     def respond(self, sample: float) -> bool:
         """Add the round-trip time (seconds) of a receiver's answer; return whether the advertised value has grown."""
         sample = min(max(sample, RTT_FLOOR), self._max)
-        if sample > self.measured:
-            self.measured = 0.25 * self.measured + 0.75 * sample
-            self._is_raised = True
-            return self._advertise()
         self._peak = max(self._peak, sample)
-        return False
+        if sample <= self.measured:
+            return False
+        self.measured = 0.25 * self.measured + 0.75 * sample
+        self._is_raised = True
+        return self._advertise()
 
     def probed(self, now: float) -> bool:
         """Lower the estimate towards the highest answer when a probe is sent; return whether the advertised value changed.
 
-        While an estimate that answers had raised stays above them, the probe interval is the shortest, so that a delay that
-        has passed does not slow the sender for long. Jitter of less than a step does not count.
+        After answers have raised an estimate, and while it stays above them, the probe interval is the shortest, so that a
+        delay that has passed does not slow the sender for long. Jitter of less than a step does not count.
         """
         if now - self._updated < max(self.advertised, self._shortest):
             return False
         self._updated = now
         peak, self._peak = self._peak, 0.0
-        if not 0.0 < peak < self.measured:
-            return False
-        self.measured = max(DECREASE * self.measured, peak)
-        self._is_raised = self._is_raised and self.measured > peak
-        if self._is_raised:
+        if self.measured > self._before / DECREASE:
             self._interval = self._shortest
-        return self._advertise()
+        is_lowered = 0.0 < peak < self.measured
+        if is_lowered:
+            self.measured = max(DECREASE * self.measured, peak)
+            self._is_raised = self._is_raised and self.measured > peak
+            if self._is_raised:
+                self._interval = self._shortest
+        self._before = self.measured
+        return is_lowered and self._advertise()
 
     def next_interval(self) -> float:
         """Return the seconds to the next probe, which grow from the shortest interval to the longest; see `probed`."""

@@ -23,14 +23,14 @@ MOST_EVENTS: Final = 2 * INTERVALS
 def mean_interval(intervals: Sequence[float], discounts: Sequence[float] = (), present: float = 1.0) -> float:
     """Return the average loss interval in packets (RFC 5348 5.4).
 
-    The first of the intervals, newest first, is the present one, without a loss event at its end; it counts only if that makes
-    the average larger. `discounts` are factors of the weights of all intervals (none: 1), `present` is a further one of all
-    but the first while the present interval counts. 0 without intervals.
+    The first of the intervals, newest first, is the present one, without a loss event at its end. It takes the place of the
+    oldest one where that makes the average larger. `discounts` are factors of the weights of all intervals (none: 1),
+    `present` is a further one of all but the first while the present interval counts. 0 without intervals.
     """
     factors = [*discounts, *[1.0] * (len(intervals) - len(discounts))]
     with_present = [*zip(intervals, [1.0, *[factor * present for factor in factors[1:]]], strict=True)]
     closed = [*zip(intervals, factors, strict=True)][1:]
-    return max(_average(with_present), _average(closed))
+    return max(_average(with_present[: max(len(closed), 1)]), _average(closed))
 
 
 def _average(weighted: Sequence[tuple[float, float]]) -> float:

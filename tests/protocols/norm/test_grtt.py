@@ -56,6 +56,24 @@ def test_the_largest_sample_counts() -> None:
     assert grtt.measured == pytest.approx(0.095)
 
 
+def test_the_sample_that_raised_the_estimate_counts_at_the_next_probe() -> None:
+    grtt = estimator()
+    for sample in (0.02, 0.2, 0.02):
+        grtt.respond(sample)
+    assert not grtt.probed(10.0)
+    assert grtt.measured == pytest.approx(0.175)
+
+
+def test_the_estimate_is_the_round_trip_time_of_the_farthest_of_unequal_receivers() -> None:
+    grtt = estimator()
+    for number in range(1, 50):
+        for sample in (0.02, 0.4, 0.02):
+            grtt.respond(sample)
+        grtt.probed(10.0 * number)
+        # The farthest answers each probe, so the rest below it is a quarter of what it was.
+        assert 0.4 - grtt.measured == pytest.approx(0.3 * 0.25**number)
+
+
 def test_without_a_sample_the_estimate_is_kept() -> None:
     grtt = estimator()
     assert not grtt.probed(10.0)

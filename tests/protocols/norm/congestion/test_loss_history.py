@@ -1,11 +1,38 @@
 """Loss events, loss intervals and their average."""
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from protocols.norm.congestion import loss_history
 from protocols.norm.congestion.loss_history import INTERVALS, LossHistory, mean_interval
 
 RTT = 0.1
+WEIGHTS = (1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2)
+
+
+def textbook_rate(first: float, starts: list[int], sent: int) -> float:
+    """Return the loss event rate by the pseudo-code of RFC 5348 5.4 and 5.5, with indices as there.
+
+    `first` is the interval before the first loss event, `starts` the numbers of the packets with which loss events began, of
+    `sent` packets.
+    """
+    i, df, k = [0.0, first], [1.0, 1.0], 1
+    for begin, end in pairwise([*starts, sent]):
+        i[0] = end - begin
+        total1 = sum(i[n] * WEIGHTS[n - 1] * df[n] for n in range(1, k + 1))
+        weights1 = sum(WEIGHTS[n - 1] * df[n] for n in range(1, k + 1))
+        mean = total1 / weights1
+        general = max(2.0 * mean / i[0], 0.5) if i[0] > 2.0 * mean else 1.0
+        total0 = i[0] * WEIGHTS[0] + sum(i[n] * WEIGHTS[n] * df[n] * general for n in range(1, k))
+        weights0 = WEIGHTS[0] + sum(WEIGHTS[n] * df[n] * general for n in range(1, k))
+        rate = min(weights0 / total0, weights1 / total1)
+        # A loss event closes the interval; with k = 8 the oldest one is forgotten.
+        i, df = [0.0, *i][:9], [1.0, 1.0, *[each * general for each in df[1:]]][:9]
+        k = len(i) - 1
+    return rate
 
 
 class Path:
@@ -61,6 +88,9 @@ def test_the_sequence_number_wraps() -> None:
 
 def test_the_present_interval_counts_when_it_makes_the_average_longer() -> None:
     assert mean_interval([5.0, 100.0]) == 100.0
+    # While there are fewer than eight, it takes the place of the oldest one, too.
+    assert mean_interval([500.0, 100.0]) == 500.0
+    assert mean_interval([300.0, 200.0, 100.0]) == 250.0
     assert mean_interval([250.0, *[10.0] * 8]) == 50.0
 
 
@@ -120,6 +150,24 @@ def test_a_mark_is_a_loss_event_without_a_loss() -> None:
     path.send(100, marked=(20, 22, 60))
     assert path.events == 2
     assert path.history.intervals == [40.0]
+
+
+@given(st.floats(2.0, 500.0), st.lists(st.sampled_from([1, 2, 5, 20, 50, 300, 2000]), min_size=1, max_size=20))
+def test_the_loss_event_rate_is_that_of_the_pseudo_code_of_the_rfc(first: float, gaps: list[int]) -> None:
+    history, starts, number = LossHistory(), [], 1
+    history.arrived(0, 0.0, RTT)
+    for gap in gaps:
+        starts.append(number)
+        for _ in range(gap):
+            # Packets are further apart than a round-trip time, so that each lost one is a loss event.
+            number += 1
+            if number - 1 != starts[-1]:
+                history.arrived(number - 1, 2.0 * RTT * number, RTT)
+        history.arrived(number, 2.0 * RTT * number, RTT)
+        if len(starts) == 1:
+            history.initialise(first)
+        assert history.loss == pytest.approx(min(textbook_rate(first, starts, number + 1), 1.0))
+        number += 1
 
 
 def test_an_interval_can_be_set_before_the_first_loss_event() -> None:
