@@ -24,6 +24,10 @@ BURST: Final = 0.25
 """Seconds of the rate that repairs may take before they share it with new content."""
 LEAST_BURST: Final = 65_536
 """Bytes that they may take in any case."""
+SQUELCH_INTERVAL: Final = 2
+"""GRTT between two SQUELCH."""
+
+
 CLASHES: Final = 16
 """Hosts with the same node id that are reported at the most."""
 
@@ -71,7 +75,7 @@ class RepairLimit:
     `NACKS_PER_GRTT` NACKs are served. Amounts are bytes.
     """
 
-    __slots__ = ("_asked", "_credit", "_most", "_nacks", "_rate", "_share")
+    __slots__ = ("_asked", "_credit", "_most", "_nacks", "_rate", "_share", "_squelch_at")
 
     def __init__(self, config: NormConfig) -> None:
         self._share = config.repair_share
@@ -79,6 +83,7 @@ class RepairLimit:
         self._credit = self._most
         self._asked = SourceLimit(self._most)
         self._nacks = SourceLimit(NACKS)
+        self._squelch_at = 0.0
 
     def follow(self, rate: float) -> None:
         """Limit repairs by another rate of the sender from now on, bytes per second."""
@@ -98,6 +103,13 @@ class RepairLimit:
     def charge(self, source: Address, octets: int, now: float) -> None:
         """Note how many bytes an address has requested."""
         self._asked.take(source, octets, now, self._rate)
+
+    def may_squelch(self, now: float, grtt: float) -> bool:
+        """Return whether a SQUELCH may be sent, and note that it is."""
+        if now < self._squelch_at:
+            return False
+        self._squelch_at = now + SQUELCH_INTERVAL * grtt
+        return True
 
     @property
     def favours_new(self) -> bool:

@@ -43,8 +43,6 @@ CATCH_UP: Final = 0.02
 """A sender woken late sends at once what was due during at most this many seconds."""
 SENT: Final = ("data", "repairs", "objects", "flushes", "probes", "squelches")
 HEARD: Final = ("nacks", "acks")
-SQUELCH_INTERVAL: Final = 2.0
-"""GRTT between two SQUELCH at the least (RFC 5740 4.2.3.3)."""
 NACK_OVERHEAD: Final = 1000
 """Bytes that a NACK may have beside its requests: header and extensions, whose length has 8 bits and counts words."""
 CLOCK_OFFSET: Final = 1_000_000
@@ -83,7 +81,6 @@ class NormSender(ObjectControl):
         "_probes_sent",
         "_rate",
         "_repairs_sent",
-        "_squelch_at",
         "_squelched",
         "_squelches_sent",
         "congestion",
@@ -110,8 +107,6 @@ class NormSender(ObjectControl):
         self._probed = -1
         self._probe_next = inf
         self._cc_sequence = 0
-        self._squelch_at = -inf
-        """No SQUELCH before this time, seconds."""
         self._squelched: TxStream | None = None
         self._data_sent = self._repairs_sent = self._objects_sent = self._flushes_sent = self._probes_sent = 0
         self._squelches_sent = self._nacks_received = self._acks_received = self._parity_sent = 0
@@ -305,12 +300,12 @@ class NormSender(ObjectControl):
         return is_news
 
     def _refuse(self, requested: RequestedRepairs, now: float) -> None:
-        """Squelch what is requested and can't be repaired any more (RFC 5740 4.2.3.3); see `SQUELCH_INTERVAL`."""
+        """Squelch what is requested and can't be repaired any more (RFC 5740 4.2.3.3)."""
         gone = self._window.refused(requested, self._next_id, now)
         refused = next((each for each in self._streams.values() if each.is_refused(requested)), None) if self._streams else None
         if refused is not None:
             self._squelched, gone = refused, gone or set()
-        if gone is not None:
+        if gone is not None and (self._limit is None or self._limit.may_squelch(now, self._grtt.advertised)):
             self._invalidate()
             self._squelch = gone | (self._squelch or set())
 
@@ -368,8 +363,8 @@ class NormSender(ObjectControl):
     def _next(self, now: float) -> NormMessage | DataRun | None:
         """Make what comes next: a squelch or another control message, content or a flush; None for nothing."""
         message: NormMessage | DataRun | None = None
-        if self._squelch is not None and self._squelch_at <= now:
-            message = self._make_squelch(now)
+        if self._squelch is not None:
+            message = self._make_squelch()
         elif self._control.due <= now:
             message = self._next_control(now)
         while message is None and (self._repairs or self._unsent):
@@ -502,11 +497,10 @@ class NormSender(ObjectControl):
         # After the last one a receiver still has its back-off to wait before it can send a NACK.
         self._flush_at = now + (max(2, self._config.backoff + 2) if last else 2) * self._grtt.advertised
         ends = self._ends()
-        return self._factory.flush(ends[self._flushes % len(ends)]) if ends else self._make_squelch(now)
+        return self._factory.flush(ends[self._flushes % len(ends)]) if ends else self._make_squelch()
 
-    def _make_squelch(self, now: float) -> Squelch:
+    def _make_squelch(self) -> Squelch:
         gone, self._squelch = self._squelch or (), None
-        self._squelch_at = now + SQUELCH_INTERVAL * self._grtt.advertised
         stream, self._squelched = self._squelched, None
         self._squelches_sent += 1
         if stream is not None:
@@ -518,9 +512,7 @@ class NormSender(ObjectControl):
     def _schedule(self) -> None:
         aggregate, probe, clear = self._aggregate_at, self._probe_at, self._clear
         when = aggregate if aggregate < probe else probe
-        if self._squelch is not None:
-            when = min(when, max(clear, self._squelch_at))
-        if self._repairs or self._unsent:
+        if self._repairs or self._unsent or self._squelch is not None:
             when = min(when, clear)
         elif (
             self._aggregate_at == inf

@@ -93,22 +93,6 @@ def test_a_squelch_names_the_first_repairable_object() -> None:
     assert len(sender.messages_of(Squelch)) == 1
 
 
-def test_a_squelch_is_sent_once_per_two_grtt_at_the_most() -> None:
-    sender = SenderHarness(cache_min=2, cache_max=2)
-    sender.submit(*[100] * 5)
-    sender.run_until(20.0)
-    begin = sender.now
-    for _ in range(50):
-        # Fifty receivers without a back-off request what is gone, within 5 GRTT (RFC 5740 4.2.3.3).
-        sender.nack(items((0, 0, 8)))
-        sender.run_until(sender.now + 0.1 * GRTT)
-    sender.run_until(sender.now + 20 * GRTT)
-    times = [when - begin for when, _, message in sender.sent if isinstance(message, Squelch)]
-    # The first request is refused at once, and what comes meanwhile when the next is allowed.
-    assert times == pytest.approx([0.0, 2 * GRTT, 4 * GRTT, 6 * GRTT], abs=0.05 * GRTT)
-    assert all(message.object_id == 3 for message in sender.messages_of(Squelch))
-
-
 def test_objects_wait_for_room_in_the_window() -> None:
     sender = SenderHarness(cache_min=2, cache_max=2, flow=2.0)
     sender.submit(*[100] * 3)
