@@ -90,7 +90,14 @@ def break_the_disk(disk: Path, errors: Path) -> list[str]:
     receiver = processes.receiver("--dir", folder, errors=errors)
     with senders(processes.group, 7) as (forged,):
         # The disk itself, the folder and the lock take three inodes, and a file takes two until it has its name.
-        for number in range(4):
+
+        def is_first_over() -> bool:
+            # Again and again, since the receiver joins the group a moment after it has its port.
+            forged.file(0, "f0", b"content")
+            return _are_over(1, folder, errors)
+
+        until(is_first_over, receiver)
+        for number in range(1, 4):
             forged.file(number, f"f{number}", b"content")
             # One after the other, so that no two are unfinished at once.
             until(partial(_are_over, number + 1, folder, errors), receiver)
