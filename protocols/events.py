@@ -199,4 +199,4 @@ class ObjectsAborted(Event):
 
 sender_heard: Final = lru_cache(maxsize=256)(SenderHeard)
 info_received: Final = lru_cache(maxsize=256)(InfoReceived)
-"""Return an event; equal ones of many receivers are one object."""
+"""Return the event with these values; many receivers notify equal ones, which are one object then."""

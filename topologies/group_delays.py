@@ -25,11 +25,11 @@ _ID_BITS: Final = 0xFFFFFFFF
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class GroupDelays(GroupCounter):
-    """The delays by a model of the packets on N links.
+    """Draws the propagation delay of each packet on each of N links.
 
     Args:
         keys: the loss keys of the links.
-        model: of the delay.
+        model: the distribution of the delay.
     """
 
     __slots__ = ("_drawn", "_model", "_together")

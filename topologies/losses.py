@@ -150,7 +150,7 @@ class LinkLoss:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class GroupSampler(GroupCounter, ABC):
-    """Loss sampler of the N links of a counted group; subclasses draw losses."""
+    """Decides which of the N links of a counted group lose a packet; subclasses draw the losses."""
 
     __slots__ = ()
 

@@ -21,7 +21,7 @@ class GrttEstimator:
     """Measured and advertised GRTT. `code` is what messages carry, `advertised` the seconds all timers use."""
 
     __slots__ = (
-        "_before",
+        "_at_last_probe",
         "_floor",
         "_interval",
         "_is_raised",
@@ -41,11 +41,11 @@ class GrttEstimator:
         self._floor = (HEADROOM + config.segment) / config.rate
         self._interval = FIRST_INTERVAL
         self._peak = 0.0
-        """The highest answer since the estimate could be lowered last, seconds."""
+        """The longest round-trip time answered since the estimate could be lowered last, at a probe; seconds, 0 for none."""
         self._is_raised = False
         self._updated = -inf
-        self.measured = self._before = config.grtt
-        """The estimate in seconds; `_before`: when it could be lowered last."""
+        self.measured = self._at_last_probe = config.grtt
+        """The estimate in seconds, now and after that probe."""
         self.code = -1
         self.configure(config)
 
@@ -75,7 +75,7 @@ class GrttEstimator:
             return False
         self._updated = now
         peak, self._peak = self._peak, 0.0
-        if self.measured > self._before / DECREASE:
+        if self.measured > self._at_last_probe / DECREASE:
             self._interval = self._shortest
         is_lowered = 0.0 < peak < self.measured
         if is_lowered:
@@ -83,7 +83,7 @@ class GrttEstimator:
             self._is_raised = self._is_raised and self.measured > peak
             if self._is_raised:
                 self._interval = self._shortest
-        self._before = self.measured
+        self._at_last_probe = self.measured
         return is_lowered and self._advertise()
 
     def next_interval(self) -> float:

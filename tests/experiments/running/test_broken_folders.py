@@ -89,13 +89,13 @@ def break_the_disk(disk: Path, errors: Path) -> list[str]:
     processes, folder = Processes(new_group()), disk / "got"
     receiver = processes.receiver("--dir", folder, errors=errors)
     with senders(processes.group, 7) as (forged,):
-        # The disk itself, the folder and the lock take three inodes, and a file takes two until it has its name.
 
         def is_first_over() -> bool:
             # Again and again, since the receiver joins the group a moment after it has its port.
             forged.file(0, "f0", b"content")
             return _are_over(1, folder, errors)
 
+        # The disk itself, the folder and the lock take three inodes, and a file takes two until it has its name.
         until(is_first_over, receiver)
         for number in range(1, 4):
             forged.file(number, f"f{number}", b"content")
