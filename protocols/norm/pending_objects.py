@@ -68,6 +68,11 @@ class PendingObjects(ExtraState):
         assert self.origin is not None
         return self.origin.source_id
 
+    def held(self) -> tuple[int, int]:
+        """Return how many objects are pending, and the most bytes of parity kept for one of them."""
+        items = self.objects.values()
+        return len(items), max([item.held for item in items if item is not None], default=0)
+
     def _expire_objects(self, ages: dict[int, float], now: float) -> None:
         """Give up the objects that have been incomplete for too long. Called once in an activity period."""
         pending = [key for key, item in self.objects.items() if item is None or not item.is_stream]

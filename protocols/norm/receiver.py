@@ -86,12 +86,11 @@ class NormReceiver(ReceiverControl):
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the most objects pending from one sender, and the most bytes of parity kept for one object."""
-        pending = [sender.objects for sender in self.senders()]
-        items = [item for objects in pending for item in objects.values() if item is not None]
-        return {
-            "pending objects": (max(map(len, pending), default=0), self.config.window),
-            "bytes of parity": (max((item.held for item in items), default=0), self.config.buffer),
-        }
+        pending = parity = 0
+        for sender in self.senders():
+            objects, octets = sender.held()
+            pending, parity = max(pending, objects), max(parity, octets)
+        return {"pending objects": (pending, self.config.window), "bytes of parity": (parity, self.config.buffer)}
 
     def senders(self) -> Collection[StreamSenderState]:
         """Return the state of every sender a message was received from."""

@@ -34,9 +34,14 @@ class NormStreamReceiver(NormReceiver):
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return what is kept of objects, and the most blocks kept of one stream."""
-        streams = [item for sender in self.senders() for item in sender.objects.values() if isinstance(item, RxStream)]
-        blocks = max([(item.blocks_held, item.capacity + 1) for item in streams], default=(0, 0))
-        return {**super().held(), "stream blocks": blocks}
+        kept = super().held()
+        blocks = (0, 0)
+        for sender in self.senders():
+            for item in sender.objects.values():
+                if isinstance(item, RxStream):
+                    blocks = max(blocks, (item.blocks_held, item.capacity + 1))
+        kept["stream blocks"] = blocks
+        return kept
 
     def snapshot(self, now: float) -> Snapshot:
         """Return the statistics of the session, and of each sender with its objects."""

@@ -13,7 +13,7 @@ from protocols.fast.senders import FollowingMachine, SenderGroups
 from protocols.machine import Address, Group, Message, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.fast.batch import NormFollower
-from protocols.norm.fast.messages import FastData, FastFlush, FastProbe
+from protocols.norm.fast.messages import FastData, FastFlush, FastInfo, FastProbe
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.fast.views import SenderView, SenderViews
 from protocols.norm.limits import NEW_SENDERS_RATE
@@ -71,7 +71,7 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
             result = state.take(message, now)
         elif type(message) is FastFlush and message.expects_if_complete is state.position:
             result = state.advance(message, now)
-        elif type(message) is FastProbe:
+        elif type(message) is FastProbe or type(message) is FastInfo:
             result = state.interpret(message, now)
         if result == RESCHEDULE:
             self.settle(state)

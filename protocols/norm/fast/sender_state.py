@@ -4,7 +4,7 @@ from math import inf
 from typing import Any, Final
 
 from protocols.fast.contract import Coordinator, FastMessage, FastState
-from protocols.norm.fast.messages import FastData, FastFlush, FastProbe, Loss
+from protocols.norm.fast.messages import FastData, FastFlush, FastInfo, FastProbe, Loss
 from protocols.norm.fast.nack_log import FastNackProcess
 from protocols.norm.maps import BlockBitmaps
 from protocols.norm.messages import FLAG_REPAIR
@@ -70,7 +70,7 @@ class FastSenderState(StreamSenderState, FastState):
             return RESCHEDULE
         return ADVANCED
 
-    def interpret(self, message: FastData | FastProbe, now: float) -> int:
+    def interpret(self, message: FastData | FastInfo | FastProbe, now: float) -> int:
         """Process a message as the plain receiver does, which looks for the sender first; OTHER if that takes more."""
         if message.origin is not self.origin:
             return OTHER
