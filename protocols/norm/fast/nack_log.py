@@ -321,14 +321,21 @@ class FastNackProcess(NackProcess):
         if item is not None and objects.key == point[0] and self.is_regular:
             uncovered = self.first_uncovered(objects.key, item)
             return uncovered is None or uncovered >= ((*point[:2], 0) if item.fti.usable else point)
-        overheard = self.log.merged(self.overheard, self._first, self._present_end(), self._lost)
-        return overheard is not None and is_covered(objects, point, overheard, most)
+        self._merge(self.log)
+        return self.overheard is not None and is_covered(objects, point, self.overheard, most)
+
+    def _merge(self, log: NackLog) -> None:
+        """Merge what was overheard by the log so far, once for each NACK."""
+        first, end = self._first, self._present_end()
+        if end > first:
+            self.overheard = log.merged(self.overheard, first, end, self._lost)
+            self._first, self._lost = end, self._lost >> end - first
 
     def unlink(self) -> None:
         """Merge what was overheard by the log, which is not needed any more then."""
         log = self.log
         if log is not None:
-            self.overheard = log.merged(self.overheard, self._first, self._present_end(), self._lost)
+            self._merge(log)
             self.log = None
 
 

@@ -151,3 +151,26 @@ def test_a_log_forgets_what_no_process_needs() -> None:
         log.append(requests([(0, number % BLOCK)], None), float(number))
     assert log.end == 1000
     assert log.size < 30
+
+
+def test_a_nack_is_merged_once_into_what_a_process_overheard(monkeypatch: pytest.MonkeyPatch) -> None:
+    merged, merge = [], RequestedRepairs.merged
+
+    def count(known: RequestedRepairs, other: RequestedRepairs) -> RequestedRepairs:
+        merged.append(other)
+        return merge(known, other)
+
+    monkeypatch.setattr(RequestedRepairs, "merged", count)
+    item = RxObject(0, Fti(5, 3 * BLOCK * 10, 10, BLOCK, 0), Accounted(), wants_info=False)
+    item.lose(2, 1)
+    objects: SmallDict[RxObject | None] = SmallDict()
+    objects[0] = item
+    log, process = NackLog(), begun(FastNackProcess())
+    assert isinstance(process, FastNackProcess)
+    process.follow(log)
+    for number in range(50):
+        # Whole blocks are requested, so that the process can't compare symbols alone.
+        asked, now = requests([(0, number % BLOCK)], 0), process.backoff_end * number / 100
+        log.append(asked, now)
+        assert process.overhear(asked, (0, 3, 0), objects, now) is Decision.NOTHING
+    assert len(merged) == 49
