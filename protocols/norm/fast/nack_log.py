@@ -46,6 +46,7 @@ class NackLog:
         "_mark",
         "_mark_until",
         "_merged",
+        "_named",
         "_times",
         "_until",
         "end",
@@ -62,8 +63,9 @@ class NackLog:
         self._counts: dict[tuple[tuple[int, int], int, int, int], int] = {}
         self._merged: dict[tuple[int, int, int], RequestedRepairs | None] = {}
         self.size = self._irregular = 0
-        # Block -> symbol -> the NACKs that request it.
+        # Block -> symbol -> the NACKs that request it; and the symbols of each block as a bit mask.
         self._by_block: dict[tuple[int, int], dict[int, list[int]]] = {}
+        self._named: dict[tuple[int, int], int] = {}
         # Entries before `_mark` are needed until `_mark_until`, all others until `_until`.
         self._mark, self._mark_until, self._until = 0, NEVER, NEVER
 
@@ -82,6 +84,7 @@ class NackLog:
             if row is None:
                 row = self._by_block[unit] = {}
             mask &= SYMBOLS
+            self._named[unit] = self._named.get(unit, 0) | mask
             while mask:
                 low = mask & -mask
                 mask ^= low
@@ -110,8 +113,9 @@ class NackLog:
                 kept = {symbol: numbers for symbol, numbers in row.items() if numbers[-1] >= first}
                 if kept:
                     self._by_block[unit] = kept
+                    self._named[unit] = sum([1 << symbol for symbol in kept])
                 else:
-                    del self._by_block[unit]
+                    del self._by_block[unit], self._named[unit]
         self._mark, self._mark_until = self.end, self._until
         return True
 
@@ -137,32 +141,29 @@ class NackLog:
             end -= 1
         return end
 
-    def unrequested(self, unit: tuple[int, int], mask: int, first: int, end: int, lost: int) -> int:
-        """Return those symbols `mask` of (object, block) that none of the NACKs from `first` to `end` - 1 requests.
+    def requested(self, unit: tuple[int, int], among: int, first: int, end: int, lost: int, most: int = 0) -> int:
+        """Return those symbols `among` of (object, block), a bit mask, that the NACKs from `first` to `end` - 1 request.
 
-        `lost` is a bit mask of NACKs that do not count, bit 0 for `first`.
+        `lost` is a bit mask of NACKs that do not count, bit 0 for `first`. After `most` symbols the others are not looked for;
+        0: all are.
         """
-        row = self._by_block.get(unit)
-        if row is None:
-            return mask
-        rest = mask
+        rest, found = among & self._named.get(unit, 0), 0
+        if not rest:
+            return 0
+        row = self._by_block[unit]
         while rest:
             low = rest & -rest
             rest ^= low
-            for number in reversed(row.get(low.bit_length() - 1, ())):
+            for number in reversed(row[low.bit_length() - 1]):
                 if number < first:
                     break
                 if number < end and not (lost and lost >> number - first & 1):
-                    mask ^= low
+                    found |= low
+                    most -= 1
+                    if not most:
+                        return found
                     break
-        return mask
-
-    def requested(self, unit: tuple[int, int], first: int, end: int, lost: int) -> int:
-        """Return the symbols of (object, block) that the NACKs from `first` to `end` - 1 request, as a bit mask."""
-        mask, row = 0, self._by_block.get(unit)
-        for symbol in row or ():
-            mask |= 1 << symbol
-        return mask ^ self.unrequested(unit, mask, first, end, lost)
+        return found
 
     def requested_count(self, unit: tuple[int, int]) -> int:
         """Return how many symbols of a block the NACKs of the log request."""
@@ -171,14 +172,17 @@ class NackLog:
     def parity_count(self, unit: tuple[int, int], first: int, end: int, lost: int, item: RxObject) -> int:
         """Return how many parity symbols of a block the NACKs request; -1 if source symbols are among them.
 
-        `first`, `end` and `lost` as in `unrequested`.
+        `first`, `end` and `lost` as in `requested`.
         """
         key = unit, first, end, lost
         count = self._counts.get(key)
         if count is None:
-            mask = self.requested(unit, first, end, lost)
-            has_sources = mask & (1 << item.fti.partition.length(unit[1])) - 1
-            count = self._counts[key] = -1 if has_sources else mask.bit_count()
+            sources = (1 << item.fti.partition.length(unit[1])) - 1
+            if self.requested(unit, sources, first, end, lost, 1):
+                count = -1
+            else:
+                count = self.requested(unit, SYMBOLS, first, end, lost).bit_count()
+            self._counts[key] = count
         return count
 
     def merged(self, known: RequestedRepairs | None, first: int, end: int, lost: int) -> RequestedRepairs | None:
@@ -287,21 +291,33 @@ class FastNackProcess(NackProcess):
             if not usable:
                 rest = mask if known is None else mask & ~known.symbols.get(unit, 0)
                 if rest and log is not None:
-                    rest = log.unrequested(unit, rest, self._first, end, self._lost)
+                    rest &= ~log.requested(unit, rest, self._first, end, self._lost)
                 if rest:
                     return key, block, (rest & -rest).bit_length() - 1
                 continue
             count = -1 if log is None or known is not None else log.parity_count(unit, self._first, end, self._lost, item)
             heard = 0 if parity is None else parity.get(block, 0)
             if count < 0 or heard.bit_length() + count > usable:
-                requested = 0 if known is None else known.symbols.get(unit, 0)
-                if log is not None:
-                    requested |= log.requested(unit, self._first, end, self._lost)
+                requested = self._requested(unit, mask, item)
                 if not requested or not is_block_covered(item, block, mask, requested):
                     return key, block, 0
             elif count < mask.bit_count() - heard.bit_count():
                 return key, block, 0
         return None
+
+    def _requested(self, unit: tuple[int, int], missing: int, item: RxObject) -> int:
+        """Return which of the `missing` symbols and of the parity of a block were requested, as a bit mask.
+
+        Of other source symbols there is one if any was requested; how many has no effect (`is_block_covered`).
+        """
+        log, length = self.log, item.fti.partition.length(unit[1])
+        requested = 0 if self.overheard is None else self.overheard.symbols.get(unit, 0)
+        if log is not None:
+            first, end, lost, sources = self._first, self._present_end(), self._lost, (1 << length) - 1
+            requested |= log.requested(unit, missing | SYMBOLS >> length << length, first, end, lost)
+            if not requested & sources:
+                requested |= log.requested(unit, sources, first, end, lost, 1)
+        return requested
 
     def _present_end(self) -> int:
         """Return the number behind the last NACK of the log that counts: none does that arrives at the end of the back-off."""
