@@ -52,8 +52,10 @@ class ArqReceiver(Machine):
             sender = self._known(message.sender)
             if sender is None or sender.origin.instance != message.instance:
                 return
-            if self._policy.overhears:
-                sender.on_nack(message, now)
+            policy = self._policy
+            before = policy.deadline
+            if not policy.overhears or (not sender.on_nack(message, now) and policy.deadline == before):
+                return
         else:
             return
         due = self._next_timer() if len(self._senders) > 1 else min(sender.due(), self._policy.deadline)

@@ -161,15 +161,21 @@ class SenderState:
         if self._later:
             self._request_later(now)
 
-    def on_nack(self, nack: Nack, now: float) -> None:
-        """Handle another receiver's NACK: the unit was sent, and the policy may suppress a NACK of this receiver."""
+    def on_nack(self, nack: Nack, now: float) -> bool:
+        """Handle another receiver's NACK: the unit was sent, and the policy may suppress a NACK of this receiver.
+
+        Returns whether `due` may have changed.
+        """
         item = self._objects.get(nack.object_id)
-        if nack.object_id == self._object and item is not None and self._unit <= nack.unit < item.units:
+        is_ahead = nack.object_id == self._object and item is not None and self._unit <= nack.unit < item.units
+        if is_ahead and item is not None:
             self._advance_to_unit(item, nack.unit + 1, now)
         missing = self._missing.get((nack.object_id, nack.unit))
         due = self._policy.on_overheard(nack, missing, now)
-        if missing is not None and due is not None:
-            self._start_timer(missing, due)
+        if missing is None or due is None:
+            return is_ahead
+        self._start_timer(missing, due)
+        return True
 
     def on_position(self, object_id: int, unit: int, now: float) -> None:
         """Handle another member's report of the position of the sender: what was not received before it is missing.

@@ -192,8 +192,9 @@ class UnitGroup(SenderGroup):
             if state.coordinator is self:
                 state.overheard += 1
         if subject in self._lacking:
+            left_out = set(lost)
             for machine in self._lacking[subject]:
-                if machine.fast_state.coordinator is self and machine not in lost:
+                if machine.fast_state.coordinator is self and machine not in left_out:
                     machine.overhear(message, now)
 
     def _call(self, machines: list[UnitMachine], message: Message, source: Address, to: Address, now: float) -> None:

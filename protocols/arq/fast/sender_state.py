@@ -182,13 +182,14 @@ class FastSenderState(SenderState, UnitState):
         super().on_end(message, now)
         self._link(message)
 
-    def on_nack(self, nack: Nack, now: float) -> None:
+    def on_nack(self, nack: Nack, now: float) -> bool:
         """Handle another receiver's NACK, by which the position may advance."""
         self.sync()
         unit = self._unit
-        super().on_nack(nack, now)
+        has_changed = super().on_nack(nack, now)
         if self._unit != unit:
             self.leave_chain()
+        return has_changed
 
     def leave_chain(self) -> None:
         """Take a position that no message of the sender expects."""
