@@ -125,6 +125,7 @@ class SimHost(KernelHost):
         endpoint.fabric.accelerator.before_input(self.machine)
         for group in endpoint.groups_of(self.member):
             endpoint.leave(self.member, group)
+        endpoint.fabric.membership.forget(endpoint, self.member)
         disk = endpoint.fabric.disks.get(self.place)
         if disk is not None:
             disk.forget_requests()
