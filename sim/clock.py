@@ -19,9 +19,13 @@ class Clock:
 
     def read(self, now: float, at_least: float = -inf) -> float:
         """Return the local time at `now`, but at least `at_least`: for a caller that waited for it, in spite of rounding."""
-        shown = max(self._base + (now - self._start) * self.speed, at_least, self._shown)
+        shown = max(self.look(now), at_least)
         self._seen, self._shown = now, shown
         return shown
+
+    def look(self, now: float) -> float:
+        """Return the local time at `now`, which is no reading: nothing that follows depends on it."""
+        return max(self._base + (now - self._start) * self.speed, self._shown)
 
     def when(self, local: float) -> float:
         """Return the simulated time at which this local time is reached; for a past one, that of the latest reading."""

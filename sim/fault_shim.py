@@ -160,18 +160,18 @@ class FaultShim(Machine):
 
     def stored(self, ticket: int, now: float) -> None:
         """Pass it on: a slow application is slow to read packets only."""
-        self.inner.stored(ticket, now)
+        self.inner.stored(ticket, self.clock.read(now))
 
     def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
-        """Pass it on."""
-        self.inner.fetched(ticket, records, now)
+        """Pass it on, as `stored`."""
+        self.inner.fetched(ticket, records, self.clock.read(now))
 
     def counts(self) -> dict[str, int]:
         """Return the counters of the inner machine."""
         return self.inner.counts()
 
     def snapshot(self, now: float) -> Snapshot:
-        """Return the statistics of the inner machine."""
+        """Return the statistics of the inner machine; `now` is by its clock already."""
         return self.inner.snapshot(now)
 
     def release(self, rule: Rule, now: float) -> None:
