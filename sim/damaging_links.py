@@ -10,8 +10,9 @@ from sim.flight import Arrivals, Flight, Place
 from sim.host import SimHost
 from sim.link import LinkGroup, Part
 from topologies.draws import member_keys
+from topologies.ethernet import frames_of
 from topologies.group_effects import GroupEffect
-from topologies.line import CORRUPTION, DUPLICATE, FRAGMENTS, damage_probability, frames_of, octets_of
+from topologies.line import CORRUPTION, DUPLICATE, FRAGMENTS, damage_probability, octets_of
 from topologies.spec import LinkSpec
 
 __all__ = ["DamagingLinkGroup"]
