@@ -31,6 +31,7 @@ __all__ = [
     "Arrivals",
     "Line",
     "damage_probability",
+    "frames_of",
     "octets_of",
 ]
 
