@@ -1,4 +1,4 @@
-"""The last hops to a counted group that damage, duplicate or fragment packets, computed together."""
+"""The links from a switch to a counted group that damage, duplicate or fragment packets, computed together."""
 
 from collections.abc import Sequence
 from typing import ClassVar

@@ -155,7 +155,7 @@ class Disk:
         return read.ticket
 
     def forget_requests(self) -> None:
-        """Answer none of the requests made so far; batches become durable all the same."""
+        """Give no answers to the requests made so far; batches become durable all the same."""
         for request in self._requests():
             request.is_answered = False
 

@@ -1,4 +1,4 @@
-"""A simulated host: runs one machine, and is its ports."""
+"""A simulated host, which runs one machine and implements its ports."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -26,7 +26,7 @@ class Membership:
         self._wanted: dict[tuple[str, int, Group], float] = {}
 
     def join(self, node: HostNode, member: int, group: Group) -> None:
-        """A host joins a group."""
+        """Join a host to a group."""
         if not self._join:
             node.begin(member, group)
             return
@@ -41,7 +41,7 @@ class Membership:
             node.begin(member, group)
 
     def leave(self, node: HostNode, member: int, group: Group) -> None:
-        """A host leaves a group; packets that still arrive for it are not delivered."""
+        """Take a host out of a group; packets that still arrive for it are not delivered."""
         self._wanted.pop((node.name, member, group), None)
         members = node.groups.get(group)
         if self._leave and members is not None and members.listens(member):

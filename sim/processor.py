@@ -36,7 +36,7 @@ class ProcessorCounts:
 
 
 class HostProcessor(Pending):
-    """The processor of one host. It puts a queue in the place of the host's machine when this first states work."""
+    """The processor of one host. When the host's machine first states work, it puts an `InputQueue` before it."""
 
     __slots__ = ("_host", "_is_halted", "_kernel", "_lives", "_replace", "busy", "busy_until", "waited", "waiting")
 
@@ -63,7 +63,7 @@ class HostProcessor(Pending):
             self._kernel.pending.append(self)
 
     def settle(self) -> None:
-        """Put the queue in the place of the machine, after the input in which this first states work."""
+        """Put the queue before the machine, after the input in which the machine first states work."""
         machine = self._host.machine
         if machine is not IDLE and type(machine) is not InputQueue:
             self._replace(InputQueue(machine, self, self._host))
@@ -100,7 +100,7 @@ class HostProcessor(Pending):
 
 
 class InputQueue(Machine):
-    """Stands for a machine whose inputs cost processor time: they wait, in order, while the processor is busy."""
+    """A machine before another whose inputs cost processor time: they wait, in order, while the processor is busy."""
 
     __slots__ = ("_host", "_processor", "_waiting", "inner")
 
