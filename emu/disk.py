@@ -241,7 +241,7 @@ def disk_opener(file: Path, name: str, model: DiskModel) -> OpenDisk:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"{file.parent}: {error.strerror}") from error
-        return Disk(open_store(file, model.size and int(model.size)), name, model, in_loop, answer, failed)
+        return Disk(open_store(file, model.size), name, model, in_loop, answer, failed)
 
     return open_disk
 
