@@ -163,7 +163,7 @@ class Disk:
         return self._tickets
 
     def close(self) -> None:
-        """Serve what was asked, then close the file."""
+        """Serve all requests made so far, then close the file."""
         self._requests.put(None)
         self._thread.join()
 

@@ -109,8 +109,8 @@ class LinkShape:
 def unsupported_by_kernel(spec: LinkSpec, keyed: bool, exact: bool) -> str:
     """Return the first attribute that no token bucket and no filter can emulate, as a user writes it; "" if there is none.
 
-    With `keyed` losses the kernel can't emulate any, because its random numbers can't be repeated. With `exact` rates it can't
-    emulate any, because a packet leaves a token bucket before the time that it takes on the link, and not behind it.
+    With `keyed` that includes every loss, because the kernel's random numbers can't be repeated. With `exact` it includes every
+    rate, because a packet leaves a token bucket before its transmission time, and not after it.
     """
     if spec.delay or spec.jitter is not None:
         return f"delay {format_duration(spec.delay) if spec.jitter is None else spec.jitter.model}"
