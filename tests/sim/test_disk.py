@@ -16,7 +16,7 @@ from topologies.generators import Star
 
 
 class Clerk(Machine):
-    """Stores and fetches what it is told to, and notes the answers with their times."""
+    """Stores and fetches records at calls of the test, and notes the answers with their times."""
 
     __slots__ = ("answers",)
 

@@ -1,4 +1,4 @@
-"""Statistics at any time of a run: equal in both engines, and to look at them changes nothing."""
+"""Statistics at any time of a run: equal in both engines, and reading them changes nothing."""
 
 from typing import Any
 

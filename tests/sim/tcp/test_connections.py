@@ -21,7 +21,7 @@ def test_messages_arrive_whole_and_in_order_and_then_the_end(engine: str) -> Non
     (connection,) = listener.connections
     assert listener.heard[connection] == list(range(len(LINES)))
     assert listener.reasons == caller.reasons == ["ended"]
-    # What the other end was still to say is not wanted after `hang_up`.
+    # After `hang_up` the rest of what the other end sends is not delivered.
     assert caller.heard[caller.connections[0]] == list(range(len(caller.heard[caller.connections[0]])))
 
 
@@ -174,7 +174,7 @@ def test_a_slow_application_gets_all_messages_before_the_end() -> None:
 
 
 class Worker(Talker):
-    """A talker that needs 50 ms of its processor for each message, and answers it."""
+    """A talker that needs 50 ms of processor time for each message, and answers it."""
 
     __slots__ = ()
 

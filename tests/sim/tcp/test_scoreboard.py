@@ -1,4 +1,4 @@
-"""What a sender knows of the segments that are not acknowledged."""
+"""The scoreboard of a sender: its unacknowledged segments by the SACK ranges that arrived."""
 
 from typing import cast
 
