@@ -205,6 +205,6 @@ class Timers:
             later = machine.deadline
             if not later > now:
                 # Nor is nan.
-                raise LivelockError(f"{host.name} asks at {now!r} to be woken at {later!r}")
+                raise LivelockError(f"{host.name} is due at {later!r} after its wake-up at {now!r}; it must be due later")
         if later < host.armed:
             self._move(host, later)

@@ -180,7 +180,7 @@ def test_a_machine_that_hangs_is_named_instead_of_hanging_the_run() -> None:
     network = star()
     stuck = Stuck(network.host("r2"), [(1.0, 1, 10, GROUP, None)])
     network.host("r2").run(stuck, lambda event: None)
-    with pytest.raises(LivelockError, match=r"r2 asks at 1\.0 to be woken at 1\.0"):
+    with pytest.raises(LivelockError, match=r"r2 is due at 1\.0 after its wake-up at 1\.0; it must be due later"):
         network.run()
 
 
@@ -197,7 +197,7 @@ class Timeless(Probe):
 def test_a_machine_with_a_deadline_that_never_comes_is_named() -> None:
     network = star()
     network.host("r2").run(Timeless(network.host("r2"), [(1.0, 1, 10, GROUP, None)]), lambda event: None)
-    with pytest.raises(ContractError, match=r"r2 asks at 1\.0 to be woken at nan"):
+    with pytest.raises(ContractError, match=r"r2 is due at nan after its wake-up at 1\.0"):
         network.run()
     network = star()
     network.host("r1").run(probe := Probe(network.host("r1")), lambda event: None)
