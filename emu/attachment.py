@@ -38,10 +38,10 @@ class Attendant(Protocol):
 
     @property
     def socket(self) -> socket.socket:
-        """Where it is asked."""
+        """The socket at which clients connect."""
 
     def answer(self) -> None:
-        """Answer one client, which waits."""
+        """Serve one client that has connected."""
 
 
 class NamespaceServer:

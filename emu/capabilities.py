@@ -22,7 +22,7 @@ __all__ = ["Capability", "list_capabilities"]
 
 _MRT_INIT = 200
 _DESCRIPTORS = 1024
-"""Open files with which `send` and `recv` keep as many as they use; with fewer they close and open files more often."""
+"""Least limit of open files with which `send` and `recv` keep files open; below it they close and open them more often."""
 _OPTIONAL = {
     "netem": KernelFeature(
         "delay, jitter and loss in the kernel (netem)",
@@ -161,7 +161,7 @@ def _libnorm() -> Capability:
 
 
 def _limits() -> list[Capability]:
-    """Check the limits on which it depends how much traffic `send` and `recv` withstand."""
+    """Check the limits that determine how much traffic `send` and `recv` can handle."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     enough = files == resource.RLIM_INFINITY or files >= _DESCRIPTORS
     granted, processors = granted_buffers(BUFFERS), len(os.sched_getaffinity(0))

@@ -24,8 +24,8 @@ _OLD = 60.0
 class CpuQuotas:
     """The control groups of one emulation, one for each host that has a quota, in cores.
 
-    They are made at once and removed by `close`; those of an emulation that was killed are removed when the next one with
-    quotas begins. UnsupportedError if the kernel has no quotas or this user may not set them.
+    The constructor makes them and `close` removes them; those of an emulation that was killed are removed when the next one
+    with quotas begins. UnsupportedError if the kernel has no quotas or this user may not set them.
     """
 
     def __init__(self, quotas: Mapping[str, float]) -> None:

@@ -163,7 +163,7 @@ class Disk:
         return self._tickets
 
     def close(self) -> None:
-        """Serve what was asked, then close the file."""
+        """Serve all requests made so far, then close the file."""
         self._requests.put(None)
         self._thread.join()
 
@@ -241,7 +241,7 @@ def disk_opener(file: Path, name: str, model: DiskModel) -> OpenDisk:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"{file.parent}: {error.strerror}") from error
-        return Disk(open_store(file, model.size and int(model.size)), name, model, in_loop, answer, failed)
+        return Disk(open_store(file, model.size), name, model, in_loop, answer, failed)
 
     return open_disk
 

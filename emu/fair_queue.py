@@ -1,4 +1,4 @@
-"""A queue that serves the addresses packets come from in turn, for a host that receives more than it can process."""
+"""A fair queue over the source addresses of packets, for a host that receives more than it can process."""
 
 from collections import deque
 from collections.abc import Callable
@@ -17,8 +17,8 @@ class FairQueue(Generic[T]):
     """Entries by source. `serve` takes one of the source whose entries took the least time so far: start-time fair queueing.
 
     Sources may fill `limit` bytes together; when these are full, each has room up to an equal part of as many bytes again. The
-    caller drops what comes when a source `has_room` no more. A source that wants less than its share of the time waits for one
-    entry of each other source at most, and loses nothing (Goyal, Vin and Cheng 1996).
+    caller drops what arrives of a source without room (`has_room`). A source that needs less than its share of the time waits
+    for at most one entry of each other source, and loses nothing (Goyal, Vin and Cheng 1996).
     """
 
     __slots__ = ("_limit", "_now", "_octets", "_order", "_queues", "_taken", "_total", "_turns")
@@ -57,7 +57,7 @@ class FairQueue(Generic[T]):
         queue.append((octets, entry))
 
     def serve(self, process: Callable[[T], T | None], clock: Callable[[], float]) -> None:
-        """Process an entry of the source whose turn it is, and charge it the time by `clock`; there must be one.
+        """Process an entry of the source that took the least time, and charge it the time by `clock`; there must be one.
 
         `process` returns what is left of the entry for the source's next turn; None for nothing.
         """

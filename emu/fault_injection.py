@@ -198,9 +198,9 @@ def _queue_commands(device: str, shape: LinkShape, rate: float) -> tuple[list[st
 class HostCrash(InjectedFault):
     """Kill the processes of hosts; at the end start new processes without any state.
 
-    `links` are those of the hosts, which carry nothing meanwhile: the hosts are without power. Without any, their kernels
-    answer for the processes. `loses_disk`: what they stored is lost. With `decision`, a name and a count, it begins at that
-    decision of the first host's machine, and not `at` a time.
+    `links` are links of the hosts that drop everything meanwhile, as without power; without any, the kernels of the hosts reset
+    connections. `loses_disk`: what they stored is lost. With `decision`, a name and a count, it begins at that decision of the
+    first host's machine, and not `at` a time.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from emu.tc import TcProcess
 __all__ = ["Filter", "FaultTargets"]
 
 _FIRST = 100
-"""Preference of the first filter of a fault: behind that of a router with a machine (`emu.network`), which is of IPv4 alone."""
+"""Preference of the first filter of a fault: after that of a router with a machine (`emu.network`), which is for IPv4 only."""
 _LOSS_OFFSET = 10_000
 """Added to the preference of filters that replace a link's loss, so that they run after those of faults.
 

@@ -1,4 +1,4 @@
-"""The interface of foreign programs: nodes of an emulation that are no machine of this project and use sockets of their own.
+"""The interface of foreign programs: nodes of an emulation that run no machine of this project and use sockets of their own.
 
 A foreign program runs in the process of its node or in child processes; all of them are killed when the node's process ends.
 """

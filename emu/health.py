@@ -112,11 +112,11 @@ def kernel_drops() -> int:
     return sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())
 
 
-def assess(merge_reports: LinkStatistics, receive_drops: int, kernel_drops: int) -> dict[str, Any]:
+def assess(links: LinkStatistics, receive_drops: int, kernel_drops: int) -> dict[str, Any]:
     """Return the health of an emulation for its result: the measurements, `healthy`, and the `reasons` if it is not.
 
     `receive_drops` and `kernel_drops` count packets dropped by full sockets and by full backlog queues during the run.
     """
-    health = {**merge_reports.health, "receive_drops": receive_drops, "kernel_drops": kernel_drops}
+    health = {**links.health, "receive_drops": receive_drops, "kernel_drops": kernel_drops}
     reasons = _reasons(health)
     return {"healthy": not reasons, "reasons": reasons, **health}

@@ -1,7 +1,7 @@
 """Hold an emulation before and after its session, by orders of the process that started it.
 
-That process keeps `Controls`, the emulation inside its namespaces has `HeldSession`; lines of text between them tell what to
-do (`start`, `end`) and how far the emulation is (`up`, `running`, `over`).
+That process has `Controls`, the emulation inside its namespaces `HeldSession`. They exchange lines of text: orders (`start`,
+`end`) and states of the emulation (`up`, `running`, `over`).
 """
 
 import select
@@ -93,7 +93,7 @@ class HeldSession:
         self.ended = False
 
     def report(self, state: str) -> None:
-        """Tell the other end how far the emulation is."""
+        """Send a state of the emulation to the other end."""
         self.connection.sendall(state.encode() + b"\n")
 
     def read(self) -> None:
@@ -104,7 +104,7 @@ class HeldSession:
 
 
 def make_hold(hold: Hold, name: str) -> tuple[HeldSession, Callable[[], None]]:
-    """Return the end for the emulation, and the function that talks to it in this process; `name` is that of its socket."""
+    """Return the end for the emulation, and the function that runs `Hold.talk` in this process; `name` names its socket."""
     local, remote = socket.socketpair()
 
     def talk() -> None:

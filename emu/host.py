@@ -60,14 +60,14 @@ class UdpHost:
 
     `interface` is an address or the device that has an IPv4 address (None: where the system routes multicast), `port` the UDP
     port for unicast to this node; the name of a group contains its own port. `buffers` is the size in bytes of the kernel's
-    socket buffers, and of the queue for what this host has no time to process, `burst` the most packets in one system call,
-    `options` are those of the IP layer.
+    socket buffers, and of the queue for packets that arrive faster than this host processes them, `burst` the most packets in
+    one system call, `options` are those of the IP layer.
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`.
     `joining` is the time in seconds from joining a group until its packets arrive; groups are joined on `devices`. `names` has
     the addresses of hosts, with their ports for unicast, for programs that name hosts. `make_codec` makes the codec of each
-    further port; None: all share one. `open_disk` opens the host's disk when its machine first uses it. `framing` makes what
-    cuts the stream of a connection into messages; `tcp` has the options of connections, None leaves them to the kernel.
+    further port; None: all share one. `open_disk` opens the host's disk when its machine first uses it. `framing` makes the
+    framing of a connection's stream; `tcp` has the options of connections, None leaves them to the kernel.
     `traffic` counts packets sent, `faults` what went wrong.
     """
 
@@ -373,7 +373,7 @@ class UdpHost:
                 self._input(self._machine.resume)
 
     def _on_readable(self, sock: socket.socket, to: Address) -> None:
-        """Receive from a socket for a moment; what that causes to be sent leaves behind it, in as large batches as possible."""
+        """Receive from a socket for a limited time, then send what that caused, in as large batches as possible."""
         self._receive(sock, to)
         self._flush()
 
@@ -413,7 +413,7 @@ class UdpHost:
             self._loop.call_soon(self._serve_queue)
 
     def _serve_queue(self) -> None:
-        """Process packets of the queue for a moment, and again after sockets and timers until it is empty."""
+        """Process packets of the queue for a limited time, and again after sockets and timers until it is empty."""
         queue, clock = self._queue, self._loop.time
         end = clock() + _LONGEST_BATCH
         while queue and self._machine is not None and clock() < end:
@@ -427,7 +427,7 @@ class UdpHost:
             self._is_queueing = False
 
     def _deliver_queued(self, arrived: Arrived) -> Arrived | None:
-        """Deliver what comes next of a batch, since a packet that opens a file may take milliseconds; return what is left."""
+        """Deliver the next packet or run of a batch, and return the rest: one that opens a file may take milliseconds."""
         data, start, segment, source, to, marked = arrived
         end = self._deliver_next(data, start, segment, source, to, marked)
         return (data, end, segment, source, to, marked) if end < len(data) else None

@@ -1,4 +1,4 @@
-"""The disk of a real host, as its machine uses it: opened at the first request, its answers are inputs."""
+"""The disk of a real host: opened at the first request of the machine, with its answers as inputs of the machine."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,7 +26,7 @@ class HostDisk:
         return self._opened().fetch(first, last, most, port)
 
     def close(self) -> None:
-        """Finish what was asked for, and close the disk."""
+        """Serve all requests made so far, and close the disk."""
         if self._disk is not None:
             self._disk.close()
 

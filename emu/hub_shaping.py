@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emu.requirements import run
-from emu.shaping import LinkShape, kernel_queue
+from emu.shaping import CLASS_BURSTS, LinkShape, kernel_queue, redirect
 from emu.size_tables import check_sizes, size_table
 from protocols.errors import UnsupportedError
 from topologies.node_models import SwitchModel
@@ -21,10 +21,6 @@ __all__ = ["FEATURES", "HubShape", "apply_hub", "hub_shape"]
 FEATURES = ["ifb", "redirect", "classes"]
 """Names of the kernel features that a hub needs (`emu.requirements`)."""
 
-_UNLIMITED = 1_000_000
-_BURST, _QUANTUM = 3100, 1600
-_AFTER_LOSS = 65_000
-"""Preference of the redirecting filters: after the loss of the link."""
 _MOST_STATIONS = 1000
 """Most stations, since a classic BPF program has 4096 steps."""
 _FIRST = 2
@@ -41,7 +37,7 @@ class HubShape:
 
     def report(self) -> dict[str, Any]:
         """Return what was set, in a form for results."""
-        queue = None if self.medium.queue == _UNLIMITED else self.medium.queue
+        queue = self.medium.queue_limit
         return {"node": self.name, "hub": True, "rate": self.medium.rate, "queue": queue, "rate_by": "ifb + htb"}
 
 
@@ -67,12 +63,7 @@ def apply_hub(hub: HubShape, ports: Sequence[str], device: str) -> None:
     """
     run(f"ip link add {device} type ifb && ip link set {device} up")
     _share_medium(hub, device)
-    action = f"u32 match u32 0 0 action mirred egress redirect dev {device}"
-    for port in ports:
-        run(f"tc qdisc replace dev {port} clsact && tc filter add dev {port} ingress protocol all pref {_AFTER_LOSS} {action}")
-        found = run(f"tc filter show dev {port} ingress")
-        if f"Egress Redirect to device {device})" not in found:
-            raise UnsupportedError(f"node {hub.name}: {device} was not applied by the kernel: {found.strip()}")
+    redirect(hub.name, ports, "ingress", device, None)
 
 
 def _share_medium(hub: HubShape, device: str) -> None:
@@ -81,13 +72,14 @@ def _share_medium(hub: HubShape, device: str) -> None:
     classes = range(_FIRST, _FIRST + len(hub.stations) + 1)
     rate, share = round(medium.rate * 8), max(8, round(medium.rate * 8 / len(classes)))
     medium_burst = f"burst {medium.burst} cburst {medium.burst}"
-    bursts = f"burst {_BURST} cburst {_BURST} quantum {_QUANTUM}"
     lines = [
         f"qdisc add dev {device} root handle 1: {medium.sizes} htb default {classes[-1]:x}",
         f"class add dev {device} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit {medium_burst}",
     ]
     for number in classes:
-        lines.append(f"class add dev {device} parent 1:1 classid 1:{number:x} htb rate {share}bit ceil {rate}bit {bursts}")
+        lines.append(
+            f"class add dev {device} parent 1:1 classid 1:{number:x} htb rate {share}bit ceil {rate}bit {CLASS_BURSTS}"
+        )
         lines.append(f"qdisc add dev {device} parent 1:{number:x} handle {number + 1:x}: pfifo limit {medium.queue}")
     code = _classifier(hub.stations)
     lines.append(f'filter add dev {device} parent 1: protocol all bpf bytecode "{code}"')

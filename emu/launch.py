@@ -105,13 +105,13 @@ def emulate(
     before the run. `ttls` are the multicast TTLs of hosts below 255. `respawn(host, crashes)` makes the program of a host that
     restarts. `progress` is called every second with the counters of all nodes, in the process that runs the emulation. `trunk`
     is the encapsulation on the cable of routers with `mac: single`. With `keyed` all losses are the simulator's for this
-    `seed`, packet by packet; with `exact` each packet takes its time on links with a rate, which no token bucket does. Links
-    read packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` names the emulation to who attaches to
-    it. `hold` holds the network before and after the run. `disk` is the folder of the
-    hosts' stores, a folder for each; None: a folder in memory, which vanishes with the run. `framing` makes what cuts the
-    stream of a connection into messages, `tcp` has the options of connections; None leaves them to the kernel. With
-    `ecn` what nodes send is ECN-capable, and they read marks. Nodes keep their statistics every `statistics` seconds; None:
-    they don't. `attendants` answer others while the network is up.
+    `seed`, packet by packet; with `exact` links with a rate delay each packet by its transmission time, unlike token buckets.
+    Links decode packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` is shown to those who attach to
+    the emulation. `hold` holds the network before and after the run. `disk` is the folder of the hosts' stores, a folder for
+    each; None: a folder in memory, which vanishes with the run. `framing` makes the framing of a connection's stream, `tcp` has
+    the options of connections; None leaves them to the kernel. With `ecn` what nodes send is ECN-capable, and they read marks.
+    Nodes record their statistics every `statistics` seconds; None: never. `attendants` serve other processes while the network
+    is up.
 
     NotStartedError if `hold` ends it before the run. UnsupportedError, before anything starts, if this machine can't run it.
     A node that dies does not end the run; its report says how it died.
@@ -230,7 +230,7 @@ class _IsolatedEmulation:
         return {name: model.quota for name, model in models.items() if isinstance(model, HostModel) and model.quota is not None}
 
     def _open(self, processes: NodeProcesses, network: EmulatedNetwork) -> bool:
-        """Let others in, and wait until the session is started; returns whether it is."""
+        """Accept clients, and wait until the session is started; returns whether it is."""
         pids = {name: network.pid(name) for name in network.nodes}
         self.server.listen(pids, self.plan.addresses)
         for attendant in (self.server, *self.attendants):
@@ -305,9 +305,9 @@ class _IsolatedEmulation:
 
 
 def _name_hosts(addresses: Mapping[str, str]) -> None:
-    """Let all programs know the hosts by their names, by an /etc/hosts of this mount namespace's own (hosts(5)).
+    """Make the names of hosts resolvable for all programs, by an /etc/hosts of this mount namespace (hosts(5)).
 
-    A name with spaces or a number sign has no form there: its words would be names of their own.
+    Names with spaces or a number sign are left out: their words would be names of their own.
     """
     if not os.path.exists(_HOSTS):
         return
@@ -326,7 +326,7 @@ def _choose_plan(
     exact: bool,
     trunk: TrunkChoice,
 ) -> EmulationPlan:
-    """Return the plan of an emulation: with netem, where the kernel has it and needs it."""
+    """Return the plan of an emulation: with netem, where a link needs it and the kernel has it."""
     kind = choose_trunk(topology, trunk)
     plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, exact=exact, trunk=kind)
     if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":

@@ -12,7 +12,7 @@ _STATUS = Path("/proc/self/status")
 
 @contextmanager
 def limited_memory(octets: int | None) -> Iterator[None]:
-    """Let this process have so many bytes of data more than now, in the block; None: any number.
+    """Limit the data of this process to `octets` bytes more than now, within the block; None: no limit.
 
     Beyond it the kernel refuses memory, and Python raises MemoryError.
     """

@@ -1,4 +1,4 @@
-"""Which hosts a multicast packet must reach in an emulated network, and whose links it may pass besides."""
+"""The hosts that a multicast packet must reach in an emulated network, and those whose links it may pass in addition."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -63,8 +63,8 @@ _NOT_LOOPED = "6,48 0 0 4294963204,21 0 3 5,32 0 0 4293918732,21 1 0 {own},6 0 0
 def _loop_commands(address: str, ports: Iterable[str]) -> list[str]:
     """Return commands that keep copies of forwarded multicasts from the machine of a router.
 
-    The kernel loops what it forwards to a group back at the outgoing port, where the machine is a member, too, and would hear
-    it again.
+    The kernel loops what it forwards to a group back at the outgoing port, where the machine is a member, too, and would
+    receive it again.
     """
     code = _NOT_LOOPED.format(own=int(IPv4Address(address)))
     return [
@@ -152,7 +152,7 @@ class EmulatedNetwork:
     def group_devices(self, host: str) -> list[str]:
         """Return the devices on which a host joins groups; none: its own.
 
-        The machine of a router joins on all ports, and where its own multicasts leave, to hear its neighbours on the host.
+        A router's machine joins on all ports, and where its own multicasts leave, to receive those of other machines there.
         """
         router = self._plan.machines.get(host)
         if router is None:

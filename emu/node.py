@@ -1,8 +1,8 @@
 """One node of an emulation: a process forked from the launcher, with one program in a host's network namespace.
 
 The program is one of this project on a UdpHost, or a foreign one. Launcher and node exchange JSON lines over a socket pair.
-Node to launcher: `ready`, then `finished` when its program is, `counters` if asked for, `decided` at a decision that it was to
-stop at, and at the end `result` or `error`.
+Node to launcher: `ready`, then `finished` when its program is, `counters` if requested, `decided` when it has stopped at the
+requested decision, and at the end `result` or `error`.
 Launcher to node: `begin` with the common epoch, `stop` at the end, `slow` with a service time and capacity, `counters` with the
 period of progress reports in seconds; for a crash the signal CRASH, or `die` to a foreign program.
 """
@@ -77,7 +77,7 @@ class NodeConfig:
     stream_key: int
     """Key of its random numbers, the same as in the simulator (`topologies.keys.stream_key`)."""
     framing: Callable[[], Framing]
-    """Makes what cuts the stream of a connection into messages."""
+    """Makes the framing of a connection's stream."""
     tcp: TcpOptions | None
     """Options of its connections; None leaves them to the kernel."""
     joining: float = 0.0
@@ -89,7 +89,7 @@ class NodeConfig:
     disk: Path | None = None
     """The folder of its stable storage."""
     decision: tuple[str, int] | None = None
-    """Name of a decision of its machine, and how often it is made until the process stops to be killed."""
+    """Name and count of the decision of its machine at which the process stops, to be killed."""
     epoch: float = inf
     """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
     devices: Sequence[str] = ()
@@ -97,7 +97,7 @@ class NodeConfig:
     networks: Mapping[str, str] = field(default_factory=dict)
     """The devices of its networks by their names, if it has several."""
     memory: int | None = None
-    """Bytes that its program may need beside what it needs at its start; None: any number."""
+    """Bytes that its program may allocate after its start; None: no limit."""
     statistics: float | None = None
     """Interval in seconds at which the statistics of its machine are kept; None: they are not."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -183,7 +183,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
 
 
 def _run_loop(loop: Loop, memory: int | None) -> dict[str, Any]:
-    """Run a loop until it is stopped. Return what the report says of a program that failed, which is killed then."""
+    """Run a loop until it is stopped. Returns the part of the report about a program that failed, which is killed then."""
     try:
         loop.run()
     except MemoryError:
@@ -194,7 +194,7 @@ def _run_loop(loop: Loop, memory: int | None) -> dict[str, Any]:
 
 
 def _report(host: UdpHost, program: Program, statistics: Sequence[Any]) -> dict[str, Any]:
-    """Return what a process did, with its `statistics`."""
+    """Return the report of a process, with its `statistics`."""
     return {
         "result": program.result(),
         "traffic": {"packets": host.traffic.packets, "octets": host.traffic.octets},
@@ -205,12 +205,12 @@ def _report(host: UdpHost, program: Program, statistics: Sequence[Any]) -> dict[
 
 
 def _last_report(host: UdpHost, program: Program, statistics: Sequence[Any]) -> dict[str, Any]:
-    """Return what a process did until its host crashed, now."""
+    """Return the report of a process whose host crashes now."""
     return _report(host, program, statistics) | {"crashed_at": host.now}
 
 
 def _used(before: float) -> dict[str, Any]:
-    """Return what a process used that had used `before` seconds of CPU time before its program began."""
+    """Return CPU time and memory of a process that had used `before` seconds of CPU time before its program began."""
     return {"cpu": _cpu() - before, "memory": _peak()}
 
 
@@ -232,7 +232,7 @@ def _die(control: socket.socket, report: Callable[[], dict[str, Any]], before: f
 
 
 def _stopping(decision: tuple[str, int], report: Callable[[], None]) -> Callable[[str, object], None]:
-    """Return a trace function that tells of a decision by `report()` and then waits to be killed, amid the machine's input."""
+    """Return a trace function that calls `report()` at a decision and then waits to be killed, within the machine's input."""
     wanted, count = decision
     left = count
 

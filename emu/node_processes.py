@@ -79,7 +79,7 @@ ProgressCallback: TypeAlias = Callable[[float, Mapping[str, Mapping[str, float]]
 
 @dataclass(slots=True)
 class _NodeProcess:
-    """A node's process as the launcher sees it."""
+    """The launcher's state of a node's process."""
 
     pid: int
     control: socket.socket

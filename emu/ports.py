@@ -65,7 +65,7 @@ class UdpPort:
         """Where others reach it."""
         self.queue = SendQueue(transmitter, burst)
         self.is_writing = False
-        """Whether the event loop tells when the transmitter takes packets again."""
+        """Whether the event loop reports when the transmitter takes packets again."""
         self.encode: Callable[[Message], bytes]
         self.decode: Callable[[bytes], Message]
         self.run_codec: RunCodec | None = None
@@ -133,7 +133,7 @@ class UdpPorts:
         """By address the port that reads what arrives there: of several in a group the one that joined first."""
         self._members: dict[Group, list[int]] = {}
         self._places: dict[Group, tuple[SocketAddress, int]] = {}
-        # What each group that is waited for is waited for by: it may be left and joined again meanwhile.
+        # By group, the latest request to join that has not taken effect: a group may be left and joined again meanwhile.
         self._joins: dict[Group, object] = {}
         self._is_reading = False
 
@@ -149,7 +149,7 @@ class UdpPorts:
         return [port.queue for port in self._ports.values()]
 
     def open(self, number: int, codec: Codec, *, held: bool) -> UdpPort:
-        """Open a port, or give one that is open another codec. A `held` one sends nothing until it is told to."""
+        """Open a port, or give one that is open another codec. A `held` one sends nothing before `SendQueue.retry`."""
         port = self._ports.get(number)
         if port is None:
             first = self._where[1]
@@ -163,7 +163,7 @@ class UdpPorts:
                 self._add(sock.getsockname(), sock)
         if len(self._ports) > 1:
             for each in self._ports.values():
-                # So that the kernel gives a multicast of one port to the others.
+                # So that the kernel delivers a multicast of one port to the others.
                 allow_loopback(each.transmitter)
         port.use(codec)
         return port
@@ -184,7 +184,7 @@ class UdpPorts:
             self._loop.add_reader(sock, self._on_readable, sock, address)
 
     def stop(self) -> None:
-        """Call it no more, and close all ports but port 0."""
+        """Stop calling `on_readable`, and close all ports but port 0."""
         self._is_reading = False
         for number in list(self._ports):
             self.close_port(number)

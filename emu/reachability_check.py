@@ -1,4 +1,4 @@
-"""Check before each run that every group reaches the hosts it must and no others, and that unicast comes back from each.
+"""Check before each run that every group reaches the hosts that it must, no others, and that each host can answer by unicast.
 
 Every host that takes part in a group sends it a packet from its own namespace, before any impairment is set.
 """
@@ -172,7 +172,7 @@ class _ReachabilityCheck:
         return f"{path[last]}-{path[last + 1]}"
 
     def _reached(self, expected: MulticastReach, router: str) -> bool:
-        """Whether the packet came to the router: it has counted it, or holds it unresolved (/proc/net/ip_mr_cache)."""
+        """Whether the packet reached the router: it has counted it, or holds it unresolved (/proc/net/ip_mr_cache)."""
         addresses = (expected.group, self._plan.addresses[expected.source])
         names = [f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}" for address in addresses]
         lines = Path(f"/proc/{self._pid(router)}/net/ip_mr_cache").read_text().splitlines()

@@ -12,7 +12,7 @@ from typing import Any
 
 from emu.queue_counts import QueueCounts, count_queues
 from emu.requirements import run
-from emu.shaping import LinkShape, apply_rate, kernel_queue
+from emu.shaping import CLASS_BURSTS, LinkShape, apply_rate, kernel_queue, redirect
 from emu.size_tables import check_sizes, cost_table, size_table
 from emu.trunk import FEATURES, WRAPPING, TrunkKind
 from protocols.errors import UnsupportedError
@@ -21,7 +21,6 @@ from topologies.units import format_duration
 
 __all__ = ["RouterShape", "apply_router", "count_router", "router_shape"]
 
-_UNLIMITED = 1_000_000
 _LARGEST_PAYLOAD = 1472
 _KERNEL_COST = 10e-6
 """Seconds: about what the kernel needs to forward a packet, so lower costs can't be told from 0."""
@@ -29,9 +28,6 @@ _CLASSES = "6,32 0 0 6,21 0 3 {first},40 0 0 10,21 0 1 {last},6 0 0 65568,6 0 0 
 """Classic BPF: class 1:20 for packets whose source MAC is the router's (compared as 4 and 2 bytes), else 1:10."""
 _INWARD, _OUTWARD = 10, 20
 """The classes of an adapter with half duplex."""
-_SMALLEST_BURST, _QUANTUM = 3100, 1600
-_AFTER_LOSS = 65_000
-"""Preference of redirecting filters: they run after the link's loss, so lost packets never reach the adapter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ class RouterShape:
             report |= {"duplex": self.duplex, "rate": self.adapter.rate, "rate_by": by, "trunk": self.trunk}
         shape = self.adapter or self.processor
         if shape is not None:
-            report["queue"] = None if shape.queue == _UNLIMITED else shape.queue
+            report["queue"] = shape.queue_limit
         return report
 
 
@@ -107,18 +103,18 @@ def apply_router(router: RouterShape, ports: Sequence[str], mac: str, pid: int, 
     """
     if router.processor is not None:
         _add_bucket(router.processor, "cpu", pid)
-        _redirect(router.name, ports, "ingress", "cpu", pid)
+        redirect(router.name, ports, "ingress", "cpu", pid)
         if machine:
-            _redirect(router.name, ports, "egress", "cpu", pid, f"u32 match ip src {machine}/32", "ip")
+            redirect(router.name, ports, "egress", "cpu", pid, machine)
     elif router.adapter is not None and router.duplex == "half":
         _add_device("mac", pid)
         _share_rate(router.adapter, "mac", mac, pid)
-        _redirect(router.name, ports, "ingress", "mac", pid)
-        _redirect(router.name, ports, "egress", "mac", pid)
+        redirect(router.name, ports, "ingress", "mac", pid)
+        redirect(router.name, ports, "egress", "mac", pid)
     elif router.adapter is not None:
         for hook, device in (("ingress", "macin"), ("egress", "macout")):
             _add_bucket(router.adapter, device, pid)
-            _redirect(router.name, ports, hook, device, pid)
+            redirect(router.name, ports, hook, device, pid)
 
 
 def count_router(router: RouterShape, pid: int, sent: int) -> QueueCounts | None:
@@ -148,34 +144,18 @@ def _add_bucket(shape: LinkShape, device: str, pid: int) -> None:
     apply_rate(shape, device, pid)
 
 
-def _redirect(
-    router: str, ports: Sequence[str], hook: str, device: str, pid: int, match: str = "u32 match u32 0 0", protocol: str = "all"
-) -> None:
-    """Redirect what passes the ports and matches, at `hook` (ingress or egress), through the device."""
-    rule = f"protocol {protocol} pref {_AFTER_LOSS} {match} action mirred egress redirect dev {device}"
-    for port in ports:
-        run(
-            f"tc qdisc replace dev {port} clsact && tc filter add dev {port} {hook} {rule}",
-            pid=pid,
-        )
-        found = run(f"tc filter show dev {port} {hook}", pid=pid)
-        if f"Egress Redirect to device {device})" not in found:
-            raise UnsupportedError(f"node {router}: {hook} by {device} was not applied by the kernel: {found.strip()}")
-
-
 def _share_rate(adapter: LinkShape, device: str, mac: str, pid: int) -> None:
     """Give each direction a queue of its own: while both wait each has half the rate, else one has all of it (tc-htb(8))."""
     rate, half = round(adapter.rate * 8), round(adapter.rate * 4)
     digits = mac.replace(":", "")
     code = _CLASSES.format(first=int(digits[:8], 16), last=int(digits[8:], 16))
     add = f"tc class add dev {device} parent"
-    bursts = f"burst {_SMALLEST_BURST} cburst {_SMALLEST_BURST} quantum {_QUANTUM}"
     commands = [
         f"tc qdisc add dev {device} root handle 1: {adapter.sizes} htb default 10",
         f"{add} 1: classid 1:1 htb rate {rate}bit ceil {rate}bit burst {adapter.burst} cburst {adapter.burst}",
     ]
     for place in (_INWARD, _OUTWARD):
-        commands.append(f"{add} 1:1 classid 1:{place} htb rate {half}bit ceil {rate}bit {bursts}")
+        commands.append(f"{add} 1:1 classid 1:{place} htb rate {half}bit ceil {rate}bit {CLASS_BURSTS}")
         commands.append(f"tc qdisc add dev {device} parent 1:{place} handle {place}: pfifo limit {adapter.queue}")
     commands.append(f"tc filter add dev {device} parent 1: protocol all bpf bytecode '{code}'")
     run(" && ".join(commands), pid=pid)

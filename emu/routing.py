@@ -22,7 +22,7 @@ _MAX_VIFS = 32
 
 @dataclass(frozen=True, slots=True)
 class UnicastRoute:
-    """Packets to `address` leave by the router's port on cable number `cable`, to the neighbour with `mac`."""
+    """A route of a router: packets to `address` leave by the port on cable number `cable`, to the neighbour with `mac`."""
 
     address: str
     cable: int

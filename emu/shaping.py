@@ -6,6 +6,7 @@ far end, after segmentation, so each packet is lost on its own. A link that need
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -20,6 +21,7 @@ from topologies.spec import LinkSpec
 from topologies.units import format_duration, format_fraction
 
 __all__ = [
+    "CLASS_BURSTS",
     "LinkShape",
     "UserSpaceLink",
     "apply_loss",
@@ -27,10 +29,15 @@ __all__ = [
     "kernel_queue",
     "kernel_shape",
     "netem_shape",
+    "redirect",
     "unsupported_by_kernel",
 ]
 
 _UNLIMITED = 1_000_000
+_AFTER_LOSS = 65_000
+"""Preference of filters that redirect packets: after the loss of a link, so that lost packets go no further."""
+CLASS_BURSTS = "burst 3100 cburst 3100 quantum 1600"
+"""Arguments of `tc` for classes that share a rate: two packets at once, and about one packet in each round."""
 _CHANCES = ("duplicate", "corrupt", "bit_errors")
 _MIN_LOSS = 2**-33
 """Half the resolution of the kernel's random word; lower probabilities round to 0."""
@@ -71,6 +78,11 @@ class LinkShape:
         return round(max(self.least_burst, min(self.rate * 0.004, _EIGHT_PACKETS), self.rate * 0.001))
 
     @property
+    def queue_limit(self) -> int | None:
+        """The packets that may wait, for results; None: no limit."""
+        return None if self.queue == _UNLIMITED else self.queue
+
+    @property
     def needs_single_packets(self) -> bool:
         """Whether hosts must send packets one by one on this link, not in batches."""
         return self.netem is not None or (self.rate if self.user is None else self.user.spec.rate) < inf
@@ -88,8 +100,7 @@ class LinkShape:
             return impairment(self.link, self.netem.spec, "netem") | ({"rate_by": "tbf + pfifo"} if self.rate < inf else {})
         report: dict[str, Any] = {"link": self.link}
         if self.rate < inf:
-            queue = None if self.queue == _UNLIMITED else self.queue
-            report |= {"rate": self.rate, "queue": queue, "rate_by": "tbf + pfifo"}
+            report |= {"rate": self.rate, "queue": self.queue_limit, "rate_by": "tbf + pfifo"}
         if self.threshold:
             report |= {"loss": self.threshold / 2**32, "loss_by": "cbpf"}
         return report
@@ -98,8 +109,8 @@ class LinkShape:
 def unsupported_by_kernel(spec: LinkSpec, keyed: bool, exact: bool) -> str:
     """Return the first attribute that no token bucket and no filter can emulate, as a user writes it; "" if there is none.
 
-    With `keyed` losses the kernel can't emulate any, because its random numbers can't be repeated. With `exact` rates it can't
-    emulate any, because a packet leaves a token bucket before the time that it takes on the link, and not behind it.
+    With `keyed` that includes every loss, because the kernel's random numbers can't be repeated. With `exact` it includes every
+    rate, because a packet leaves a token bucket before its transmission time, and not after it.
     """
     if spec.delay or spec.jitter is not None:
         return f"delay {format_duration(spec.delay) if spec.jitter is None else spec.jitter.model}"
@@ -182,3 +193,18 @@ def apply_loss(shape: LinkShape, device: str, pid: int | None) -> None:
     reported = run(f"tc filter show dev {device} ingress", pid=pid)
     if LOSS.format(threshold=shape.threshold) not in reported or "direct-action" not in reported:
         raise UnsupportedError(f"link {shape.link}: loss was not applied by the kernel: {reported.strip() or 'no filter'}")
+
+
+def redirect(node: str, ports: Sequence[str], hook: str, device: str, pid: int | None, source: str = "") -> None:
+    """Redirect what passes `ports`, at `hook` (ingress or egress), through `device`, and verify it.
+
+    `source` limits it to packets of an IPv4 address. `pid` is a process in the network namespace of the devices; None is this
+    process's. Raises UnsupportedError naming `node`.
+    """
+    protocol, match = ("ip", f"ip src {source}/32") if source else ("all", "u32 0 0")
+    rule = f"protocol {protocol} pref {_AFTER_LOSS} u32 match {match} action mirred egress redirect dev {device}"
+    for port in ports:
+        run(f"tc qdisc replace dev {port} clsact && tc filter add dev {port} {hook} {rule}", pid=pid)
+        found = run(f"tc filter show dev {port} {hook}", pid=pid)
+        if f"Egress Redirect to device {device})" not in found:
+            raise UnsupportedError(f"node {node}: {hook} by {device} was not applied by the kernel: {found.strip()}")

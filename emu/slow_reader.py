@@ -15,7 +15,7 @@ _Input = tuple[Callable[..., None], tuple[object, ...]]
 
 
 class SlowReader(Machine):
-    """A machine in front of another, which it hands packets to after their service time; timers and calls are not delayed.
+    """A machine before another, to which it passes packets after their service time; timers and calls are not delayed.
 
     Messages of connections are never dropped: with a full queue their connections are held back, so that the other ends find
     them full. The beginning and the end of a connection wait for what came before.
@@ -87,24 +87,24 @@ class SlowReader(Machine):
         self.inner.resume(now)
 
     def opened(self, connection: Connection, now: float) -> None:
-        """Tell the inner machine, after what came before."""
+        """Pass it on, after the inputs before it."""
         self._put(now, self.inner.opened, connection)
 
     def drained(self, connection: Connection, now: float) -> None:
-        """Tell the inner machine."""
+        """Pass it on."""
         self.inner.drained(connection, now)
 
     def closed(self, connection: Connection, reason: Reason, now: float) -> None:
-        """Tell the inner machine, after what came before."""
+        """Pass it on, after the inputs before it."""
         self._held.pop(connection, None)
         self._put(now, self.inner.closed, connection, reason)
 
     def stored(self, ticket: int, now: float) -> None:
-        """Tell the inner machine."""
+        """Pass it on."""
         self.inner.stored(ticket, now)
 
     def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
-        """Tell the inner machine."""
+        """Pass it on."""
         self.inner.fetched(ticket, records, now)
 
     def forget(self, connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Connections of a host by the kernel's TCP: the twin of `sim.tcp`.
+"""Connections of a host by the kernel's TCP, the counterpart of `sim.tcp`.
 
 Everything runs in callbacks of the host's event loop. A connection whose process is killed is reset by the kernel at once,
 because its socket lingers for no time; one that is hung up is shut down first, and closed when the other end has closed, too.
@@ -34,9 +34,9 @@ _FULL, _DRAINED = 256 << 10, 64 << 10
 _TURN, _SHARE = 0.005, 0.001
 """Seconds for which messages of connections are processed before timers and other sockets are served, and those of one."""
 _LOOK = 1.0
-"""Seconds between two looks at connections whose other end does not go on."""
+"""Seconds between two checks for connections whose other end does not go on."""
 _LEAST_RATE = 1000
-"""Bytes per second at which a frame arrives at least, after SILENCE seconds."""
+"""Least rate in bytes per second at which a frame has to arrive, after SILENCE seconds."""
 _INCOMPLETE = 256 << 20
 """Bytes of incomplete frames of all connections of a host."""
 _ACCEPT = 64
@@ -46,7 +46,7 @@ _MOST = 4096
 
 
 class Inputs(NamedTuple):
-    """What connections need of their host."""
+    """The interface of a host to its connections."""
 
     machine: Callable[[], Machine | None]
     """Returns the machine that runs, if any."""
@@ -62,7 +62,7 @@ class TcpConnections:
     """All connections of one host; `listen`, `connect`, `send` and `hang_up` are ports of its machine.
 
     `where` is the address of the host's port 0, that of port n is n higher. Messages of port 0 have the `codec`, those of other
-    ports the one given to `open_port`. `make_framing` makes what cuts the stream of a connection into messages.
+    ports the one given to `open_port`. `make_framing` makes the framing of a connection's stream.
     `refused` counts resets by reason.
     """
 
@@ -213,7 +213,7 @@ class TcpConnections:
         if number:
             self._end(connection, reason_of(OSError(number, "")))
         elif sock.getsockname() == connection.peer:
-            # Where nobody listens, a socket may be given this very port and be connected with itself.
+            # Where no program listens, a socket may get this same port and be connected with itself.
             self._end(connection, "refused")
         else:
             self._open(connection)
@@ -266,7 +266,7 @@ class TcpConnections:
         self._loop.call_soon(self._end, connection, reason)
 
     def _end(self, connection: TcpConnection, reason: Reason) -> None:
-        """Close a connection and tell the machine, once."""
+        """Close a connection and call `closed` of the machine, once."""
         if connection.state == CLOSED:
             return
         if reason == "ended":

@@ -127,8 +127,8 @@ def bind_receiver(where: SocketAddress, address: str, buffers: int, options: Udp
 def receive_coalesced(sock: socket.socket) -> tuple[bytes, int, SocketAddress, int, bool]:
     """Receive once: return the bytes of one or several packets, the length of all but the last, the source, drops and mark.
 
-    The drops are the socket's total so far (SO_RXQ_OVFL), 0 when unknown. The mark says whether a router has marked these
-    packets (ECN), which the kernel tells a socket with the option `ecn`. Raises BlockingIOError when nothing waits.
+    The drops are the socket's total so far (SO_RXQ_OVFL), 0 when unknown. The mark is whether a router has marked these
+    packets (ECN), which the kernel reports on sockets with the option `ecn`. Raises BlockingIOError when nothing waits.
     """
     data, ancillary, _, source = sock.recvmsg(65535, _ANCILLARY)
     segment, drops, marked = len(data), 0, False

@@ -25,7 +25,7 @@ __all__ = [
 
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _IPV6_DONTFRAG = 10, 23, 62
 _NEVER_DF, _ALWAYS_DF = 0, 2
-"""IP_PMTUDISC_DONT: routers may fragment; IP_PMTUDISC_DO: nobody may, and a packet longer than the path takes is refused."""
+"""IP_PMTUDISC_DONT: routers may fragment; IP_PMTUDISC_DO: no node may, and a packet longer than the path MTU is refused."""
 _IP_MULTICAST_ALL, _IPV6_MULTICAST_ALL = 49, 29
 _IP_ADD_SOURCE_MEMBERSHIP, _MCAST_JOIN_GROUP, _MCAST_JOIN_SOURCE_GROUP = 39, 42, 46
 _CE, _ECT = 3, 2
@@ -41,11 +41,11 @@ class UdpOptions:
 
     `ttl` is the hop limit of multicasts, `unicast_ttl` that of unicasts, None the system's; `tos` the 8 bits of the traffic
     class. With `df` no packet may be fragmented, without it any; None leaves it to the system (on Linux a sender fragments
-    what is longer than the path takes). `loopback`: whether other programs of this machine receive the
+    what is longer than the path MTU). `loopback`: whether other programs of this machine receive the
     multicasts. `sources`: join groups for packets of these addresses only (source-specific multicast, RFC 4607). `tx_port` is
     the UDP port that packets of port 0 leave from, 0 one that the system chooses. Without `reuse` no other program of this
     machine can receive at the same address and port. With `tx_only` groups are not joined. With `ecn` packets are sent as
-    ECN-capable (RFC 3168), whatever `tos` says of that, and those that a router has marked are told from others.
+    ECN-capable (RFC 3168), whatever the ECN bits of `tos`, and received packets that a router has marked are recognised.
     """
 
     ttl: int = 1
@@ -111,7 +111,7 @@ def set_options(sock: socket.socket, options: UdpOptions, address: str) -> None:
 
 
 def read_marks(sock: socket.socket) -> None:
-    """Have the kernel tell the traffic class of each packet that arrives (`is_mark`)."""
+    """Have the kernel report the traffic class of each packet that arrives (`is_mark`)."""
     if sock.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVTCLASS, 1)
     else:
@@ -119,7 +119,7 @@ def read_marks(sock: socket.socket) -> None:
 
 
 def is_mark(level: int, kind: int, value: bytes) -> bool:
-    """Return whether ancillary data (recvmsg(2)) tell that a router has marked what arrived (congestion experienced)."""
+    """Return whether ancillary data (recvmsg(2)) mean that a router has marked what arrived (congestion experienced)."""
     # One byte of IPv4, an int of IPv6.
     if (level, kind) in ((socket.IPPROTO_IP, socket.IP_TOS), (socket.IPPROTO_IPV6, socket.IPV6_TCLASS)):
         return int.from_bytes(value, sys.byteorder) & _CE == _CE

@@ -2,8 +2,9 @@
 
 Each direction of a link is a `Line`, the simulator's own object, with the simulator's keys; the protocol's codec gives the
 identity and kind of a packet. So the same packets are lost as in the simulator. UDP that the codec can't decode is lost like
-control packets. Segments of TCP and other frames have random numbers of their own, in the order of their arrival, since no two
-worlds send the same ones. What the kernels of hosts and switches send on their own (ARP, IGMP, IPv6) is only delayed.
+control packets, and so are segments of TCP without data. Segments with data and other IPv4 packets have random numbers of their
+own, in the order of their arrival, since no two worlds send the same ones. What the kernels of hosts and switches send on their
+own (ARP, IGMP, IPv6) is only delayed.
 """
 
 import gc
@@ -41,7 +42,7 @@ _PR_SET_TIMERSLACK = 29
 _PRIORITY = 5
 _MIN_WAIT = 20e-6
 _OTHERS = 0xFFFFFFFF << 32
-"""Identities of frames whose loss must not depend on how many control packets a link carries."""
+"""Identities of segments with data and of other IPv4 packets, so that their losses do not depend on control packets."""
 _OWN_IDENTITY = ("segment", "other")
 
 

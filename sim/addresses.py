@@ -1,4 +1,4 @@
-"""Addresses of simulated hosts: that of a host's first machine is the host's name, and those of further ones are `HostPort`."""
+"""Addresses of machines on simulated hosts: the name of the host for its first machine, a `HostPort` for each further one."""
 
 from typing import NamedTuple
 
@@ -23,5 +23,5 @@ def address_at(name: str, port: int = 0) -> Address:
 
 
 def name_and_port(address: Address) -> tuple[str, int]:
-    """Return the name of the host that an address names, and the port there; any pair of the two will do."""
+    """Return the name of the host and the port in an address, which may be any tuple of both."""
     return (str(address[0]), int(address[1])) if isinstance(address, tuple) else (str(address), 0)

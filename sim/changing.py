@@ -15,7 +15,7 @@ __all__ = ["change", "check_change", "make_changeable"]
 
 
 def check_change(topology: Topology, near: str, far: str) -> None:
-    """UsageError for a link that does not exist, is no plain one, or begins at a counted group."""
+    """Raise UsageError for a link that does not exist, is no plain one, or begins at a counted group."""
     if not topology.graph.has_edge(near, far):
         raise UsageError(f"{near!r} and {far!r} have no link; a counted group is named as a whole")
     if near in topology.host_nodes and topology.node(near).count is not None:
@@ -36,8 +36,8 @@ def make_changeable(network: Network, near: str, far: str) -> None:
 def change(network: Network, near: str, far: str, rate: float | None, loss: float | None) -> Callable[[], None]:
     """Set the rate (bytes per second), the loss probability, or both, of the link from `near` to `far` from now on.
 
-    Packets that wait are sent at the new rate, that in transmission at the old one. Losses are drawn anew, as on a link of its
-    own, of packets that are offered. Returns what undoes the change.
+    Packets that wait are sent at the new rate, the one in transmission at the old one. Losses of packets offered from
+    now on are those of a new sampler, which counts occurrences from 1. Returns what undoes the change.
     """
     links = _links(network, near, far)
     before = [(link, link.sampler, link.queue.rate) for link in links]

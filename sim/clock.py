@@ -11,17 +11,21 @@ class Clock:
     __slots__ = ("_base", "_seen", "_shown", "_start", "speed")
 
     def __init__(self) -> None:
-        # The present line begins at (simulated `_start`, local `_base`); `_seen` and `_shown` are those of the latest reading.
+        # The present line begins at (simulated `_start`, local `_base`); (`_seen`, `_shown`) is the latest reading.
         self._start = self._base = 0.0
         self.speed = 1.0
         """Local seconds per simulated second."""
         self._seen = self._shown = -inf
 
     def read(self, now: float, at_least: float = -inf) -> float:
-        """Return the local time at `now`, but at least `at_least`: for a caller that waited for it, in spite of rounding."""
-        shown = max(self._base + (now - self._start) * self.speed, at_least, self._shown)
+        """Return the local time at `now`, at least `at_least`: what the caller waited for, in spite of rounding."""
+        shown = max(self.look(now), at_least)
         self._seen, self._shown = now, shown
         return shown
+
+    def look(self, now: float) -> float:
+        """Return the local time at `now` without reading it: later readings and `when` do not depend on this call."""
+        return max(self._base + (now - self._start) * self.speed, self._shown)
 
     def when(self, local: float) -> float:
         """Return the simulated time at which this local time is reached; for a past one, that of the latest reading."""

@@ -1,4 +1,4 @@
-"""The last hops to a counted group that damage, duplicate or fragment packets, computed together."""
+"""The links from a switch to a counted group that damage, duplicate or fragment packets, computed together."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -10,8 +10,9 @@ from sim.flight import Arrivals, Flight, Place
 from sim.host import SimHost
 from sim.link import LinkGroup, Part
 from topologies.draws import member_keys
+from topologies.ethernet import frames_of
 from topologies.group_effects import GroupEffect
-from topologies.line import CORRUPTION, DUPLICATE, FRAGMENTS, damage_probability, frames_of, octets_of
+from topologies.line import CORRUPTION, DUPLICATE, FRAGMENTS, damage_probability, octets_of
 from topologies.spec import LinkSpec
 
 __all__ = ["DamagingLinkGroup"]

@@ -22,24 +22,21 @@ class StoringHost(Protocol):
 
     machine: Any
 
-    def call(self, verb: Any, *args: object) -> Any:
-        """Call a method of the machine as an input."""
+    def answer(self, verb: Any, *args: object) -> None:
+        """Call a method of `machine` as an input."""
 
 
 class _Request:
-    """A request of a machine to its disk; `machine` is the one that made it."""
+    """A request of the machine of a host to its disk."""
 
-    __slots__ = ("host", "machine", "port", "ticket")
+    __slots__ = ("host", "is_answered", "port", "ticket")
 
     def __init__(self, host: StoringHost, port: int, ticket: int) -> None:
         self.host = host
-        self.machine: Any = host.machine
         self.port = port
         self.ticket = ticket
-
-    def is_answered(self) -> bool:
+        self.is_answered = True
         """Whether the machine still runs and gets the answer."""
-        return self.host.machine is self.machine
 
 
 class _Batch(_Request):
@@ -158,9 +155,9 @@ class Disk:
         return read.ticket
 
     def forget_requests(self) -> None:
-        """Answer none of the requests made so far; batches become durable all the same."""
+        """Give no answers to the requests made so far; batches become durable all the same."""
         for request in self._requests():
-            request.machine = None
+            request.is_answered = False
 
     def halt(self) -> None:
         """Ignore what the machine stores until the crash that follows."""
@@ -249,15 +246,15 @@ class Disk:
         serving = self._serving
         if isinstance(serving, _Read):
             records = self._range(serving)
-            if serving.is_answered():
-                serving.host.call(serving.machine.fetched, serving.ticket, records)
+            if serving.is_answered:
+                serving.host.answer(serving.host.machine.fetched, serving.ticket, records)
         elif serving:
             for batch in serving:
                 self._apply(batch)
             self._serving = []
             for batch in serving:
-                if batch.is_answered() and life == self._lives:
-                    batch.host.call(batch.machine.stored, batch.ticket)
+                if batch.is_answered and life == self._lives:
+                    batch.host.answer(batch.host.machine.stored, batch.ticket)
         if life == self._lives:
             self._serve()
 

@@ -23,9 +23,9 @@ __all__ = ["Endpoint"]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Endpoint:
-    """A graph node of kind host. `base` is the place of its first member in `Topology.hosts`, `count` how many there are.
+    """A graph node of kind host. `base` is the place of its first member in `Topology.hosts`, `count` the number of members.
 
-    Its hosts are of `host_class`, made when first asked for.
+    Its hosts are of `host_class`, made when first needed.
     """
 
     __slots__ = (
@@ -90,11 +90,11 @@ class Endpoint:
     # Groups
 
     def join(self, member: int, group: Group) -> None:
-        """A host joins a group."""
+        """Join a member to a group, after the latency of the network."""
         self.fabric.membership.join(self, member, group)
 
     def leave(self, member: int, group: Group) -> None:
-        """A host leaves a group."""
+        """Take a member out of a group."""
         self.fabric.membership.leave(self, member, group)
 
     def groups_of(self, member: int) -> list[Group]:
@@ -103,7 +103,7 @@ class Endpoint:
         return [group for group, members in found if members.listens(member)]
 
     def begin(self, member: int, group: Group) -> None:
-        """The host listens from now on."""
+        """Make a member a listener of a group, from now on."""
         members = self.groups.get(group)
         if members is None:
             members = self.groups[group] = GroupMembers(self.count)
@@ -111,22 +111,22 @@ class Endpoint:
         if not members.present:
             self.fabric.routes.forget(group)
         host = self.host(member)
-        self._tell_change(host, group)
+        self._note_change(host, group)
         members.put(member, host.machine)
         if self.fabric.accelerator.takes_feedback_only(host.machine):
             self.unconcerned.setdefault(group, set()).add(member)
 
     def end(self, member: int, group: Group) -> None:
-        """The host listens no more."""
+        """Make a member no listener of a group any more."""
         members = self.groups.get(group)
         if members is not None:
-            self._tell_change(self.host(member), group)
+            self._note_change(self.host(member), group)
             members.put(member, None)
             if not members.present:
                 self.fabric.routes.forget(group)
 
-    def _tell_change(self, host: SimHost, group: Group) -> None:
-        """Note that a host joins or leaves a group."""
+    def _note_change(self, host: SimHost, group: Group) -> None:
+        """Bring the accelerator up to date before a host joins or leaves a group."""
         known = self.unconcerned.get(group)
         if known is not None and host.member in known:
             self.fabric.accelerator.listeners_change(host)
@@ -137,7 +137,7 @@ class Endpoint:
         return () if flight.message.is_feedback else self.unconcerned.get(flight.route.to, ())
 
     def pass_unnoticed(self, passing: list[Passing]) -> None:
-        """Note packets on their way to `unconcerned` members."""
+        """Add packets on their way to `unconcerned` members to those whose deliveries are counted later."""
         accelerator = self.fabric.accelerator
         is_first = not accelerator.unnoticed
         accelerator.unnoticed += passing

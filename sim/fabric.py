@@ -68,7 +68,7 @@ class Fabric:
         """The disks of hosts that used them, by place."""
 
     def disk(self, place: int, node: str, host: str) -> Disk:
-        """Return the disk of the host at a place, which stands at a graph node; it is made when first asked for."""
+        """Return the disk of the host at a place, which belongs to graph node `node`; it is made when first needed."""
         disk = self.disks.get(place)
         if disk is None:
             rng = Rng(key_of(self.seed, "disk", host))

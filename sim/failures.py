@@ -8,17 +8,17 @@ _MEGABYTE = 1e6
 
 
 class Failures:
-    """Which hosts of a network have how much memory, and what to do when one fails."""
+    """The memory limits of hosts, and the handler of failures."""
 
     def __init__(self) -> None:
         self.memory: dict[str, int] = {}
-        """Bytes that the programs of a host may keep; hosts that are not here have enough."""
+        """Bytes that the programs of a host may keep; other hosts have no limit."""
         self.on_failure: Callable[[str, str], None] | None = None
         """Called with the name of a host and the reason, within the input of the machine that failed."""
         self._kept: dict[str, dict[int, int]] = {}
 
     def keep(self, host: str, octets: int, port: int) -> None:
-        """Note what the machine at a port of a host keeps."""
+        """Record the bytes that the machine at a port of a host keeps; the host fails if all its ports exceed its limit."""
         limit = self.memory.get(host)
         if limit is None:
             return
@@ -31,5 +31,5 @@ class Failures:
 
     def fail(self, host: str, reason: str) -> None:
         """End the programs of a host."""
-        assert self.on_failure is not None, f"{host} fails ({reason}), and nobody ends it"
+        assert self.on_failure is not None, f"{host} fails ({reason}), and no handler is set"
         self.on_failure(host, reason)

@@ -1,7 +1,7 @@
 """A shim between a host and its machine that injects faults: it drops, parks and delays packets, and has the host's clock.
 
-To the host the shim is a machine, and it passes on every input of a machine, so neither the engine nor the machine knows of it.
-Hosts without faults have none.
+The shim is a machine itself and passes on every input, so neither engines nor machines have code for it. Its inputs are by
+simulated time, those of the inner machine by the clock. Hosts without faults have none.
 """
 
 from collections import deque
@@ -30,7 +30,7 @@ Received = tuple[Message, Address, Address, bool]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rule:
-    """Which senders are shut out: those of `names`, or with `others` all but those. `parks`: packets are kept, not lost."""
+    """The hosts whose packets are shut out: `names`, or with `others` all but those. `parks`: packets are kept, not lost."""
 
     names: frozenset[str]
     others: bool = False
@@ -160,18 +160,18 @@ class FaultShim(Machine):
 
     def stored(self, ticket: int, now: float) -> None:
         """Pass it on: a slow application is slow to read packets only."""
-        self.inner.stored(ticket, now)
+        self.inner.stored(ticket, self.clock.read(now))
 
     def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
-        """Pass it on."""
-        self.inner.fetched(ticket, records, now)
+        """Pass it on, as `stored`."""
+        self.inner.fetched(ticket, records, self.clock.read(now))
 
     def counts(self) -> dict[str, int]:
         """Return the counters of the inner machine."""
         return self.inner.counts()
 
     def snapshot(self, now: float) -> Snapshot:
-        """Return the statistics of the inner machine."""
+        """Return the statistics of the inner machine; `now` is by its clock already."""
         return self.inner.snapshot(now)
 
     def release(self, rule: Rule, now: float) -> None:
@@ -183,7 +183,7 @@ class FaultShim(Machine):
             receive(now)
 
     def read_at(self, takes: float, room: int, now: float) -> None:
-        """Let the application take `takes` seconds for a packet from now on, and `room` wait; with 0.0 it reads all now."""
+        """Let the application take `takes` seconds for a packet from now on, and `room` wait; 0.0: read all now."""
         self.takes, self.room = takes, room
         while self.queue and not takes:
             self._read(now)

@@ -6,7 +6,6 @@ Partition, hold and crash apply where a packet arrives, so they affect packets i
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from protocols.errors import UsageError
 from protocols.machine import Machine, Packet
@@ -17,6 +16,7 @@ from sim.host import SimHost
 from sim.idle import IDLE
 from sim.network import Network
 from sim.noise import NOISE_GROUP, Noise
+from topologies.spec import Topology
 
 __all__ = ["REST", "Faults", "Side", "Undo", "members_of", "sides_of"]
 
@@ -27,7 +27,7 @@ Undo = Callable[[], None]
 
 
 class Faults:
-    """The faults of one network. `counts` is how often each kind was injected."""
+    """The faults of one network. `counts` are the numbers of faults injected so far, by verb."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -119,7 +119,7 @@ class Faults:
     def crash(self, name: str, power: bool = False, loses_disk: bool = False) -> None:
         """Remove the machine with its state, if there is one; packets to the host are lost. No effect on a host that is down.
 
-        Peers with connections are reset by the host's kernel; with `power` the whole host is off, and they hear nothing.
+        Connections are reset by the host's kernel; with `power` the whole host is off, and peers get no segment.
         `loses_disk`: nothing of what was stored is left.
         """
         host, shim = self.network.host(name), self._shim(name)
@@ -246,16 +246,15 @@ def _once(action: Undo) -> Undo:
     return undo
 
 
-def members_of(topology: Any, name: str) -> list[str]:
-    """Return the hosts a name stands for: itself, all members of a counted group, or what runs a router's machine.
+def members_of(topology: Topology, name: str) -> list[str]:
+    """Return the hosts a name stands for: itself, all members of a counted group, or the host of a router's machine.
 
     UsageError when there is none.
     """
-    found: list[str] = topology.hosts_of(name)
-    return found
+    return topology.hosts_of(name)
 
 
-def sides_of(topology: Any, sides: Sequence[Side]) -> list[list[str]]:
+def sides_of(topology: Topology, sides: Sequence[Side]) -> list[list[str]]:
     """Return every side as names of hosts. UsageError for an unknown host, one on two sides, and fewer than two sides."""
     found = [None if side == REST else _names(topology, side) for side in sides]
     named = [name for side in found if side is not None for name in side]
@@ -269,5 +268,5 @@ def sides_of(topology: Any, sides: Sequence[Side]) -> list[list[str]]:
     return [rest if side is None else side for side in found]
 
 
-def _names(topology: Any, side: Side) -> list[str]:
+def _names(topology: Topology, side: Side) -> list[str]:
     return [host for name in ([side] if isinstance(side, str) else side) for host in members_of(topology, name)]

@@ -1,4 +1,4 @@
-"""The fingerprint of a run: one hash that is equal when everything a protocol or an application could notice is equal."""
+"""The fingerprint of a run: a hash of all control packets, all events of applications and the final counters."""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence

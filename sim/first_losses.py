@@ -1,4 +1,4 @@
-"""The first transmissions that links of a simulated network lost, by identity: a keyed emulation has to lose the same."""
+"""The first transmissions that links of a simulated network lost, by identity, to be compared with a keyed emulation."""
 
 from collections import defaultdict
 

@@ -63,7 +63,7 @@ Arrivals: TypeAlias = dict[float, Places]
 
 
 class Carrier(Protocol):
-    """Anything that takes a packet at once and knows when and where its copies arrive."""
+    """Anything that takes a packet at once and computes when and where its copies arrive."""
 
     def carry(self, flight: "Flight", now: float, arrivals: Arrivals) -> None:
         """Take a packet, and add the copies that arrive to `arrivals`."""
@@ -135,7 +135,7 @@ class ClassedFlight(Flight):
 
 
 class MarkedFlight(ClassedFlight):
-    """A packet that a queue has marked with congestion experienced (ECN); what was on its way elsewhere is not marked."""
+    """A copy of a packet that a queue has marked with congestion experienced (ECN); copies on other links are not marked."""
 
     __slots__ = ()
 
@@ -164,7 +164,7 @@ class Arrival(QueueEntry):
 
 
 class Postponed:
-    """Carries a packet to one place at a time known already: for links that learn the time only after they took the packet."""
+    """Carries a packet to one place at a given time: for links that compute the time only after they took the packet."""
 
     __slots__ = ("lost_by", "place", "when")
 
@@ -192,10 +192,10 @@ class HostNode(Protocol):
         """Return the host of a member."""
 
     def begin(self, member: int, group: Group) -> None:
-        """The member listens from now on."""
+        """Make a member a listener of a group, from now on."""
 
     def end(self, member: int, group: Group) -> None:
-        """The member listens no more."""
+        """Make a member no listener of a group any more."""
 
 
 class Route:

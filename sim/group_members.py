@@ -35,7 +35,7 @@ class GroupMembers:
     def put(self, member: int, machine: Machine | None) -> None:
         """Set the machine of a member, or None when it stops listening.
 
-        Safe while a message is being delivered: a machine changes only its own entry, and packed lists are made anew.
+        Safe while a message is being delivered: an input changes only the entry of its machine, and packed lists are made anew.
         """
         self.dissolve()
         self.present += (machine is not None) - (self._slots[member] is not None)

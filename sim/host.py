@@ -1,4 +1,4 @@
-"""A simulated host: runs one machine, and is its ports."""
+"""A simulated host, which runs one machine and implements its ports."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,7 +21,7 @@ from sim.disk import Disk
 from sim.fault_shim import FaultShim
 from sim.flight import Flight, MarkedFlight
 from sim.idle import IDLE
-from sim.processor import HostProcessor
+from sim.processor import HostProcessor, InputQueue
 from sim.tcp.end import OPEN, TcpEnd
 from sim.tcp.segment import Segment
 from sim.timers import KernelHost
@@ -115,9 +115,16 @@ class SimHost(KernelHost):
         self.drain()
         return self._input(verb, *args)
 
+    def answer(self, verb: Callable[..., None], *args: object) -> None:
+        """Give the machine an answer of its disk, as `call`; the time is simulated time, as of all inputs that may wait."""
+        self.drain()
+        self._input(lambda local: verb(*args, self.now))
+
     def snapshot(self) -> Snapshot:
         """Return the statistics of the machine now; nothing changes."""
-        return Snapshot("host", self.name, parts=(outermost(self.machine, self.on_event).snapshot(self.now),))
+        shim = self._fault_shim()
+        now = self.now if shim is None else shim.clock.look(self.now)
+        return Snapshot("host", self.name, parts=(outermost(self.machine, self.on_event).snapshot(now),))
 
     def stop(self) -> None:
         """End the machine: it leaves its groups, and receives and sends nothing any more."""
@@ -125,6 +132,7 @@ class SimHost(KernelHost):
         endpoint.fabric.accelerator.before_input(self.machine)
         for group in endpoint.groups_of(self.member):
             endpoint.leave(self.member, group)
+        endpoint.fabric.membership.forget(endpoint, self.member)
         disk = endpoint.fabric.disks.get(self.place)
         if disk is not None:
             disk.forget_requests()
@@ -176,8 +184,12 @@ class SimHost(KernelHost):
         shim = shims.get(self.place)
         if shim is None:
             shim = shims[self.place] = FaultShim(self, self)
-            if self.machine is not IDLE:
-                shim.inner = self.machine
+            machine = self.machine
+            if isinstance(machine, InputQueue):
+                # The queue waits by simulated time, so the clock of the host is behind it.
+                shim.inner, machine.inner = machine.inner, shim
+            elif machine is not IDLE:
+                shim.inner = machine
                 self._replace_machine(shim)
         return shim
 

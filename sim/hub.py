@@ -1,4 +1,4 @@
-"""Hubs: switches whose links share one half-duplex medium, which everybody hears."""
+"""Hubs: switches whose links share one half-duplex medium."""
 
 from collections.abc import Hashable, Sequence
 
@@ -16,7 +16,7 @@ __all__ = ["Hub"]
 class Hub(Switch):
     """A medium at which the nodes linked to it are stations, each with a queue (`topologies.node_models.SwitchModel`).
 
-    A packet is counted as on the link by which it comes.
+    A packet has the overhead of the link by which it arrives.
     """
 
     __slots__ = ("_medium", "offered")
@@ -34,7 +34,7 @@ class Hub(Switch):
         return _Station(self, near, counted, topology.link(near, self.name).overhead)
 
     def transmit(self, station: Hashable, flight: Flight, overhead: int | Framing, now: float) -> None:
-        """Send a packet over the medium when it is the turn of this station."""
+        """Send a packet over the medium, after packets of other stations as the round robin has it."""
         self.offered += 1
         self._medium.offer(station, flight, overhead, self._sent, now)
 

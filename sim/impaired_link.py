@@ -1,7 +1,7 @@
-"""Links that do more than `sim.link` knows: other queues, varying delay, duplicates, damage, fragments, scripted drops.
+"""Links with what `sim.link` does not model: other queues, varying delay, duplicates, damage, fragments, scripted drops.
 
-Each direction is a `topologies.line.Line`, the very object a link in user space runs. A counted group has one for each member,
-since the packets of its members arrive at different times.
+Each direction is a `topologies.line.Line`, the same class that a link in user space runs. A counted group has one for each
+member, since packets arrive at its members at different times.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ __all__ = ["ImpairedLink", "ImpairedLinkGroup", "MemberLink"]
 
 
 class _Carrier:
-    """A line and the event it is woken by. Its packets arrive at `place`."""
+    """A line, and the event by which it is woken. Its packets arrive at `place`."""
 
     __slots__ = ("_armed", "_fabric", "_wake", "line", "place")
 
@@ -68,7 +68,7 @@ class _Carrier:
 
 
 class ImpairedLink:
-    """One direction of such a link that stands alone."""
+    """One direction of such a link that belongs to no group."""
 
     __slots__ = ("_carrier", "head")
 
@@ -96,7 +96,7 @@ class ImpairedLink:
 
 
 class ImpairedLinkGroup:
-    """Such last hops to a counted group of equal hosts: a line for each member."""
+    """Such links from a switch to a counted group of equal hosts: a line for each member."""
 
     __slots__ = ("_carriers", "head")
 

@@ -50,7 +50,7 @@ class Kernel:
         self.events = 0
         """SimPy events processed by `run`."""
         self.key: tuple[Any, ...] = (0.0, 0, 0)
-        """Time, priority and order of the present event, or of the point where time stands: all before it has happened."""
+        """Time, priority and order of the present event, or of the point up to which all events were processed."""
         self.busy = False
         """Whether an input is being handled, after which `settle` follows."""
         self.with_events: dict[KernelHost, Event | list[Event]] = {}

@@ -29,7 +29,7 @@ def _framing(spec: LinkSpec) -> tuple[int, Framing | None]:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Link:
-    """One direction of a link that stands alone, to a switch or a plain host (`head`)."""
+    """One direction of a link that belongs to no group, to a switch or a plain host (`head`)."""
 
     __slots__ = (
         "delay",
@@ -161,7 +161,7 @@ class Remainder(Part):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LinkGroup:
-    """The last hops to a counted group of equal hosts: N links that share one queue as long as they carry the same packets.
+    """The links from a switch to a counted group of equal hosts, which share one queue as long as they carry the same packets.
 
     A multicast does not return to the member that sent it, and a unicast goes to one member, so the links of these carry other
     packets than the rest. Such a link has a separate queue until it and the shared queue are idle; then they are equal again.
@@ -210,7 +210,7 @@ class LinkGroup:
         self.reservation: Reservation | None = None
         """As of `Link`."""
         self.offered = self.dropped = self.lost = 0
-        # Per member: losses in a table made at the first loss; drops as those of the shared queue and what differs.
+        # Losses by member, in a table made at the first loss; drops of the shared queue, and by member how many more or fewer.
         self.losses: list[int] | None = None
         self.shared_drops = 0
         self.member_drops: dict[int, int] = {}

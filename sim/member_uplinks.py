@@ -44,7 +44,7 @@ class MemberUplinks:
         self._delay = spec.delay
         self._overhead: int | Framing = spec.overhead
         self.head = head
-        # Where each packet arrives, and that nobody there misses it.
+        # Where each packet arrives, and no members that lose it.
         self._arrival: tuple[Place, Sequence[int]] = (head, ())
         self.base = base
         self._losses = losses
@@ -107,7 +107,7 @@ class MemberUplinks:
         return lost
 
     def sampler(self, place: int) -> LinkLoss | None:
-        """Return what decides on packets with an identity on the link from the host at a place; None if none is lost."""
+        """Return the sampler of packets with an identity on the link from the host at a place; None if none is lost."""
         return None if self._losses is None else self._losses.link(place - self.base)
 
     def queue(self, place: int, now: float) -> DropTailQueue:

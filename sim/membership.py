@@ -22,11 +22,11 @@ class Membership:
         self._kernel = kernel
         self._routes = routes
         self._join, self._leave = topology.multicast.join, topology.multicast.leave
-        # When each host that waits to be joined asked for it.
+        # Joins that have not taken effect, by node, member and group: when each was requested.
         self._wanted: dict[tuple[str, int, Group], float] = {}
 
     def join(self, node: HostNode, member: int, group: Group) -> None:
-        """A host joins a group."""
+        """Join a host to a group."""
         if not self._join:
             node.begin(member, group)
             return
@@ -35,14 +35,21 @@ class Membership:
         self._kernel.later(now + self._join, partial(self._begin, node, member, group, now))
 
     def _begin(self, node: HostNode, member: int, group: Group, since: float) -> None:
-        if self._wanted.get((node.name, member, group)) == since:
+        key = (node.name, member, group)
+        if self._wanted.get(key) == since:
+            del self._wanted[key]
             node.begin(member, group)
 
     def leave(self, node: HostNode, member: int, group: Group) -> None:
-        """A host leaves a group; packets that still arrive for it are not delivered."""
+        """Take a host out of a group; packets that still arrive for it are not delivered."""
         self._wanted.pop((node.name, member, group), None)
         members = node.groups.get(group)
         if self._leave and members is not None and members.listens(member):
             self._routes.keep_on_tree(node.name, group)
             self._kernel.later(float(self._kernel.env.now) + self._leave, partial(self._routes.prune, node.name, group))
         node.end(member, group)
+
+    def forget(self, node: HostNode, member: int) -> None:
+        """Cancel the joins of a host that have not taken effect."""
+        for key in [key for key in self._wanted if key[:2] == (node.name, member)]:
+            del self._wanted[key]

@@ -1,4 +1,4 @@
-"""A topology that runs: its hosts, links, switches and routes, and the kernel that moves them."""
+"""A topology as a simulation: its hosts, links, switches and routes, and the kernel that runs them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -48,17 +48,17 @@ __all__ = ["ENGINES", "Network", "OnDelivery"]
 T = TypeVar("T")
 ENGINES: Final = ("auto", "strict", "fast")
 SEEDS: Final = 2**64
-"""How many seeds there are."""
+"""Number of seeds."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Network:
     """Runs machines on the hosts of a topology.
 
-    With `codec` (a factory) every packet is encoded and decoded once, and its size is checked; without, receivers get the very
-    object that was sent. Connections are TCP with the options `connections`; `framing` says how messages lie in their streams.
+    With `codec` (a factory) every packet is encoded and decoded once, and its size is checked; without, receivers get the
+    object that was sent. Connections are TCP with the options `connections`; `framing` makes the framing of their streams.
     `environment` may be shared with a user's own SimPy processes. Everything that happens is a function of topology, machines
-    and `seed`, from 0 to 2**64 - 1. UsageError for a seed, a topology or an engine that is none.
+    and `seed`, from 0 to 2**64 - 1. UsageError for an invalid seed, topology or engine.
 
     Two engines leave equal fingerprints. `strict` spends one event on every delivery, keeps every link of a group apart, and
     raises ContractError when a machine does not announce an earlier deadline; `fast` groups arrivals and runs what is in
@@ -197,7 +197,7 @@ class Network:
         return faulty
 
     def limit_scope(self, name: str, ttl: int) -> None:
-        """Let multicasts of this host (and its whole counted group) end at the router that counts `ttl` down to 0."""
+        """Set the TTL of the multicasts of this host and of its counted group: they end at the router that makes it 0."""
         node = self.topology.member(name).node
         # A router does not decrement the TTL of its own packets.
         self._endpoints[node].ttl = ttl + bool(self.topology.node(node).router)
@@ -288,7 +288,7 @@ class Network:
 
     @property
     def fingerprinter(self) -> Fingerprint:
-        """What records the run for `fingerprint`."""
+        """The recorder of the run for `fingerprint`."""
         return self.fabric.fingerprinter
 
     def fingerprint(self) -> str:
@@ -314,7 +314,7 @@ class Network:
         return LinkCounts(near, far, *map(sum, zip(*rows, strict=True)))
 
     def processors(self) -> list[ProcessorCounts]:
-        """Return what the processors of hosts did whose machines stated work, in the order of hosts."""
+        """Return the counts of the processors of hosts whose machines stated work, in the order of hosts."""
         endpoints = (endpoint for endpoint in self._endpoints.values() if endpoint.processors)
         return [processor.counts() for endpoint in endpoints for _, processor in sorted((endpoint.processors or {}).items())]
 
@@ -332,7 +332,7 @@ class Network:
 
 
 def _checked(topology: object, seed: object) -> int:
-    """Return the seed as a plain number, as which numpy's numbers do not count. UsageError for what is no topology or seed."""
+    """Return the seed as an int, also of a numpy integer. UsageError for what is no topology or seed."""
     if not isinstance(topology, Topology):
         raise UsageError(f"topology: {topology!r} is not allowed; a Topology")
     number = index(seed) if isinstance(seed, SupportsIndex) else -1
@@ -342,7 +342,7 @@ def _checked(topology: object, seed: object) -> int:
 
 
 def _check_time(until: object) -> None:
-    """Raise UsageError for what is no number of seconds; events would be before nan for ever."""
+    """Raise UsageError for what is no number of seconds: with nan a run would never end."""
     if not isinstance(until, Real) or not float(until) >= 0:
         raise UsageError(f"until: {until!r} is not allowed; seconds from 0 on, or inf")
 

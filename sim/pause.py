@@ -27,11 +27,11 @@ class Pausing(ABC):
         self.expected = 0
         """Packets in flight to this node."""
         self.paused: list[PausedLink] = []
-        self._asked_for = inf
+        self._resumes_at = inf
 
     @abstractmethod
     def ready(self, size: int, now: float) -> float:
-        """Return `now` when there is room for a packet of `size` bytes, else when to ask again; inf: after the next arrival."""
+        """Return `now` when there is room for a packet of `size` bytes, else when to try again; inf: after the next arrival."""
 
     def expect(self, size: int, sign: int) -> None:
         """Count a packet that is in flight to this node (`sign` 1), or has arrived (-1)."""
@@ -39,20 +39,20 @@ class Pausing(ABC):
         self.expected += sign
 
     def stop(self, link: "PausedLink", kernel: Kernel, when: float) -> None:
-        """Pause the link; it tries again at `when` (seconds) at the latest."""
+        """Pause the link until `resume_all`, at `when` (seconds) at the latest."""
         self.paused.append(link)
         # Only one action is scheduled at any time, or their number would grow with every one.
-        if when < self._asked_for:
-            self._asked_for = when
+        if when < self._resumes_at:
+            self._resumes_at = when
             kernel.later(when, partial(self._on_time, when))
 
     def _on_time(self, now: float) -> None:
-        if self._asked_for == now:
-            self._asked_for = inf
-        self.ask_again(now)
+        if self._resumes_at == now:
+            self._resumes_at = inf
+        self.resume_all(now)
 
-    def ask_again(self, now: float) -> None:
-        """Resume the links for which there is room."""
+    def resume_all(self, now: float) -> None:
+        """Resume the paused links, as far as there is room for their packets."""
         paused, self.paused = self.paused, []
         for link in paused:
             link.resume(now)
@@ -180,7 +180,7 @@ class PausedLink:
         self._busy = False
         self.resume(now)
         if self._behind is not None:
-            self._behind.ask_again(now)
+            self._behind.resume_all(now)
 
     def _sent(self, flight: Flight, now: float) -> None:
         self._fabric.forwarding.forward(flight, (self._travelling,), now)
@@ -189,4 +189,4 @@ class PausedLink:
     def _arrived(self, flight: Flight, now: float) -> None:
         self._far.expect(flight.size, -1)
         self.head.arrive(flight, (), now)
-        self._far.ask_again(now)
+        self._far.resume_all(now)

@@ -36,7 +36,7 @@ class PlannedArrival:
 
 
 class PlannedArrivals:
-    """The packets under way on one link, or on the links to a counted group, which take `delay` seconds after transmission."""
+    """The packets in flight on one link, or on the links to a counted group, with a propagation delay of `delay` seconds."""
 
     __slots__ = ("_fabric", "_planned", "delay")
 
@@ -61,7 +61,7 @@ class PlannedArrivals:
 
     def change_rate(self, queues: Sequence[DropTailQueue], rate: float, now: float) -> None:
         """Set the rate of the queues in bytes per second, and plan anew what waits in them."""
-        # Packets may wait that were offered to a queue which is none of the link's any more.
+        # Packets may still wait in a queue that the link does not use any more.
         known = dict.fromkeys([*queues, *(planned.queue for planned in self._planned)])
         stretched = {queue: queue.change_rate(rate, now) for queue in known}
         for planned in self._planned:

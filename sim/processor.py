@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from protocols.connection import Connection, Reason
 from protocols.machine import Address, Machine, Message
@@ -20,6 +20,9 @@ from sim.kernel import Kernel, Pending
 from sim.timers import KernelHost
 
 __all__ = ["HostProcessor", "InputQueue", "ProcessorCounts"]
+
+_GIVE: Final = "give"
+"""An input of `InputQueue` that is a message of a connection; its arguments are the end of the connection and the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class ProcessorCounts:
 
 
 class HostProcessor(Pending):
-    """The processor of one host. It puts a queue in the place of the host's machine when this first states work."""
+    """The processor of one host. When the host's machine first states work, it puts an `InputQueue` before it."""
 
     __slots__ = ("_host", "_is_halted", "_kernel", "_lives", "_replace", "busy", "busy_until", "waited", "waiting")
 
@@ -60,7 +63,7 @@ class HostProcessor(Pending):
             self._kernel.pending.append(self)
 
     def settle(self) -> None:
-        """Put the queue in the place of the machine, after the input in which this first states work."""
+        """Put the queue before the machine, after the input in which the machine first states work."""
         machine = self._host.machine
         if machine is not IDLE and type(machine) is not InputQueue:
             self._replace(InputQueue(machine, self, self._host))
@@ -97,7 +100,7 @@ class HostProcessor(Pending):
 
 
 class InputQueue(Machine):
-    """Stands for a machine whose inputs cost processor time: they wait, in order, while the processor is busy."""
+    """A machine before another whose inputs cost processor time: they wait, in order, while the processor is busy."""
 
     __slots__ = ("_host", "_processor", "_waiting", "inner")
 
@@ -106,7 +109,8 @@ class InputQueue(Machine):
         self.inner: Any = inner
         self._processor = processor
         self._host = host
-        self._waiting: deque[tuple[float, Callable[..., None], tuple[object, ...]]] = deque()
+        # Since when, what, and with which arguments.
+        self._waiting: deque[tuple[float, str, tuple[Any, ...]]] = deque()
 
     @property
     def deadline(self) -> float:
@@ -125,40 +129,40 @@ class InputQueue(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Pass a message on, or let it wait."""
-        if not isinstance(source, Connection) or not self._has_to_wait(now):
-            self._input(self.inner.receive, (message, source, to), now)
-            return
-        end: Any = source
-        end.postpone()
-        self._input(end.give, (self.inner.receive, message), now)
+        if isinstance(source, Connection) and self._has_to_wait(now):
+            end: Any = source
+            end.postpone()
+            self._input(_GIVE, (end, message), now)
+        else:
+            self._input("receive", (message, source, to), now)
 
     def receive_marked(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Pass on a packet that a queue marked, or let it wait."""
-        self._input(self.inner.receive_marked, (message, source, to), now)
+        self._input("receive_marked", (message, source, to), now)
 
     def resume(self, now: float) -> None:
         """Pass it on, or let it wait."""
-        self._input(self.inner.resume, (), now)
+        self._input("resume", (), now)
 
     def opened(self, connection: Connection, now: float) -> None:
         """Pass it on, or let it wait."""
-        self._input(self.inner.opened, (connection,), now)
+        self._input("opened", (connection,), now)
 
     def drained(self, connection: Connection, now: float) -> None:
         """Pass it on, or let it wait."""
-        self._input(self.inner.drained, (connection,), now)
+        self._input("drained", (connection,), now)
 
     def closed(self, connection: Connection, reason: Reason, now: float) -> None:
         """Pass it on, or let it wait."""
-        self._input(self.inner.closed, (connection, reason), now)
+        self._input("closed", (connection, reason), now)
 
     def stored(self, ticket: int, now: float) -> None:
         """Pass it on, or let it wait."""
-        self._input(self.inner.stored, (ticket,), now)
+        self._input("stored", (ticket,), now)
 
     def fetched(self, ticket: int, records: Sequence[Record], now: float) -> None:
         """Pass it on, or let it wait."""
-        self._input(self.inner.fetched, (ticket, records), now)
+        self._input("fetched", (ticket, records), now)
 
     def wake(self, now: float) -> None:
         """Process what waits until an input makes the processor busy, then wake the machine if it is due."""
@@ -167,7 +171,7 @@ class InputQueue(Machine):
             since, verb, arguments = self._waiting.popleft()
             processor.waited += 1
             processor.waiting += now - since
-            verb(*arguments, now)
+            self._pass(verb, arguments, now)
         if not self._waiting and processor.busy_until <= now and self.inner.deadline <= now:
             self.inner.wake(now)
 
@@ -189,9 +193,18 @@ class InputQueue(Machine):
     def _has_to_wait(self, now: float) -> bool:
         return bool(self._waiting) or self._processor.busy_until > now
 
-    def _input(self, verb: Callable[..., None], arguments: tuple[object, ...], now: float) -> None:
+    def _input(self, verb: str, arguments: tuple[Any, ...], now: float) -> None:
+        """Pass on an input, the name of a method of `Machine` or `_GIVE`, or let it wait."""
         if not self._has_to_wait(now):
-            verb(*arguments, now)
+            self._pass(verb, arguments, now)
             return
         self._waiting.append((now, verb, arguments))
         self._host.arm(self.deadline)
+
+    def _pass(self, verb: str, arguments: tuple[Any, ...], now: float) -> None:
+        # By name: `inner` may have become another one while the input waited.
+        if verb == _GIVE:
+            end, message = arguments
+            end.give(self.inner.receive, message, now)
+        else:
+            getattr(self.inner, verb)(*arguments, now)

@@ -1,8 +1,8 @@
 """The simulator's own entries of SimPy's event queue, and their order at one instant.
 
-At one instant, actions of users' processes and of `later` come first, then arrivals of packets, then timers by place of the
-host. Arrivals of one instant are ordered by (place of the host that sent the packet, order in which that host sent), which does
-not depend on how an engine groups its work.
+At one instant, actions of users' processes and of `later` come first, then arrivals of packets, then timers of machines by
+place of the host, then timers of connections (`sim.tcp.idle_timers.TCP_TIMER`). Arrivals of one instant are ordered by (place
+of the host that sent the packet, order in which that host sent), which does not depend on how an engine groups its work.
 """
 
 from collections.abc import Callable

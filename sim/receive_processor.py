@@ -32,7 +32,7 @@ class ReceiveProcessor(Pausing):
         self._room = inf if model.buffer is None else model.buffer
         self._waiting: deque[tuple[float, int]] = deque()
         self._begun: list[tuple[float, int]] = []
-        """What left the buffer at this instant."""
+        """Packets that left the buffer at this instant: when, and their bytes."""
         self._held = 0
         self._expected_bytes = 0
         self.free_at = 0.0
@@ -40,7 +40,7 @@ class ReceiveProcessor(Pausing):
         self.busy = 0.0
         """Seconds of processor time."""
         self.worked = 0.0
-        """Seconds of work the machine stated; packets admitted before it are done later by so much."""
+        """Seconds of work that the machine stated, by which packets admitted before are delayed."""
 
     def admit(self, size: int, now: float) -> float | None:
         """Return when the processor is done with a packet of `size` bytes; None when the buffer is full and drops it."""
@@ -174,7 +174,7 @@ class LimitedHost(SimHost):
         self._begin(flight, now)
 
     def _begin(self, flight: Flight, now: float) -> None:
-        """Keep the processor busy with a packet, and deliver it then."""
+        """Keep the processor busy with a packet, and deliver the packet after that."""
         cost = self._processor.cost(flight.size)
         self.processor.work(cost, now)
         stage = Stage(lambda flight, now: now + cost, self._end)
@@ -187,7 +187,7 @@ class LimitedHost(SimHost):
             self._begin_later()
 
     def _process(self, flight: Flight, until: float, now: float) -> None:
-        """Deliver a packet at `until`, and later by the work that the machine states meanwhile."""
+        """Deliver a packet at `until`, delayed by the work that the machine states meanwhile."""
         worked = self._processor.worked
 
         def deliver(flight: Flight, now: float) -> None:
@@ -245,7 +245,7 @@ class LimitedEndpoint(Endpoint):
         return self.model.pause
 
     def accepts(self, flight: Flight, member: int) -> bool:
-        """Whether the network card of a member passes on a multicast: it has joined the group, or too many for its filters."""
+        """Whether the network card of a member passes on a multicast: the member joined the group, or too many to filter."""
         if self.listens(flight.route.to, member):
             return True
         filters = self.model.filters
@@ -291,14 +291,14 @@ class LimitedEndpoint(Endpoint):
 
 
 class _Ready:
-    """The place where those members of a node receive a packet whose processors are done with it at one time."""
+    """The place at which members of a node receive a packet whose processors finish it at the same time."""
 
     __slots__ = ("_endpoint", "_worked")
 
     def __init__(self, endpoint: LimitedEndpoint, members: Sequence[int]) -> None:
         self._endpoint = endpoint
         self._worked = {member: endpoint.processor(member).worked for member in members}
-        """By member the seconds of work its machine had stated before."""
+        """By member, the seconds of work that its machine had stated when the packet was admitted."""
 
     def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
         """Deliver the packet to these members, but later to those whose machines stated work meanwhile."""

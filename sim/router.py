@@ -1,6 +1,6 @@
 """Nodes that forward and have a model: routers that store and forward, switches with storm control.
 
-A packet that waits within a node arrives at a place there like any other, so no engine knows anything of routers.
+A wait within a node is an arrival at a place there, so the engines have no code for routers.
 """
 
 from collections import deque
@@ -52,7 +52,7 @@ class Processor:
         arrivals.setdefault(self.free_at, []).append((self, ()))
 
     def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
-        """The processor is done with a packet."""
+        """Pass on a packet that the processor has finished."""
         del lost_by
         self._then(flight, now)
 
@@ -66,7 +66,7 @@ class Router(Switch):
         super().__init__(fabric, name)
         self.offered = 0
         self._machine = fabric.topology.router_machines.get(name, "")
-        """Node of its own machine, whose packets do not come in by the wire, and to which none goes out by it."""
+        """Node of its own machine, whose packets do not enter by the wire, and to which no packets leave by it."""
         costs = model.cpu or model.cpu_byte
         self._processor = Processor(model.cpu, model.cpu_byte, model.queue, self._send) if costs else None
         self._inward: Wire | None = None

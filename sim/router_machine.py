@@ -1,4 +1,4 @@
-"""The machine of a router and its interface, which tells the router's networks apart (`Group.network`)."""
+"""The host of a router's machine and its interface, which distinguishes the networks of the router (`Group.network`)."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from mypy_extensions import mypyc_attr
 from protocols.machine import Group
 from sim.endpoint import Endpoint
 from sim.fabric import Fabric
-from sim.flight import Flight, Route
+from sim.flight import Flight, MarkedFlight, Route
 from sim.host import SimHost
 
 __all__ = ["RouterEndpoint", "RouterHost"]
@@ -15,7 +15,7 @@ __all__ = ["RouterEndpoint", "RouterHost"]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RouterHost(SimHost):
-    """The host that runs the machine of a router. A packet of a group carries the network it came by, if asked for."""
+    """The host that runs the machine of a router. Multicasts arrive with the network they came by, if it was joined by name."""
 
     __slots__ = ()
 
@@ -31,7 +31,10 @@ class RouterHost(SimHost):
             if fabric.on_delivery is not None:
                 fabric.on_delivery(now, self.name, flight.message)
             fabric.accelerator.before_receive(self.machine, flight.message)
-            self.machine.receive(flight.message, flight.source, group, now)
+            if isinstance(flight, MarkedFlight):
+                self.machine.receive_marked(flight.message, flight.source, group, now)
+            else:
+                self.machine.receive(flight.message, flight.source, group, now)
 
     def stop(self) -> None:
         """See `SimHost.stop`."""
@@ -43,7 +46,7 @@ class RouterHost(SimHost):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RouterEndpoint(Endpoint):
-    """The interface of a router's own machine. It listens to a group as a whole, and the host takes what it asked for."""
+    """The interface of a router's machine. It listens to a group on all networks; the host delivers those that were joined."""
 
     __slots__ = ("_joined",)
 

@@ -1,4 +1,4 @@
-"""The ways packets take: from each node of hosts to each address, and the trees of groups."""
+"""The routes of packets, from each node of hosts to each address, and the trees of groups."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class Routes:
         self._links: dict[tuple[str, str], dict[str, Sequence[Hop]]] = {}
         # The nodes that a multicast is carried to, by group.
         self._reached: dict[Address, list[str]] = {}
-        # How many leaves of a group, by node, have not taken effect: the node stays on the tree.
+        # By node and group, the number of hosts that left without effect so far: the node stays on the tree.
         self._unpruned: Counter[tuple[str, Address]] = Counter()
 
     def find(self, home: HostNode, to: Address) -> Route:
@@ -60,7 +60,7 @@ class Routes:
         return route
 
     def forget(self, group: Group) -> None:
-        """Compute the trees of a group anew when next needed, because other nodes listen to it now."""
+        """Compute the trees of a group anew when next needed, because its listening nodes change."""
         self._reached.pop(group, None)
         for key in [key for key in self._trees if key[1] == group]:
             del self._trees[key]

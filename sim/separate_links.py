@@ -1,4 +1,4 @@
-"""The last hops to a counted group as independent links: the strict engine's."""
+"""The links from a switch to a counted group as independent links, for the strict engine."""
 
 from sim.endpoint import Endpoint
 from sim.flight import Arrivals, Flight

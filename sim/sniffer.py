@@ -1,4 +1,4 @@
-"""Captures of a simulated run as pcapng, at a link or a node, with comments on losses that no real capture could show."""
+"""Captures of a simulated run as pcapng, at a link or a node, with comments that tell which packets are lost later."""
 
 from collections import OrderedDict
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Stages of a packet within a node or link: waits that end like the arrival of any packet, so no engine knows them."""
+"""Stages of a packet within a node or link: waits that end by an arrival, so the engines have no code for them."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -8,7 +8,7 @@ from sim.flight import Arrivals, Flight
 __all__ = ["Stage", "Then"]
 
 Then: TypeAlias = Callable[[Flight, float], None]
-"""What happens to a packet next, with the time (seconds)."""
+"""Called with a packet and the time (seconds) at which it goes on."""
 
 
 class Stage:

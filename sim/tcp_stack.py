@@ -1,4 +1,4 @@
-"""TCP of all hosts of a network: who listens, the ends of connections, and the way of segments to and from the network."""
+"""TCP of all hosts of a network: listening ports, the ends of connections, and segments to and from the network."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from sim.addresses import HostPort
 from sim.flight import Flight, Hop, Route
 from sim.link import Link
 from sim.queue_entry import QueueEntry, post
-from sim.tcp.end import ACCEPTING, FIRST_WINDOW, GONE, OPEN, TcpEnd
+from sim.tcp.end import FIRST_WINDOW, OPEN, TcpEnd
 from sim.tcp.idle_timers import TCP_TIMER, IdleTimers
 from sim.tcp.segment import RST, SYN, TCP_HEADER, ControlSegment, Key, Segment, options_size
 from sim.tcp.streams import ByteReader, ByteWriter, Frames, Messages, ObjectReader, ObjectWriter, Reader, Writer
@@ -38,7 +38,7 @@ WAIT: Final = 60.0
 
 
 class TcpStack:
-    """The connections of one network; hosts keep nothing of them."""
+    """The connections of one network; hosts have no state of them."""
 
     def __init__(self, fabric: "Fabric", options: TcpOptions | None, framing: Callable[[], Framing]) -> None:
         self.options = TcpOptions() if options is None else options
@@ -64,10 +64,8 @@ class TcpStack:
         """See `sim.tcp.stack.Stack`."""
         self.retransmissions = 0
         """Segments that were sent again."""
-        self.undecodable = 0
-        """Connections reset because what arrived is no message."""
         self.frame_costs: dict[int, float] = {}
-        """Seconds of processor time that a segment takes which a host sends, by place, of hosts that need any."""
+        """See `sim.tcp.stack.Connections`."""
         self.is_watched = False
         """Whether hosts report their segments (`sim.watch`)."""
 
@@ -100,7 +98,7 @@ class TcpStack:
                 end.abort(self._fabric.kernel.env.now)
 
     def crash(self, host: "SimHost", power: bool = False) -> None:
-        """End all connections of a host because its process is gone: peers are reset; with `power` they hear nothing."""
+        """End all connections of a host because its process is gone: they are reset; with `power` peers get no segment."""
         if power:
             self._dark.add(host.place)
             for end in self._ends_of(host):
@@ -121,10 +119,10 @@ class TcpStack:
     # What ends need
 
     def place(self, end: TcpEnd) -> None:
-        """Enter an end: give it its name, its order, its random keys, its route and the key of the other end."""
+        """Enter an end, and set its name, order, identity, route, first links, and the key of the other end."""
         self._serial += 1
         end.order = end.host.place << 40 | self._serial
-        # The string that all share.
+        # Not `host.name`, which makes a new string for each end.
         end.name = self._fabric.topology.hosts[end.host.place]
         here, port, there, far_port = end.key
         far = self._ends.get((there, far_port, here, port))
@@ -145,7 +143,7 @@ class TcpStack:
         return loop
 
     def streams(self, host: "SimHost", port: int) -> tuple[Writer, Reader]:
-        """Return what the messages of an end are written to, and what joins the segments that arrive to messages."""
+        """Return the writer and the reader of the streams of an end."""
         common = self._fabric.codec
         if common is None:
             return ObjectWriter(self._frames), _OBJECTS
@@ -183,7 +181,7 @@ class TcpStack:
     # Inputs of machines
 
     def opened(self, end: TcpEnd, now: float) -> None:
-        """Tell the machine that a connection is established."""
+        """Call `opened` of the machine: a connection is established."""
         machine = end.host.machine
         self._fabric.accelerator.before_input(machine)
         self.told = end
@@ -192,7 +190,7 @@ class TcpStack:
         self.told = None
 
     def drained(self, end: TcpEnd, now: float) -> None:
-        """Tell the machine that it may send again."""
+        """Call `drained` of the machine: it may send again."""
         machine = end.host.machine
         self._fabric.accelerator.before_input(machine)
         self.told = end
@@ -201,7 +199,7 @@ class TcpStack:
         self.told = None
 
     def closed(self, end: TcpEnd, reason: Reason, now: float) -> None:
-        """Tell the machine that a connection is closed."""
+        """Call `closed` of the machine."""
         machine = end.host.machine
         self._fabric.accelerator.before_input(machine)
         self.told = end
@@ -294,11 +292,6 @@ class TcpStack:
             here, port, there, far_port = segment.to
             ack = 0 if segment.ack else segment.end
             self.reset(host, (there, far_port, here, port), segment.ack, ack, now)
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of connections with an end here, by what they are."""
-        states = [end.state for end in self._ends.values()]
-        return {"open": sum(ACCEPTING < state < GONE for state in states), "retransmissions": self.retransmissions}
 
 
 _OBJECTS: Final = ObjectReader()

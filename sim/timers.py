@@ -24,7 +24,7 @@ _BULK: Final = 32
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class KernelHost(Rng, ABC):
-    """A host as the kernel knows it: the machine it runs, and the wake-ups entered for it.
+    """The interface of a host to the kernel: the machine it runs, and the wake-ups entered for it.
 
     The host is its own stream of random numbers, because a separate object would cost 56 bytes for each host. Subclasses
     compute the key, which would cost 36 bytes more: few random numbers are drawn.
@@ -205,6 +205,6 @@ class Timers:
             later = machine.deadline
             if not later > now:
                 # Nor is nan.
-                raise LivelockError(f"{host.name} asks at {now!r} to be woken at {later!r}")
+                raise LivelockError(f"{host.name} is due at {later!r} after its wake-up at {now!r}; it must be due later")
         if later < host.armed:
             self._move(host, later)

@@ -1,4 +1,4 @@
-"""The last hops to a counted group whose propagation delay varies, computed together."""
+"""The links from a switch to a counted group whose propagation delay varies, computed together."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ class VaryingDelayGroup(DamagingLinkGroup):
     def __init__(self, spec: LinkSpec, head: Endpoint, key: int) -> None:
         super().__init__(spec, head, key)
         assert spec.jitter is not None
-        # What the links have sent is propagated by itself (`_propagate`).
+        # `_propagate` adds the delay of each packet on each link.
         self.delay = 0.0
         self._delays = GroupDelays(member_keys(key, head.count), spec.jitter)
         self._last: list[float] | None = [0.0] * head.count if spec.jitter.order == "fifo" else None

@@ -36,7 +36,7 @@ _MISSED = [field.name for field in fields(LinkCounts) if field.name in REASONS]
 class Fate(NamedTuple):
     """The outcome of one packet on one link: `when` (seconds) it arrives at `node`, or (`when` inf) the reason why it does not.
 
-    An empty reason with `when` inf means that the link does not know yet; `Watcher.arrived` is called when it does. A packet
+    An empty reason with `when` inf means that the outcome is not known yet; `Watcher.arrived` is called when it is. A packet
     dropped from the middle of a queue is reported with the packet offered at that time.
     """
 
@@ -70,7 +70,7 @@ def number_of(flight: Flight) -> int:
 
 
 class Watcher:
-    """Base of watchers. Calls come in order of `now` (seconds); a passage also tells what will happen after `now`."""
+    """Base of watchers. Calls come in order of `now` (seconds); a passage includes what will happen after `now`."""
 
     def begin(self, network: "WatchedNetwork") -> None:
         """The network is built; nothing has happened yet."""

@@ -12,9 +12,9 @@ __all__ = ["Wire"]
 
 
 class Wire:
-    """Serves its queues in turn, a packet at a time, at `rate` bytes per second; `limit` may wait in each.
+    """Serves its queues round robin, a packet at a time, at `rate` bytes per second; `limit` packets may wait in each.
 
-    A queue that is served and has more packets comes after those that wait when the packet has been sent.
+    After a packet of a queue has been sent, all other queues with packets are served before that queue.
     """
 
     __slots__ = ("_fabric", "_limit", "_now", "_order", "_queues", "_rate", "dropped")
@@ -23,7 +23,7 @@ class Wire:
         self._fabric = fabric
         self._rate = rate
         self._limit = limit
-        # Of queues that wait, and of the one in service.
+        # The packets of each queue: seconds of transmission, and what follows. Queues that wait for service are in `_order`.
         self._queues: dict[Hashable, deque[tuple[Flight, float, Then]]] = {}
         self._order: deque[Hashable] = deque()
         self._now: tuple[Hashable, Flight, float, Then] | None = None
@@ -55,7 +55,7 @@ class Wire:
         arrivals.setdefault(now + self._now[2], []).append((self, ()))
 
     def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
-        """Start the next packet, then pass on the one that arrived, so that what it causes comes after."""
+        """Start the next packet, then pass on the one that arrived: what that causes is offered after the next one."""
         del lost_by
         assert self._now is not None
         served, _, _, then = self._now

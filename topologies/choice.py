@@ -7,7 +7,7 @@ from pydantic import BaseModel, Discriminator
 __all__ = ["MODEL", "PLAIN", "PLAIN_OR_MODEL"]
 
 PLAIN, MODEL = "<plain>", "<model>"
-"""Tags of the members of a union. They are no keys that a value may have, from which locations of errors tell them."""
+"""Tags of the members of a union. No value has such a key, so the location of an error shows which parts of it are tags."""
 
 
 def _form(value: Any) -> str:

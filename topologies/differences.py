@@ -4,16 +4,19 @@ __all__ = ["Differences"]
 
 
 class Differences:
-    """The differences by identity and member: those of one are bits of masks, one for each window of 256 identities."""
+    """Differences by identity and member: how many times more, or fewer (negative), the member's link carried the identity.
+
+    Differences of 1 and -1 are bits of two masks for each member and window of 256 identities; others are kept one by one.
+    """
 
     __slots__ = ("_beyond", "_changed", "_masks")
 
     def __init__(self) -> None:
-        # By window: the identities of which any difference was changed.
+        # By window: the identities whose difference was ever changed for any member.
         self._changed: dict[int, int] = {}
-        # By window and member: the identities that the link carried once more, and once less. In both: see below.
+        # By window and member: the identities with a difference of 1, and those with -1. A bit in both stands for `_beyond`.
         self._masks: dict[int, dict[int, tuple[int, int]]] = {}
-        # Differences of more than one, by identity and member.
+        # All other differences but 0, by identity and member.
         self._beyond: dict[tuple[int, int], int] = {}
 
     def __bool__(self) -> bool:

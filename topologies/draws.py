@@ -47,7 +47,7 @@ WINDOW: Final = 256
 FEW: Final = 24
 """Number of links below which numpy calls cost more than scalar draws."""
 LANES: Final = 40
-"""The same for windows of several links, each counted by itself."""
+"""As `FEW`, for several windows at once: the number of links times the number of windows."""
 BULK: Final = 4096
 """Number of entries up to which lists are used instead of arrays, and up to which the cost of a numpy call hardly grows."""
 

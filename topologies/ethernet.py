@@ -1,7 +1,6 @@
 """Bytes a UDP datagram occupies on Ethernet: preamble, header, FCS, gap, padding, fragments, 802.1Q tag (IEEE 802.3)."""
 
 from functools import lru_cache
-from math import ceil
 from typing import Literal, TypeAlias
 
 __all__ = ["MTU", "Framing", "frames_of", "size_on_link", "wire_bytes"]
@@ -31,10 +30,12 @@ def wire_bytes(payload: int, framing: Framing = "ethernet", mtu: int = MTU) -> i
     return total + PREAMBLE + max(SMALLEST_FRAME, around + IPV4 + left) + GAP
 
 
-def frames_of(payload: int, mtu: int = MTU) -> int:
-    """Return the number of frames, fragments of one datagram, that carry `payload` bytes of UDP payload."""
-    room = (mtu - IPV4) // 8 * 8
-    return 1 + max(0, ceil((payload + UDP - (mtu - IPV4)) / room))
+def frames_of(payload: int, mtu: int | None = MTU) -> int:
+    """Return the number of frames, fragments of one datagram, that carry `payload` bytes of UDP payload; None: no MTU."""
+    if mtu is None or payload + UDP + IPV4 <= mtu:
+        return 1
+    room = mtu - IPV4
+    return 1 - (room - payload - UDP) // (room // 8 * 8)
 
 
 def size_on_link(payload: int, overhead: int | Framing) -> int:

@@ -1,6 +1,6 @@
 """Random topologies: `waxman` (Waxman 1988) and `transit-stub` (Zegura, Calvert, Bhattacharjee 1996).
 
-Each is a function of its own `seed` and independent of the scenario's.
+Each depends on its own `seed` only, and not on that of the scenario.
 """
 
 from itertools import combinations

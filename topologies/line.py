@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from protocols.rng import extend, unit
 from topologies.channels import LinkSampler, Scripted
-from topologies.ethernet import MTU, wire_bytes
+from topologies.ethernet import MTU, UDP, frames_of, wire_bytes
 from topologies.ports import Departures, DropTailPort, Markable, PriorityPort
 from topologies.repeats import Repeats, count_occurrence
 from topologies.script import Script
@@ -45,15 +45,6 @@ CONTROL: Final = 0xFFFFFFFFFFFFFF12
 _QUEUE: Final = 0xFFFFFFFFFFFFFF13
 FRAGMENTS, CORRUPTION, DUPLICATE, DELAY = 1, 2, 3, 4
 """Numbers of a packet's draws; the second copy of a duplicated packet takes the delay that follows."""
-_IP_AND_UDP, _IP = 28, 20
-
-
-def frames_of(size: int, mtu: int | None) -> int:
-    """Return the number of IP fragments of a UDP payload of `size` bytes. All but the last carry a multiple of 8 bytes."""
-    if mtu is None or size + _IP_AND_UDP <= mtu:
-        return 1
-    room = mtu - _IP
-    return 1 - (room - (size + _IP_AND_UDP - _IP)) // (room // 8 * 8)
 
 
 @lru_cache(maxsize=256)
@@ -66,7 +57,7 @@ def damage_probability(corrupt: float, bit_errors: float, octets: int) -> float:
 def octets_of(size: int, frames: int, spec: LinkSpec) -> int:
     """Return the bytes of a datagram on the line, with the headers of all its frames; only the first has a UDP header."""
     if isinstance(spec.overhead, int):
-        return size + spec.overhead + (frames - 1) * max(0, spec.overhead - (_IP_AND_UDP - _IP))
+        return size + spec.overhead + (frames - 1) * max(0, spec.overhead - UDP)
     return wire_bytes(size, spec.overhead, MTU if spec.mtu is None else spec.mtu)
 
 

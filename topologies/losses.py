@@ -302,7 +302,7 @@ class GroupLoss(GroupSampler):
         return extend(extend(key, identity), occurrence) >= self._threshold.passing
 
     def _lost_alone(self, window: int, member: int) -> list[int]:
-        """Return the offsets of a window that a member's link loses; to draw those of all links costs as much as there are."""
+        """Return the offsets of a window that a member's link loses, without drawing those of all other links."""
         lost = self._alone.get((window, member))
         if lost is None:
             if len(self._alone) >= TABLES:

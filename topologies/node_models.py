@@ -35,7 +35,7 @@ class _Part(BaseModel):
 class HostModel(_Part):
     """The processor of a host, which needs time for each packet, with a buffer before it for those received.
 
-    It is one for all programs of the host, and what they state with `Ports.work` keeps it busy as well.
+    All programs of the host share it, and the work that they state with `Ports.work` keeps it busy as well.
 
     The network card filters up to `filters` groups in hardware. If the host has joined more, every multicast on its link takes
     processor time, and groups that were not joined are filtered in software.
@@ -73,9 +73,9 @@ class HostModel(_Part):
 class SwitchModel(_Part):
     """Storm control and flow control of a switch, which otherwise forwards without delay.
 
-    With `hub` it is a shared half-duplex medium of `rate`: every packet occupies it once, one after another, whoever it is for,
-    and a multicast is heard by all hosts on it. Stations that wait are served round robin, packet by packet, and there are no
-    collisions.
+    With `hub` it is a shared half-duplex medium of `rate`: every packet occupies it once, one after another, whatever its
+    destination, and a multicast reaches all hosts on it. Stations that wait are served round robin, packet by packet, and there
+    are no collisions.
     """
 
     storm: Rate | None = Field(default=None, description="Storm control: rate of multicast admitted per port; none: unlimited.")
@@ -85,7 +85,7 @@ class SwitchModel(_Part):
     pause: bool = Field(
         default=False, description="IEEE 802.3x: whether the switch pauses its inbound links while an outbound queue is full."
     )
-    hub: bool = Field(default=False, description="Whether all links share one half-duplex medium, which everybody hears.")
+    hub: bool = Field(default=False, description="Whether all links share one half-duplex medium.")
     rate: Rate | None = Field(default=None, description=_RATE)
     queue: Packets | None = Field(default=None, description=_QUEUE)
 
@@ -115,7 +115,7 @@ MODELS: dict[str, type[Model]] = {"host": HostModel, "switch": SwitchModel, "rou
 
 
 LEAST_MEMORY = 16_000_000
-"""Bytes; a program in Python needs some to say that it has no more."""
+"""Least `memory` of a host in bytes: with less a Python process can't even report that it has no more."""
 _OF_ANY_MODEL = ("kind", "count", "bystander", "disk", "memory")
 
 

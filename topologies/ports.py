@@ -37,7 +37,7 @@ class Port(ABC):
 
     def __init__(self) -> None:
         self.deadline = inf
-        """Deadline of the port in seconds; inf for none."""
+        """When `wake` is to be called, in seconds; inf: not before the next `offer`."""
         self.dropped = 0
         """Packets discarded by the discipline."""
         self.marked = 0
@@ -53,7 +53,7 @@ class Port(ABC):
         return ()
 
     def mark(self, entry: Any) -> None:
-        """Mark a packet, or count that it is, if it is of a kind that carries no mark."""
+        """Count a marked packet, and set the mark in an entry that has one (`Markable`)."""
         self.marked += 1
         if isinstance(entry, Markable):
             entry.is_marked = True

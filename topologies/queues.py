@@ -95,7 +95,7 @@ class Codel(_Discipline):
 
 
 class Priority(_Discipline):
-    """Strict priority by DSCP: packets of the highest class that waits are sent first, others when there are none of it.
+    """Strict priority by DSCP: the next packet sent is the first of the highest class of which packets wait.
 
     Classes rank as `topologies.service_classes.rank_of` says; protocols mark packets where a setting asks for it (FJM2: `tos`).
     """

@@ -1,4 +1,4 @@
-"""How often packets with the same identity came again on a link, in little memory: identities are used again for days."""
+"""Counts how often packets with the same identity were repeated on a link, in little memory for long runs."""
 
 from typing import Final
 

@@ -24,7 +24,7 @@ DEFAULT_RANK: Final = _RANKS[0]
 
 
 def rank_of(dscp: int) -> int:
-    """Return the rank of a DSCP, the higher the earlier it is sent, from 0.
+    """Return the rank of a DSCP, from 0; packets of a higher rank are sent first.
 
     Classes rank by their class selector, the first three bits, so that packets of an AF class keep their order (RFC 2597).
     Expedited forwarding is before CS5, lower effort behind the default.

@@ -45,9 +45,10 @@ class LinkSpec:
     """One direction of a link: `rate` in bytes per second, `delay` in seconds, `queue` in packets waiting (None: no limit).
 
     The transmission of a packet of `size` bytes of UDP payload takes (size + overhead) / rate seconds, with exact framing
-    `topologies.ethernet.wire_bytes(size, overhead)` / rate. Packets are lost after the queue. A `discipline` replaces `queue`,
-    a `jitter` replaces `delay`. `duplicate` and `corrupt` are probabilities per packet, `bit_errors` per bit. A packet of more
-    than `mtu` bytes of IP is fragmented, and lost with any of its fragments.
+    `topologies.ethernet.wire_bytes(size, overhead)` / rate. A packet that the channel loses occupies the queue and the
+    transmitter all the same. A `discipline` replaces `queue`, a `jitter` replaces `delay`. `duplicate` and `corrupt` are
+    probabilities per packet, `bit_errors` per bit. A packet of more than `mtu` bytes of IP is fragmented, and lost with any of
+    its fragments.
     """
 
     rate: float = inf
@@ -104,7 +105,7 @@ _MODELS = {
 def _check_number(
     name: str, value: object, kind: type, least: float, most: float, allowed: str, *, above: bool = False
 ) -> None:
-    """Raise ConfigError for what is no such number, and for text, which says how text is read."""
+    """Raise ConfigError unless `value` is a number of this kind and range; for text it names the function that reads text."""
     number = cast(float, value)
     fits = (
         isinstance(value, kind) and not isinstance(value, bool) and least <= number <= most and not (above and number == least)
@@ -424,7 +425,7 @@ def _check_connected(graph: Graph) -> None:
 
 
 def connect(graph: Graph, near: str, far: str, attributes: LinkAttributes) -> None:
-    """Link two nodes; `near` is the one closer to the sender, so that `down` is the direction from `near` to `far`."""
+    """Link two nodes; `down` is the direction from `near` to `far`."""
     down, up = attributes.specs()
     graph.add_edge(near, far, link=down)
     graph.add_edge(far, near, link=up)
@@ -433,8 +434,8 @@ def connect(graph: Graph, near: str, far: str, attributes: LinkAttributes) -> No
 def with_router_machines(topology: Topology, routers: Iterable[str]) -> Topology:
     """Return a topology in which each of these routers has a host beside it that runs its machine: `g1.host` for router g1.
 
-    The host has a link to the router that takes no time, and the name of the router stands for it. It is behind the router's
-    adapter and processor. ConfigError if the name is taken.
+    The host is linked to the router without delay, and the name of the router stands for it. Packets to it pass the adapter and
+    the processor of the router, packets of its own the processor and then the adapter. ConfigError if the name is taken.
     """
     graph: Graph = topology.graph.copy()
     for name in routers:

@@ -1,6 +1,7 @@
 """Strict YAML: plain values and text keys, each key once, within bounds that keep a hostile file from using much memory.
 
-Dates are text, as scenarios have none. Aliases count as what they stand for, so that a few lines can't mean millions of values.
+Dates are read as text, since scenarios have none. An alias counts as many values as its anchor, so that a few lines can't
+expand to millions.
 """
 
 from collections.abc import Hashable, Iterator
@@ -39,7 +40,7 @@ class _Loader(_Base):  # type: ignore[misc]
         return mapping
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Construct a value; a text that is none of its tag, like `!!int x`, is a ConstructorError."""
+        """Construct a value; ConstructorError for a text that its tag does not allow, like `!!int x`."""
         kind = node.tag.rpartition(":")[2]
         if kind == "int" and isinstance(node, yaml.ScalarNode) and len(node.value) > _DIGITS:
             what = f"{_short(node.value)} has {len(node.value)} digits, at most {_DIGITS} are allowed"

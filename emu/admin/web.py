@@ -57,7 +57,7 @@ def application(
 ) -> FastAPI:
     """Return the web application of a registry that runs on a host at an IP address.
 
-    `hosts` are the names under which it may be asked, empty: any. With a `secret` every request needs it (`emu.web.guard`).
+    `hosts` are the names by which it may be addressed, empty: any. With a `secret` every request needs it (`emu.web.guard`).
     """
     app = FastAPI(title="mcastlab admin", version="1", description="The registry of tunnels.", docs_url=None, redoc_url=None)
     app.add_middleware(Guard, hosts=hosts, secret=secret, cookie=COOKIE)

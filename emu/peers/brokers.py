@@ -1,4 +1,4 @@
-"""Brokers of others: mosquitto (MQTT) and ActiveMQ (STOMP), each at an address and port, with a folder of its own."""
+"""Foreign brokers: mosquitto (MQTT) and ActiveMQ (STOMP), each at an address and port, with a folder of its own."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ _MOSQUITTO_PATH = "/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin"
 
 @dataclass(frozen=True, slots=True)
 class ForeignBroker:
-    """A broker of others. `command(folder, where)` prepares a folder and returns what runs the broker at an address."""
+    """A foreign broker. `command(folder, where)` prepares a folder and returns the command that runs it at an address."""
 
     name: str
     packages: str

@@ -1,4 +1,4 @@
-"""A program of others on a host: a child process that ends with this one, its output, and the port that it listens at."""
+"""A foreign program on a host: a child process that ends with this one, its output, and the port at which it listens."""
 
 import shutil
 import socket
@@ -21,7 +21,10 @@ _WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 
 
 class Child:
-    """A running command; without `pipes` its output goes to the file `output` in its folder."""
+    """A running command.
+
+    Its output is a pipe with `reads`, else the file `output` in its folder; its input is a pipe with `writes`, else empty.
+    """
 
     def __init__(self, command: Sequence[str], folder: Path, *, reads: bool = False, writes: bool = False) -> None:
         self._command = command

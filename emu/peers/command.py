@@ -4,10 +4,8 @@ A sender is given all its files; a receiver writes what it receives into a folde
 node's folder; its last line is reported when the command fails.
 """
 
-import ctypes
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +17,7 @@ from typing import Any
 
 from emu.addresses import socket_address_of
 from emu.foreign_program import ForeignContext, ForeignProgram, write_content
+from emu.namespaces import die_with_parent
 from emu.peers.meter import Meter
 from emu.peers.output import last_line
 from protocols.errors import UsageError
@@ -26,7 +25,6 @@ from protocols.machine import Content, Group
 
 __all__ = ["CommandReceiver", "CommandSender"]
 
-_PR_SET_PDEATHSIG = 1
 _JOIN_TIMEOUT = 10.0
 """Seconds within which a receiver must join its group."""
 _POLL = 0.02
@@ -34,11 +32,6 @@ _EXIT_TIMEOUT, _TERMINATION_TIMEOUT = 1.0, 2.0
 """Seconds that a receiver may take to end by itself after the run, and then to end after SIGTERM."""
 _VARIABLE = re.compile(r"\$(?:\{(MCASTLAB_[A-Z]+)\}|(MCASTLAB_[A-Z]+))")
 _FILES = ("$MCASTLAB_FILES", "${MCASTLAB_FILES}")
-_LIBC = ctypes.CDLL(None)
-
-
-def _die_with_parent() -> None:
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class _Command(ForeignProgram):
@@ -84,7 +77,7 @@ class _Command(ForeignProgram):
                     stderr=log,
                     cwd=folder,
                     env=environment,
-                    preexec_fn=_die_with_parent,  # noqa: PLW1509
+                    preexec_fn=die_with_parent,  # noqa: PLW1509
                 )
             except OSError as error:
                 raise UsageError(f"{arguments[0]}: can't be run ({error.strerror})") from error

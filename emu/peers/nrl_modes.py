@@ -1,4 +1,4 @@
-"""Modes of NRL's NORM library as options of the peer's command line, and what is done with objects while it sends."""
+"""Modes of NRL's NORM library as options of the peer's command line, and actions on objects while it sends."""
 
 import argparse
 import ctypes

@@ -26,7 +26,7 @@ REFUSALS: Final = {
     413: "the body is too long",
     421: "the server has another name",
 }
-"""Statuses with which a guard answers itself, in plain text."""
+"""Statuses of the responses of a guard itself, in plain text."""
 BODY_LIMIT: Final = 64 << 10
 """Bytes of a request's body."""
 PATIENCE: Final = 10.0
@@ -35,11 +35,11 @@ _READING: Final = ("GET", "HEAD", "OPTIONS")
 
 
 class Guard:
-    """Stands before a web application `app`.
+    """Checks requests before they reach a web application `app`.
 
-    `hosts` are the names under which it may be asked, so that no other page can reach it by a name of its own; empty: any. With
-    a `secret`, requests need it: as `?token=` once, which sets the `cookie`, or as a bearer. A page of another server can't
-    change anything.
+    `hosts` are the names by which it may be addressed, so that no other page can reach it by a name of its own; empty: any.
+    With a `secret`, requests need it: as `?token=` once, which sets the `cookie`, or as a bearer. A page of another server
+    can't change anything.
     """
 
     def __init__(self, app: Any, hosts: frozenset[str], secret: str | None, cookie: str) -> None:

@@ -58,7 +58,7 @@ def open_server(place: Place, failure: type[UsageError] | type[UnsupportedError]
 
 
 def hosts_of(address: str) -> frozenset[str]:
-    """Return the names under which a server may be asked; none: any, since it is not on the loopback device."""
+    """Return the names by which a server may be addressed; none: any, since it is not on the loopback device."""
     return frozenset({address, "localhost"}) if ip_address(address).is_loopback else frozenset()
 
 

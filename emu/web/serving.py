@@ -1,4 +1,4 @@
-"""Run a web application in an event loop that has other things to do, and end it with its pages still open."""
+"""Run a web application in an event loop with other tasks, and end it while its pages are still open."""
 
 import asyncio
 import socket
@@ -16,11 +16,11 @@ MOST_CONNECTIONS: Final = 4096
 _GRACE: Final = 1
 """Seconds for requests that are being answered when the server ends."""
 USUAL: Final = 5
-"""Seconds for which a connection is kept that nobody asks on."""
+"""Seconds for which a connection without requests is kept."""
 
 
 def options_of(application: Any, most: int, kept: int = USUAL) -> uvicorn.Config:
-    """Return the options of a server with at most `most` connections, `kept` so many seconds while nobody asks on them."""
+    """Return the options of a server with at most `most` connections, `kept` so many seconds without a request."""
     return uvicorn.Config(
         application,
         http="h11",
@@ -47,7 +47,7 @@ class _Guest(uvicorn.Server):
 async def serving(application: Any, server: socket.socket, end: Callable[[], None], kept: int = USUAL) -> AsyncIterator[None]:
     """Serve on a socket that listens, while the context lasts. `end` ends the streams of events, which would go on for ever.
 
-    A connection is `kept` so many seconds while nobody asks on it.
+    A connection is `kept` so many seconds without a request.
     """
     guest = _Guest(options_of(application, MOST_CONNECTIONS, kept))
     task = asyncio.create_task(guest.serve(sockets=[server]))

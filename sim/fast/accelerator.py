@@ -74,7 +74,7 @@ class LockstepAccelerator(Accelerator):
         if machine.fast_state.coordinator is not None:
             machine.wake_in_lockstep(now)
             if machine.plans_bursts:
-                # Otherwise it was asked after the last wake-up.
+                # A machine outside of a group has planned after its last wake-up.
                 self._plan(host, machine)
         # As a `Machine`: the compiler can't read a float through a trait.
         if host.machine.deadline <= now:
@@ -92,7 +92,7 @@ class LockstepAccelerator(Accelerator):
                 part.leave_lockstep()
 
     def before_receive(self, machine: Machine, message: Message) -> None:
-        """See `Accelerator`; a machine that plans bursts looks after them in `receive`, as when a group gets the message."""
+        """See `Accelerator`; a machine that plans bursts updates them in `receive`, as when a group gets the message."""
         found = fast_machine(machine)
         if found is None:
             for part in fast_machines(machine):
@@ -167,7 +167,7 @@ class LockstepAccelerator(Accelerator):
                 if others or link.head is host.endpoint or link.head.unconcerned.get(to):
                     self._shared[link] = SharedHop(link)
                 for key in others:
-                    # It is made anew, with the shared link.
+                    # A new one, with the shared link, is made when it is needed.
                     lookahead = self._lookaheads.pop(key)
                     assert lookahead is not None
                     lookahead.unfold()

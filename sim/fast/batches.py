@@ -1,9 +1,9 @@
 """Feedback of many hosts to one address, as one event for each instant and link.
 
 The members of a counted group that answer one packet send at one instant over equal links, so their packets reach the switch
-together. There they queue for the next link one behind the other, and their arrivals at a host behind it are arithmetic. If the
-receiver only notes them (`FeedbackBatch.is_noted_by`) they are delivered late: before its next other input, or when the last
-has arrived. Whatever is not as simple goes on packet by packet.
+together. There they queue for the next link one behind the other, so their times of arrival at a host behind it can be
+computed. If the receiver only records them (`FeedbackBatch.is_noted_by`) they are delivered late: before its next other input,
+or when the last has arrived. In all other cases the packets are sent and forwarded one by one.
 """
 
 from bisect import bisect_left
@@ -99,7 +99,7 @@ class Train:
 
 
 class Inbox:
-    """The packets on their way to a host whose machine only notes them."""
+    """The packets on their way to a host whose machine only records them."""
 
     def __init__(self, host: SimHost) -> None:
         self.host = host
@@ -167,7 +167,7 @@ class Inbox:
 
 
 class Batches:
-    """Sends batches over the links of one network; `inboxes` have packets that were not delivered yet, or had some."""
+    """Sends batches over the links of one network."""
 
     def __init__(self) -> None:
         self._inboxes: dict[int, Inbox] = {}
@@ -257,7 +257,7 @@ def _is_simple(endpoint: Endpoint, route: Route) -> bool:
 
 
 def _last_link(switch: Place, train: Train) -> Link | None:
-    """The plain link from a switch to the host a train is for, if that is the next one and the host only notes the packets."""
+    """Return the next link if it is a plain one to the host that a train is for, and the host only records the packets."""
     target = train.route.target
     if type(switch) is not Switch or type(target) is not SimHost or not _is_simple(target.endpoint, train.route):
         return None

@@ -49,8 +49,8 @@ class InFlight:
         """The first packet whose time is known still."""
         self.sent_at: list[float] = []
         """When each packet from `base` on is sent."""
-        # Packets that do not take part everywhere, ascending, and for each the bits of the links that it does not reach, or is
-        # offered to on its own.
+        # Packets that are not offered with the others to all links, ascending; for each the bits of the links that it does not
+        # reach, or is offered to by an event of its own.
         self._excluded: list[int] = []
         self._absent: dict[int, int] = {}
         self.end = 0
@@ -292,7 +292,7 @@ class InFlight:
             self.note_drop(branch, dropped[0])
 
     def note_drop(self, branch: Branch, number: int) -> None:
-        """Note that a contested link dropped this packet, and perhaps later ones."""
+        """Handle that a contested link dropped this packet, and perhaps later ones."""
 
     def contest(self, branch: Branch) -> None:
         """Let packets wait at a link from now on."""

@@ -1,4 +1,4 @@
-"""Which machines and messages take part in the fast engine's shortcuts: the only place that looks at their types."""
+"""Which machines and messages take part in the fast engine's shortcuts: the only module that checks their types."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias

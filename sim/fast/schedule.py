@@ -78,7 +78,7 @@ class Schedule(InFlight):
             leaf.catch_up(when, priority, order)
 
     def _set_size(self, size: int) -> bool:
-        """Compute the times of packets of this size; return False if others are still in flight."""
+        """Compute the times of packets of this size; return False if packets of another size are still in flight."""
         if size == self.tree.size:
             return True
         self.catch_up()

@@ -26,7 +26,7 @@ __all__ = ["CONFLICTS", "Branch", "MARGIN", "PlainLink", "Point", "Sampler", "Sh
 MARGIN: Final = 1e-6
 """Seconds, far more than the rounding errors of sums of times."""
 CONFLICTS: Final = 16
-"""A link on which two packets within so many find it busy counts as contested."""
+"""A link is contested if it is found busy by two packets that are fewer than this many apart."""
 
 PlainLink: TypeAlias = Link | LinkGroup | MemberUplink
 Sampler: TypeAlias = GroupLoss | LinkLoss | SharedLosses

@@ -1,7 +1,8 @@
 """Deliveries that have no effect on their receivers but to be counted, without an event for each.
 
-Of what is sent to a group, other senders in the group take feedback only. A packet of content on its way to one of them alone
-is in `Accelerator.unnoticed` until its time of arrival is past. It becomes an event if the host joins or leaves a group before.
+Content sent to a group has no effect on other senders in the group, which take feedback only. A packet of content on its way to
+one of them alone is in `Accelerator.unnoticed` until its time of arrival is past. It becomes an event if the host joins or
+leaves a group before.
 """
 
 from collections.abc import Callable

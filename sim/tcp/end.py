@@ -29,7 +29,7 @@ ACCEPTING: Final = 1
 """A SYN was received and answered."""
 OPEN: Final = 2
 LEAVING: Final = 3
-"""The machine hung up, or was told that the connection is closed: what was sent, and the FIN, are still to be acknowledged."""
+"""The machine hung up, or `closed` was called: what was sent, and the FIN, are still to be acknowledged."""
 GONE: Final = 4
 
 FIRST_WINDOW: Final = 10.0
@@ -74,7 +74,7 @@ class TcpEnd(Connection):
         self.state = CONNECTING
         self._reason: Reason | None = None
         self._told = False
-        """Whether the machine was told that the connection is closed, or is gone."""
+        """Whether `closed` of the machine was called, or is not to be called any more."""
         self._writer, self._reader = stack.streams(host, port)
         self._begin_sending(now)
         self._begin_receiving()
@@ -101,11 +101,11 @@ class TcpEnd(Connection):
         # The number of the first byte that has not arrived, what was acknowledged last, the time stamp to be echoed.
         self._expected = self._acked = self._echo = 0
         self._limit = self._offered = 1 + self._options.buffer
-        """Number of the first byte that there is no room for; and what the peer knows of it."""
+        """Number of the first byte that there is no room for; and the one that was announced to the peer last."""
         self._unread = 0
         """Bytes of messages that the machine has not read."""
         self.postponed = False
-        """Whether the message that the machine was given last waits before the machine."""
+        """Whether the message that was passed to the machine last waits before the machine."""
         self._held: list[int] | None = None
         """Bytes of each of these messages."""
         self._duplicate: tuple[int, int] | None = None
@@ -129,7 +129,7 @@ class TcpEnd(Connection):
     def accept(self, segment: Segment, now: float) -> None:
         """Answer a SYN."""
         self.state = ACCEPTING
-        # The machine knows nothing of it before it is established.
+        # Not yet established: the machine has no such connection so far.
         self._told = True
         self._expected = segment.end
         self._edge = 1 + segment.edge
@@ -176,7 +176,7 @@ class TcpEnd(Connection):
         self.vanish()
 
     def vanish(self) -> None:
-        """Forget the connection; the peer is told nothing."""
+        """Forget the connection without a segment to the peer."""
         self._told = True
         self._drop()
 
@@ -294,7 +294,7 @@ class TcpEnd(Connection):
         if reassembly.early:
             for part in reassembly.take(segment.end):
                 self._take(part, now)
-            # Without waiting, so that the peer learns soon how much of a gap is closed.
+            # Without delay, so that the peer gets a report at once of how much of a gap is closed.
             self._ack_now = True
         limit = self._expected + self._options.buffer - self._unread
         if limit > self._limit:  # noqa: PLR1730 (half the cost of a call, for every segment)
@@ -327,7 +327,6 @@ class TcpEnd(Connection):
         try:
             messages = self._reader.read(segment.content)
         except WireError:
-            self._stack.undecodable += 1
             self._stack.reset(self.host, self.to, self._nxt, self._expected, now)
             self._end("reset", now)
             return
@@ -338,7 +337,7 @@ class TcpEnd(Connection):
             self._stack.deliver(self, messages, now)
 
     def _after(self, now: float) -> None:
-        """Send what the segment that arrived makes possible, and tell the machine."""
+        """Send what the segment that arrived makes possible, after the inputs of the machine that it causes."""
         if self.state == GONE:
             return
         writer = self._writer
@@ -370,7 +369,7 @@ class TcpEnd(Connection):
     # Acknowledgements
 
     def _on_ack(self, segment: Segment, now: float) -> None:
-        """Take note of what arrived, find losses, and adapt the window."""
+        """Handle an acknowledgement: record what arrived, find losses, and adapt the window."""
         score, ack, before = self._score, segment.ack, self._una
         if score is None or ack > self._nxt:
             return
@@ -454,7 +453,7 @@ class TcpEnd(Connection):
         if score is not None:
             score.is_limiting = is_limiting
         if self._timer_at == inf and writer.behind > self._nxt and self.state >= OPEN:
-            # The peer has no room; it says so when it has, and is asked in case that is lost.
+            # The peer has no room; it announces room when it has some, and is probed in case that segment is lost.
             self._timer_at = now + self._rtt.timeout
 
     def _send_rest(self, unsent: int, room: int, now: float) -> bool:
@@ -572,7 +571,7 @@ class TcpEnd(Connection):
     # Timers
 
     def _arm(self) -> None:
-        """See to it that `expire` is called when the first timer but that of keep-alive expires."""
+        """Post the call of `expire` for the first timer other than keep-alive."""
         due = self._timer_at
         if self._ack_at < due:  # noqa: PLR1730 (half the cost of a call, for every segment)
             due = self._ack_at
@@ -648,7 +647,7 @@ class TcpEnd(Connection):
         self._timer_at = now + self._rtt.timeout
 
     def _probe_window(self, now: float) -> None:
-        """Ask a peer without room for its window; data that waits was written but not sent."""
+        """Probe a peer without room for its window; data that waits was written but not sent (RFC 9293, section 3.8.6.1)."""
         self._timer_at = inf
         if self._writer.behind <= self._nxt:
             return
@@ -672,7 +671,7 @@ class TcpEnd(Connection):
             self._set_idle(now + KEEP_INTERVAL)
 
     def _set_idle(self, when: float) -> None:
-        """Have the idle time of the connection looked at; far ahead, and so apart from the timers that segments set."""
+        """Set the keep-alive timer, which is far ahead, and so kept apart from the timers that segments set."""
         self._idle_at = when
         self._stack.idle_timers.add(self, when)
 

@@ -13,7 +13,7 @@ TCP_TIMER: Final = 3
 
 
 class Expiring(Protocol):
-    """An end of a connection, as its timers know it."""
+    """The interface of an end of a connection to its timers."""
 
     order: int
     """Among the timers of one instant."""
@@ -23,7 +23,7 @@ class Expiring(Protocol):
 
 
 class IdleTimers:
-    """A heap of times at which ends of connections see whether their peers are silent.
+    """A heap of times at which ends of connections check whether their peers are silent.
 
     Every connection has two such timers, and most have nothing else under way. The first one is in SimPy's queue, at the place
     where its own event would be.

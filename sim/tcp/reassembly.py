@@ -52,7 +52,7 @@ class Reassembly:
         return True
 
     def _report(self, part: tuple[int, int]) -> None:
-        """Report the range of a repeated segment first: the ACK before was lost perhaps."""
+        """Report the range of a repeated segment first, since the ACK before may have been lost."""
         for place, (first, behind) in enumerate(self._ranges):
             if first <= part[0] < behind:
                 self._ranges.insert(0, self._ranges.pop(place))

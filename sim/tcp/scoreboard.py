@@ -1,4 +1,4 @@
-"""Scoreboard of a TCP sender: which segments arrived, which are lost, and which is sent next (RFC 6675)."""
+"""Scoreboard of a TCP sender: which segments arrived, which are lost, and which is repeated next (RFC 6675)."""
 
 from heapq import heappop, heappush
 from typing import Final
@@ -49,7 +49,7 @@ _NO_RANGES: Final[dict[int, int]] = {}
 
 
 class Scoreboard:
-    """The segments that are not acknowledged, and what was found and done about losses among them.
+    """The segments that are not acknowledged, with the state of loss detection and recovery (RFC 6675).
 
     An end has one while there are such segments: most connections are idle most of the time.
 
@@ -94,7 +94,7 @@ class Scoreboard:
         """First bytes of segments that are lost, a heap; entries whose segment is not lost any more are ignored."""
         # The three latest transmissions that arrived.
         self._first = self._second = self._third = 0
-        # By the first byte of each range reported by SACK: the end up to which it was processed.
+        # By first byte of each range reported by SACK, the number up to which the range was processed.
         self._known = _NO_RANGES
         self.phase = UNDISTURBED
         self.recovery_point = 0
@@ -170,10 +170,10 @@ class Scoreboard:
         elif turn > self._third:
             self._third = turn
 
-    def select(self, ranges: tuple[tuple[int, int], ...], una: int, echo: int) -> int:
-        """Mark the segments from byte `una` in ranges reported by SACK; returns how many arrived that were not known to."""
+    def select(self, ranges: tuple[tuple[int, int], ...], una: int, echo: int) -> None:
+        """Mark the segments from byte `una` in ranges reported by SACK as arrived."""
         self._by_turn()
-        arrived, records, known = 0, self._records, self._known
+        records, known = self._records, self._known
         for first, behind in ranges:
             if behind <= una:
                 continue
@@ -184,7 +184,6 @@ class Scoreboard:
                     break
                 at = sent.end
                 if sent.state != ARRIVED:
-                    arrived += 1
                     self._arrive(sent, echo)
                     sent.state = ARRIVED
                     # Nothing of it is sent again.
@@ -192,7 +191,6 @@ class Scoreboard:
             if not known:
                 known = self._known = {}
             known[first] = at
-        return arrived
 
     def find_lost(self) -> bool:
         """Mark segments that are lost by what arrived; returns whether there are any new ones."""
@@ -225,7 +223,7 @@ class Scoreboard:
                 self._lose(sent)
 
     def next_lost(self) -> Sent | None:
-        """Return the first segment that is lost and not yet repeated; the caller repeats it or asks again."""
+        """Return the first segment that is lost and not yet repeated; None if there is none."""
         lost = self.lost
         while lost:
             sent = self._records.get(lost[0])

@@ -1,4 +1,4 @@
-"""Segments of TCP: the packets by which the two ends of a simulated connection talk to each other."""
+"""Segments of TCP: the packets that the two ends of a simulated connection exchange."""
 
 from typing import ClassVar, Final, TypeAlias
 
@@ -28,7 +28,7 @@ RST: Final = 4
 HEADER: Final = 32
 """Bytes of the TCP header with the option of time stamps (RFC 7323), which every segment has."""
 TCP_HEADER: Final = HEADER - 8
-"""What links are told of it: they count the 8 bytes of a UDP header themselves (`LinkSpec.overhead`).
+"""The part of `HEADER` in the size of a packet: links add the 8 bytes of a UDP header themselves (`LinkSpec.overhead`).
 
 So a segment with 1448 bytes of data occupies 1514 bytes: 14 Ethernet, 20 IPv4, 20 TCP, 12 time stamps, and the data.
 """
@@ -93,7 +93,7 @@ class Segment(Message):
         """Number of the first byte behind it; SYN and FIN count as one."""
         self.content = content
         self.name = identity
-        """Its identity."""
+        """Its identity; `identity` is a property of every message."""
         self.ack = ack
         """Number of the byte expected next; 0 when it acknowledges nothing."""
         self.edge = edge

@@ -1,4 +1,4 @@
-"""TCP of a network as hosts see it, and as the ends of connections do."""
+"""The interfaces of a network's TCP to hosts and to the ends of connections."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,10 +24,8 @@ class Connections(Protocol):
     """Whether hosts report their segments (`sim.watch`)."""
     retransmissions: int
     """Segments that were sent again."""
-    undecodable: int
-    """Connections reset because what arrived is no message."""
     frame_costs: dict[int, float]
-    """Seconds of processor time that a segment takes which a host sends, by place, of hosts that need any."""
+    """By place, of hosts with such a cost, the seconds of processor time for each segment that the host sends."""
     told: "TcpEnd | None"
     """See `Stack`."""
 
@@ -41,7 +39,7 @@ class Connections(Protocol):
         """Reset the connections of a port of a host, because its machine has ended; None: of all ports."""
 
     def crash(self, host: Any, power: bool = False) -> None:
-        """End all connections of a host because its process is gone: peers are reset; with `power` they hear nothing."""
+        """End all connections of a host because its process is gone: they are reset; with `power` peers get no segment."""
 
     def restart(self, host: Any) -> None:
         """Answer segments again, after a loss of power."""
@@ -51,23 +49,22 @@ class Connections(Protocol):
 
 
 class Stack(Protocol):
-    """What an end needs of the TCP of its network (`sim.tcp_stack.TcpStack`); hosts are `sim.host.SimHost`."""
+    """The interface of a network's TCP (`sim.tcp_stack.TcpStack`) to an end; hosts are `sim.host.SimHost`."""
 
     options: TcpOptions
     told: "TcpEnd | None"
-    """The end whose machine is being told something, so that what it writes there is sent afterwards."""
+    """The end by which the machine is getting an input: what the machine writes on it is sent after the input."""
     retransmissions: int
-    undecodable: int
     first_control: Control
     """The congestion control of all ends whose window has not changed yet; never modified."""
     idle_timers: IdleTimers
     """Call `expire` of ends, for times far ahead."""
 
     def place(self, end: "TcpEnd") -> None:
-        """Enter a new end: give it its name, its order, its random keys, its route and the key of the other end."""
+        """Enter a new end, and set its name, order, identity, route, first links, and the key of the other end."""
 
     def streams(self, host: Any, port: int) -> tuple[Writer, Reader]:
-        """Return what the messages of an end are written to, and what joins the segments that arrive to messages."""
+        """Return the writer and the reader of the streams of an end."""
 
     def send(self, host: Any, name: str, route: Route, hops: Sequence[Hop], segment: Segment, now: float) -> None:
         """Put a segment on the first links of a route; `name` is that of the host."""
@@ -82,13 +79,13 @@ class Stack(Protocol):
         """Remove an end that is gone; with `keep` only after a while, in which it answers late segments."""
 
     def opened(self, end: "TcpEnd", now: float) -> None:
-        """Tell the machine that a connection is established."""
+        """Call `opened` of the machine: a connection is established."""
 
     def drained(self, end: "TcpEnd", now: float) -> None:
-        """Tell the machine that it may send again."""
+        """Call `drained` of the machine: it may send again."""
 
     def closed(self, end: "TcpEnd", reason: Reason, now: float) -> None:
-        """Tell the machine that a connection is closed."""
+        """Call `closed` of the machine."""
 
     def tell_later(self, end: "TcpEnd", now: float) -> None:
         """Call `tell_closed` of an end when the present input is over."""

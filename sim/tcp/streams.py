@@ -1,7 +1,7 @@
 """Messages on a stream of bytes: written at one end, cut into segments, and read at the other.
 
-Without a codec a segment carries the messages that end within it, the very objects that were sent. With a codec it carries the
-bytes. Both take the same room on the stream, that of the protocol's framing.
+Without a codec a segment carries the messages that end within it, as the objects that were sent; with a codec it carries bytes.
+Both have the same length on the stream, that of the protocol's framing.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ __all__ = ["ByteReader", "ByteWriter", "Frames", "Messages", "ObjectReader", "Ob
 Messages: TypeAlias = Sequence[tuple[Message, int]]
 """Messages, each with its bytes on the stream."""
 _NO_FRAMES: Final[list[tuple[Message, int]]] = []
-"""Those of all writers for which nothing waits; never modified."""
+"""The frames of all writers without any that wait; never modified."""
 
 
 class Writer(Protocol):

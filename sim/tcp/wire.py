@@ -15,7 +15,7 @@ _LOW: Final = (1 << 32) - 1
 SCALE: Final = 7
 """Windows are in units of 2^7 bytes."""
 STAMPS_ROOM: Final = 12
-"""Bytes of the time stamps, which the announced largest segment does not know of."""
+"""Bytes of the time stamps, which the announced largest segment includes (RFC 6691)."""
 _FIN, _SYN, _RST, _PSH, _ACK = 1, 2, 4, 8, 16
 _NOP: Final = b"\x01"
 
@@ -39,7 +39,7 @@ def encode(segment: Segment) -> bytes:
 
 
 def _first_number(place: int, port: int, far_place: int, far_port: int) -> int:
-    """Return the initial sequence number of an end, which is any number that is always the same."""
+    """Return the initial sequence number of an end: an arbitrary number, the same in every run."""
     return key_of(0, "first number", place, port, far_place, far_port) & _LOW
 
 

@@ -95,7 +95,7 @@ class Following:
     rate: float
     """Median of the sending rate, bytes per second."""
     loss: float
-    """Median of the loss event rate that was told; 0 where the library does not tell it."""
+    """Median of the reported loss event rate; 0 where the library does not report it."""
 
     @property
     def ok(self) -> bool:
@@ -125,14 +125,14 @@ def following(case: Case, printed: dict[str, list[dict[str, Any]]]) -> Following
 
 
 def _first_limited(case: Case, reports: list[dict[str, Any]]) -> float:
-    """Return when the receiver that loses packets was first told to limit the rate; 0 where nothing tells of it."""
+    """Return when the receiver that loses packets first limited the rate; 0 where no report says so."""
     if case.sender == "ours":
         return next((row["t"] for row in reports if row["clr"] == NODES[case.lossy]), 0.0)
     return next((row["t"] for row in reports if row["role"] == "CLR"), 0.0) if case.lossy == "ours" else 0.0
 
 
 def table(found: Mapping[Case, Following]) -> str:
-    """Return what came of the cases as a table of Markdown."""
+    """Return the results of the cases as a table of Markdown."""
     names = {"ours": "ours", "nrl": "libnorm1's"}
     lines = [
         "| sender | receiver that loses 3 % | it limits the rate | rate [Mbit/s] | its rate followed |",
@@ -146,7 +146,7 @@ def table(found: Mapping[Case, Following]) -> str:
 
 
 def main() -> int:
-    """Run all cases, tell what came of each, and return the exit code."""
+    """Run all cases, print the result of each, and return the exit code."""
     parser = argparse.ArgumentParser(description="Congestion control with NRL's NORM library.")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table into this page")
     options = parser.parse_args()

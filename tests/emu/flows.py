@@ -64,7 +64,7 @@ class _Meter(Machine):
 
 
 class Measuring:
-    """Receives a flow until `end` seconds. From the very beginning: what waits for a repair arrives in a burst."""
+    """Receives a flow until `end` seconds, and counts from its start: data that waited for a repair arrive in a burst."""
 
     def __init__(self, end: float) -> None:
         self._end = end

@@ -42,7 +42,7 @@ BEGIN, END = "<!-- interop -->", "<!-- /interop -->"
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Options of the programs beside those of every transfer, and what the reports have to say; both receivers' are alike."""
+    """Options of the programs in addition to those of every transfer, and the expected reports, equal for both receivers."""
 
     sender: str = ""
     ours: str = ""
@@ -52,7 +52,7 @@ class Feature:
     acknowledged: tuple[int, ...] | None = None
     """Nodes that have to acknowledge; of two that are asked, the other one is missing."""
     answer: str = ""
-    """The beginning of the application data of their ACKs."""
+    """The first bytes of the application data of their ACKs."""
     told: tuple[str, str] | None = None
     """Event of each receiver, and the beginning of its content."""
 
@@ -93,7 +93,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a transfer: whether each receiver got the content, and what the programs reported."""
+    """The result of a transfer: whether each receiver got the content, and what the programs reported."""
 
     case: Case
     ours: bool

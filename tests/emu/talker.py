@@ -1,4 +1,4 @@
-"""A machine for tests of connections: it records its inputs, and does in each what a test tells it."""
+"""A machine for tests of connections: it records its inputs, and calls a function of the test in each."""
 
 from collections.abc import Callable
 from typing import TypeAlias

@@ -86,7 +86,7 @@ def test_an_interface_is_a_device_or_an_address() -> None:
 
 
 def in_ipv6_network(ask: Callable[[], Any]) -> Any:
-    """Ask something in a network of its own, where d0 has a link-local and a wider IPv6 address, and d1 only a link-local."""
+    """Call a function in a network of its own, where d0 has a link-local and a wider IPv6 address, and d1 only a link-local."""
 
     def asked() -> Any:
         run_commands(

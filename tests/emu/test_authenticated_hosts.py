@@ -66,7 +66,7 @@ def loop() -> Iterator[Loop]:
 
 @dataclass
 class Attacker:
-    """Hears the group, and answers every DATA with forged messages, bare and with a key of its own, and with old packets."""
+    """Answers every DATA of the group with forged messages, bare and with a key of its own, and with old packets."""
 
     loop: Loop
     port: int
@@ -120,7 +120,7 @@ class Attacker:
 
 @dataclass
 class Outcome:
-    """What came of a transfer: the content received (None: aborted or incomplete), seconds, and faults by host."""
+    """The result of a transfer: the content received (None: aborted or incomplete), seconds, and faults by host."""
 
     content: bytes | None = field(repr=False)
     seconds: float

@@ -1,4 +1,4 @@
-"""Crashes of emulated hosts: the process is killed where it is, and what it had done is known nevertheless."""
+"""Crashes of emulated hosts: the process is killed at once, and its counters until then are reported nevertheless."""
 
 import time
 from typing import Any

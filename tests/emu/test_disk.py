@@ -140,9 +140,9 @@ def test_a_full_disk_is_told_and_nothing_stored_before_is_lost(tmp_path: Path) -
 
 
 def kill(folder: Path, after: float | None, at: tuple[str, int] | None = None) -> int:
-    """Run a process that stores batches and kill it; return the ticket of the last batch that it was told durable, 0: none.
+    """Run a process that stores batches and kill it; return the ticket of the last batch that was reported durable, 0: none.
 
-    It is killed `after` seconds from its first durable batch, or kills itself `at` a batch, "before" or "after" it is told.
+    It is killed `after` seconds from its first durable batch, or kills itself `at` a batch, "before" or "after" that report.
     """
     told, telling = os.pipe()
     pid = os.fork()

@@ -23,7 +23,7 @@ _KEYS = 7
 
 
 class Operation(NamedTuple):
-    """Something that happened to the files, or `told`: batch `place` was told durable."""
+    """Something that happened to the files, or `told`: batch `place` was reported durable."""
 
     kind: str
     file: str

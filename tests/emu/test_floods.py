@@ -96,7 +96,7 @@ def resident() -> int:
 
 
 def small_transfers(kinds: list[str]) -> dict[str, Any]:
-    """Run a transfer beside each attack, in one lab; return what came of each."""
+    """Run a transfer beside each attack, in one lab; return the result of each."""
     lab = Lab(HONEST.network.build())
     found, inherited = {}, resident()
     for kind in kinds:
@@ -130,7 +130,7 @@ def test_a_new_table_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def outcomes() -> Any:
-    """Return what came of the transfer beside each attack that must be resisted."""
+    """Return the result of the transfer beside each attack that must be resisted."""
     return run_isolated(lambda: small_transfers(RESISTED))
 
 

@@ -194,14 +194,14 @@ class Script(Machine):
         """There is nothing to do."""
 
     def wake(self, now: float) -> None:
-        """Send two events and clear the deadline."""
+        """Notify the application twice, and clear the deadline."""
         self.woken.append(now)
         self.ports.notify(AllSent())
         self.ports.notify(AllSent())
         self._due(inf)
 
     def poke(self, word: str, now: float) -> str:
-        """Send an event and return the word."""
+        """Notify the application once, and return the word."""
         self.ports.notify(AllSent())
         return word
 
@@ -279,10 +279,10 @@ def test_a_livelock_is_an_error(loop: Loop, make: Hosts) -> None:
 
 
 class Timeless(Script):
-    """Violates the contract: its deadline is no time."""
+    """Violates the contract: its deadline is not a number."""
 
     def wake(self, now: float) -> None:
-        """Compute a deadline from a mean of nothing."""
+        """Set the deadline to NaN."""
         self.deadline = nan
 
 
@@ -359,7 +359,7 @@ def test_a_sender_faster_than_its_link_is_blocked_and_loses_nothing() -> None:
 
 
 class SlowReceiver(NumberReceiver):
-    """A receiver that takes 1 ms for a packet."""
+    """A receiver that needs 1 ms for a packet."""
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         time.sleep(0.001)
@@ -409,7 +409,7 @@ def test_a_single_source_loses_nothing_that_the_kernel_has_room_for(loop: Loop, 
 
 
 class Choosy(SlowReceiver):
-    """A slow receiver that wants some datagrams."""
+    """A slow receiver that only wants datagrams whose last byte is 1."""
 
     def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
         assert source[0] == "127.0.0.1"  # type: ignore[index]

@@ -92,10 +92,10 @@ def test_senders_on_an_emulated_hub_share_its_rate(senders: int, link: dict[str,
         # A bucket is full at first, and packets that wait for a busy receiver arrive together.
         assert heard[-1] < 1.03 * expected
     assert max(heard) == pytest.approx(expected, rel=0.1)
-    # It is heard by everybody, once; on a busy machine hosts stop at different times.
+    # Every host receives it once; on a busy machine hosts stop at different times.
     total = len(found["a"]["numbers"])
     assert len(found["z"]["numbers"]) == pytest.approx(total, rel=0.06)
-    # Each sender hears the others, and all have their share.
+    # Each sender receives the packets of the others, and all have equal shares.
     others = [found[name]["received"] for name in "bcde"[:senders]]
     assert sum(others) == pytest.approx((senders - 1) * total, rel=0.06)
     assert max(others) - min(others) < 0.1 * total

@@ -67,7 +67,7 @@ def loop() -> Iterator[Loop]:
 
 
 def hear(loop: Loop, interface: str, classes: list[int], burst: int, setting: str) -> Listener:
-    """Return what a host heard of packets with these traffic classes, sent in this order to its port."""
+    """Return what a host received of packets with these traffic classes, sent in this order to its port."""
     options = UdpOptions(ttl=0, ecn=setting != "unaware")
     host = UdpHost(loop, NumberCodec(), interface=interface, port=0, rng=Rng(1), options=options)
     out = socket.socket(family_of(host.address), socket.SOCK_DGRAM)

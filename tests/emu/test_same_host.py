@@ -1,4 +1,4 @@
-"""Several machines on an emulated host: each has a port, they hear each other, and hosts are found by name."""
+"""Several machines on an emulated host: each has a port, they receive each other's packets, and hosts are found by name."""
 
 import time
 from typing import Any

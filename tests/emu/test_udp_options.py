@@ -21,7 +21,7 @@ GROUPS = {"fd00::1": "[ff35::8000:7]:6003", "10.0.0.1": "232.7.7.7:6003"}
 
 
 def in_network(ask: Callable[[], Any]) -> Any:
-    """Ask something in a network of its own, whose device d0 has two addresses of both families."""
+    """Call a function in a network of its own, whose device d0 has two addresses of both families."""
 
     def asked() -> Any:
         run_commands(

@@ -1,4 +1,4 @@
-"""A watcher that keeps everything, and watched sessions."""
+"""A watcher that records all its calls, and watched sessions."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -68,12 +68,12 @@ class Probe(Machine):
             self.say(number, size, identity=number)
 
     def shout(self, number: int, now: float) -> None:
-        """A verb for `Host.call`: send, and notify the application."""
+        """For `Host.call`: send, and notify the application."""
         self.say(number)
         self.ports.notify(ObjectSent(number))
 
     def expect(self, when: float, now: float) -> None:
-        """A verb for `Host.call`: be woken at `when`."""
+        """For `Host.call`: set the deadline to `when`."""
         self._due(when)
 
     def counts(self) -> dict[str, int]:

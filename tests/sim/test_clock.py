@@ -30,7 +30,9 @@ def test_no_clock_runs_back_and_a_time_waited_for_is_later_than_now(doings: list
             clock.drift(now, amount)
         elif what == "step":
             clock.step(now, amount)
+        looks = [clock.look(now), clock.look(now)]
         local = clock.read(now)
+        assert looks == [local, local]
         assert local >= shown
         shown = local
         assert clock.when(local) <= now

@@ -24,7 +24,7 @@ def lossless(receivers: int) -> dict[str, Any]:
 
 
 def measured(call: str) -> float:
-    """Return what a function of the benchmarks finds in a process of its own, where no other test has left anything."""
+    """Return the result of a function of the benchmarks in a process of its own, without the memory of other tests."""
     code = f"from benchmarks import memory, simulator; print({call})"
     return float(subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout)
 
@@ -32,7 +32,7 @@ def measured(call: str) -> float:
 def test_a_packet_costs_less_than_two_simpy_events_for_any_number_of_receivers() -> None:
     for receivers in (10, 500):
         known = run(OURS, CASES["parity"].scenario(receivers, 300))
-        # An arrival that somebody loses, and the next; the rest is repairs, and timers of receivers that lost something.
+        # An arrival that a receiver loses is an event, and so is the next; others are repairs, and timers of such receivers.
         assert known.events / known.packets < 2
 
 
@@ -50,7 +50,7 @@ def test_a_repair_of_a_unit_costs_one_simpy_event_as_new_units_do(case: str) -> 
 
 @pytest.mark.parametrize(("case", "most"), [("parity", 1700), ("plain", 1950), ("n1", 1650), ("n2", 1920)])
 def test_a_receiver_takes_little_memory_in_every_protocol(case: str, most: int) -> None:
-    """With 1000 receivers half as much again as with 10,000, because of what does not grow with them."""
+    """Bytes per receiver are 1.5 times those with 10,000 receivers, because of memory that does not depend on the number."""
     assert measured(f"simulator.bytes_per_receiver(1000, 130, case={case!r})") < most
 
 

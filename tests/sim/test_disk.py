@@ -16,7 +16,7 @@ from topologies.generators import Star
 
 
 class Clerk(Machine):
-    """Stores and fetches what it is told to, and notes the answers with their times."""
+    """Stores and fetches records at calls of the test, and notes the answers with their times."""
 
     __slots__ = ("answers",)
 
@@ -55,6 +55,10 @@ def _store(host: SimHost, clerk: Clerk, changes: Sequence[Change]) -> None:
     host.call(clerk.store, changes)
 
 
+def _drift(faults: Faults, factor: float) -> None:
+    faults.drift("sender", factor)
+
+
 def network_with(disk: dict[str, object] | None, seed: int = 1) -> Network:
     sender = {} if disk is None else {"disk": disk}
     topology = Star.model_validate({"kind": "star", "receivers": 1, "nodes": {"sender": sender}}).build()
@@ -75,6 +79,40 @@ def test_a_batch_is_told_durable_after_the_time_of_one_commit() -> None:
     network.run()
     ((when, _, _),) = clerk.answers
     assert when == pytest.approx(0.005 + 0.002 + 0.010)
+
+
+def test_an_answer_reaches_a_machine_that_states_work_meanwhile_when_that_is_done() -> None:
+    network = network_with({"sync": "5ms"})
+    host, clerk = clerk_on(network)
+    host.call(clerk.store, [Put(b"k", b"")])
+    network.later(0.001, lambda: host.work(0.010))
+    network.run()
+    ((when, _, _),) = clerk.answers
+    assert when == pytest.approx(0.011)
+
+
+def test_an_answer_reaches_a_machine_whose_host_gets_a_fault_meanwhile() -> None:
+    network = network_with({"sync": "5ms"})
+    host, clerk = clerk_on(network)
+    faults = Faults(network)
+    host.call(clerk.store, [Put(b"k", b"")])
+    network.later(0.001, partial(_drift, faults, 2.0))
+    network.run()
+    ((when, _, _),) = clerk.answers
+    assert when == pytest.approx(0.001 + 2 * 0.004)
+
+
+def test_an_answer_that_waits_for_the_processor_comes_by_the_clock_of_the_host() -> None:
+    network = network_with({"sync": "5ms"})
+    host, clerk = clerk_on(network)
+    faults = Faults(network)
+    host.work(0.001)
+    network.later(0.002, partial(_drift, faults, 0.5))
+    network.later(0.002, partial(_store, host, clerk, [Put(b"k", b"")]))
+    network.later(0.006, lambda: host.work(0.004))
+    network.run()
+    ((when, _, _),) = clerk.answers
+    assert when == pytest.approx(0.002 + 0.5 * 0.008)
 
 
 def test_batches_that_wait_together_become_durable_by_one_commit() -> None:

@@ -90,7 +90,7 @@ def test_a_run_in_pieces_is_the_run_in_one_go(engine: str) -> None:
     for _ in range(100):
         assert network.next_at < 1e9
         assert network.step()
-    # To look at a machine changes nothing.
+    # Reading the state of a machine changes nothing.
     counts = [network.host(name).machine.counts() for name in network.topology.hosts]
     assert sum(row.get("data_received", 0) for row in counts) > 0
     pieces.run()

@@ -43,7 +43,7 @@ def fingerprint(
     engine: str = "fast",
     **parameters: Any,
 ) -> str:
-    """Of a run with default settings but for the parameters given."""
+    """Return the fingerprint of a run with default settings except for the parameters given."""
     topology: Topology = ANY.validate_python(written).build()
     session = Session(topology, PROTOCOLS[name], PROTOCOLS[name].config(**parameters), seed=seed, wire=wire, engine=engine)
     session.send(size)
@@ -72,7 +72,7 @@ TOPOLOGIES = st.one_of(
 def test_bytes_and_objects_leave_the_same_fingerprint(name: str) -> None:
     @settings(deadline=None, max_examples=25, derandomize=True)
     @given(TOPOLOGIES, st.integers(0, 3), st.sampled_from([0, 1, 1400, 30_000]))
-    # Receivers that miss the beginning, and so never stood where the sender stood.
+    # Receivers that miss the beginning, and so are never at the position of the sender.
     @example({"kind": "chain", "switches": 2, "link": {"down": {"loss": "30%"}}}, 151, 0)
     def check(written: dict[str, Any], seed: int, size: int) -> None:
         objects = fingerprint(written, name, seed=seed, size=size)

@@ -105,17 +105,17 @@ def test_a_machine_is_woken_at_its_deadline_moved_back_and_forth() -> None:
 
 
 class Planner(Probe):
-    """Is woken at the times of its plan."""
+    """Wakes at the times of its plan."""
 
     __slots__ = ("times",)
 
     def plan(self, times: list[float], now: float) -> None:
-        """A verb for `Host.call`: these times and no others."""
+        """For `Host.call`: wake at these times and no others."""
         self.times = times
         self._due(times[0] if times else inf)
 
     def wake(self, now: float) -> None:
-        """On to the next."""
+        """Set the deadline to the next time."""
         self.woken.append(now)
         self.plan(self.times[1:], now)
 
@@ -168,7 +168,7 @@ def test_timers_of_one_instant_go_in_order_of_place_after_arrivals() -> None:
 
 
 class Stuck(Probe):
-    """Wants to be woken for ever."""
+    """Leaves its deadline in the past, so that it would be woken for ever."""
 
     __slots__ = ()
 
@@ -180,12 +180,12 @@ def test_a_machine_that_hangs_is_named_instead_of_hanging_the_run() -> None:
     network = star()
     stuck = Stuck(network.host("r2"), [(1.0, 1, 10, GROUP, None)])
     network.host("r2").run(stuck, lambda event: None)
-    with pytest.raises(LivelockError, match=r"r2 asks at 1\.0 to be woken at 1\.0"):
+    with pytest.raises(LivelockError, match=r"r2 is due at 1\.0 after its wake-up at 1\.0; it must be due later"):
         network.run()
 
 
 class Timeless(Probe):
-    """Has no time for its next wake-up, after the first."""
+    """Sets its deadline to NaN at the first wake-up."""
 
     __slots__ = ()
 
@@ -197,7 +197,7 @@ class Timeless(Probe):
 def test_a_machine_with_a_deadline_that_never_comes_is_named() -> None:
     network = star()
     network.host("r2").run(Timeless(network.host("r2"), [(1.0, 1, 10, GROUP, None)]), lambda event: None)
-    with pytest.raises(ContractError, match=r"r2 asks at 1\.0 to be woken at nan"):
+    with pytest.raises(ContractError, match=r"r2 is due at nan after its wake-up at 1\.0"):
         network.run()
     network = star()
     network.host("r1").run(probe := Probe(network.host("r1")), lambda event: None)

@@ -1,4 +1,4 @@
-"""Hubs: one half-duplex medium for all, which everybody hears."""
+"""Hubs: one half-duplex medium for all hosts, of which each receives every packet."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def test_senders_share_the_rate_equally(senders: int) -> None:
 
 def test_an_idle_station_leaves_its_share_to_the_others() -> None:
     network = hub(3)
-    # One wants a quarter of the rate and gets it at once, but for a packet that is being sent.
+    # One offers a quarter of the rate, and each of its packets waits for one packet in transmission at most.
     listener = probe_on(network, "a")
     send(network, "b", 50, "a", gap=4 * 0.0008)
     send(network, "c", 300, "a", first=1000)

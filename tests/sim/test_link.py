@@ -21,7 +21,7 @@ from topologies.spec import Graph, LinkSpec, NodeSpec, Topology
 
 
 class Nowhere:
-    """A place that nothing is delivered to."""
+    """A destination that must not receive anything."""
 
     def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
         """Fail: the tests look at times only."""

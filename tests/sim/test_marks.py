@@ -13,6 +13,8 @@ from sim.flight import ClassedFlight, Flight, dscp_of, mark
 from sim.network import Network
 from tests.sim.test_processor import Source, Worker
 from topologies.generators import Star
+from topologies.inline import Inline
+from topologies.spec import with_router_machines
 
 QUEUE = {"model": "red", "packets": 100, "least": 3, "most": 40, "p": 0.05, "ecn": True}
 BETWEEN: dict[str, dict[str, Any]] = {
@@ -76,6 +78,19 @@ def test_a_marked_packet_waits_for_a_busy_processor_and_stays_marked(engine: str
     network.run()
     assert [done for _, done in worker.times] == pytest.approx([1.1 + 0.5 * place for place in range(8)])
     assert 0 < len(worker.marked) == sum(counts.marked for counts in network.links()) < 8
+
+
+@pytest.mark.parametrize("engine", ["fast", "strict"])
+def test_a_marked_packet_reaches_the_machine_of_a_router_marked(engine: str) -> None:
+    queue = {"model": "red", "packets": 100, "least": 1, "most": 10, "p": 1, "weight": 1, "ecn": True}
+    links = [{"ends": ["a", "g"], "rate": "80kbit", "queue": queue}, {"ends": ["g", "b"]}]
+    graph = {"kind": "graph", "nodes": {"a": {}, "g": {"kind": "router"}, "b": {}}, "links": links}
+    network = Network(with_router_machines(Inline.model_validate(graph).build(), ["g"]), seed=1, engine=engine)
+    worker = Heeding(network.host("g"))
+    network.host("g").run(worker, lambda event: None)
+    network.host("a").run(Source(network.host("a"), [place / 1000 for place in range(8)]), lambda event: None)
+    network.run()
+    assert 0 < len(worker.marked) == sum(counts.marked for counts in network.links()) < len(worker.times) == 8
 
 
 def test_a_marked_packet_keeps_its_class_of_service() -> None:

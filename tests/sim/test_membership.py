@@ -50,6 +50,15 @@ def test_a_host_that_leaves_before_its_join_is_complete_receives_nothing() -> No
     assert numbers(probe) == []
 
 
+def test_a_host_that_is_stopped_before_its_join_is_complete_does_not_join() -> None:
+    network = star(1, multicast={"join": "250ms"})
+    probe_on(network, "r1")
+    ticking(network, 1)
+    network.later(0.1, lambda: network.host("r1").stop())
+    network.run()
+    assert offered(network, "s1", "r") == 0
+
+
 def test_after_leaving_packets_still_use_the_link_for_a_while() -> None:
     network = star(1, multicast={"leave": "250ms"})
     probe = probe_on(network, "r1")

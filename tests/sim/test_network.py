@@ -1,4 +1,4 @@
-"""Packets reach whom they should, when they should."""
+"""Packets reach the right hosts at the right times."""
 
 from collections.abc import Generator
 from math import nan
@@ -164,7 +164,7 @@ def test_many_that_send_during_one_delivery_never_re_enter_a_machine() -> None:
             probe.on_receive = answer(probe)
     network.host("sender").call(lambda now: probes["sender"].say(0))
     network.run()
-    # Answers of one instant come in order of place.
+    # Answers of one instant arrive in the order of their senders.
     assert [source for _, _, source in probes["sender"].heard] == ["r1", "r2", "r3", "r4", "r5"]
     assert [source for _, _, source in probes["r3"].heard] == ["sender", "r1", "r2", "r4", "r5"]
 
@@ -193,7 +193,7 @@ def test_a_run_stops_when_it_is_over_and_can_go_on() -> None:
     for second in range(5):
         sender.later(float(second), lambda: sender.call(lambda now: probes["sender"].say(int(now))))
     network.run(over=lambda: len(probes["r1"].heard) >= 2)
-    # `over` is asked after actions and events, so the run ends with the action after the second packet arrived.
+    # `over` is called after actions and events, so the run ends with the action after the second packet arrived.
     assert len(probes["r1"].heard) == 2
     network.run(3.0)
     assert network.env.now == 3.0

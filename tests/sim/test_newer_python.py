@@ -27,7 +27,7 @@ def _candidates() -> list[str]:
 
 
 def _works(python: str) -> bool:
-    """Does it run, and is it newer? A pyenv shim runs only where its version is chosen."""
+    """Return whether it runs and is newer than this one. A pyenv shim runs only where its version is chosen."""
     answer = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, check=False).stdout.split()
     return len(answer) == 2 and (int(answer[0]), int(answer[1])) > sys.version_info[:2]
 

@@ -164,6 +164,25 @@ def test_a_crash_drops_what_waits() -> None:
     assert not restarted.times
 
 
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+@pytest.mark.parametrize("begins_at", [0.0, 1.2])
+def test_the_work_of_a_host_whose_clock_drifts_takes_as_long_as_that_of_others(factor: float, begins_at: float) -> None:
+    network = network_with({})
+    faults = Faults(network)
+    host, sender = network.host("r1"), network.host("sender")
+    worker, source = Worker(host, lambda: 0.5), Source(sender, [1.0, 1.1, 1.3, 1.4, 3.0])
+    host.run(worker, lambda event: None)
+    sender.run(source, lambda event: None)
+
+    def drift() -> None:
+        faults.drift("r1", factor)
+
+    network.later(begins_at, drift)
+    network.run()
+    local = [done if done < begins_at else begins_at + factor * (done - begins_at) for done in (1.0, 1.5, 2.0, 2.5, 3.0)]
+    assert [done for _, done in worker.times] == pytest.approx(local)
+
+
 def poisson(rate: float, count: int, seed: int) -> list[float]:
     """Return arrival times."""
     rng, now, times = Rng(seed), 0.0, []

@@ -33,7 +33,7 @@ def rate(probe: Probe, size: int) -> float:
 
 
 def behind_router(**router: Any) -> Network:
-    """a - router - b."""
+    """Return a network of hosts a and b with a router between them."""
     wires = {} if router.get("mac") == "single" else {"rate": "100Mbit", "overhead": "ethernet"}
     nodes = {"a": {}, "b": {}, "g": {"kind": "router", **router}}
     return network(nodes, {"ends": ["a", "g"], **wires}, {"ends": ["g", "b"], **wires})
@@ -48,10 +48,10 @@ def test_ethernet_is_full_at_the_computed_rate(size: int) -> None:
 
 @pytest.mark.parametrize("size", [18, 1472, 1473])
 def test_a_router_with_one_mac_and_half_duplex_passes_half(size: int) -> None:
-    # Twice of what it can is offered.
+    # The load is twice the capacity.
     heard = flood(behind_router(mac="single", duplex="half", rate="100Mbit"), [size] * 400, size / FAST)
     tagged = wire_bytes(size, "ethernet-802.1q")
-    # While packets still come in; afterwards the whole wire is free for those that go out.
+    # While packets still arrive; afterwards the whole wire is free for those that leave.
     times = [when for when, _, _ in heard.heard if when < 400 * tagged / FAST]
     assert len(times) > 100
     assert size * (len(times) - 1) / (times[-1] - times[0]) == pytest.approx(size / tagged * FAST / 2, rel=1e-6)
@@ -73,7 +73,7 @@ def test_the_queues_of_a_single_wire_are_limited_each() -> None:
     built = behind_router(mac="single", duplex="half", rate="100Mbit", queue=5)
     heard = flood(built, [1472] * 100)
     (counts,) = built.nodes()
-    # One goes over the wire at once and five wait; nothing is lost on the way out, where the wire is as fast.
+    # One is transmitted at once and five wait; none is lost on the way out, where the wire is as fast.
     assert (counts.offered, counts.dropped, len(heard.heard)) == (100, 94, 6)
 
 

@@ -36,7 +36,7 @@ def test_sums_over_time_are_the_totals() -> None:
 
 
 def session_repairs(notes: Notes) -> int:
-    """Packets that call themselves repairs."""
+    """Packets whose messages are marked as repairs."""
     return sum(packet.message.repair for _, _, packet, _ in notes.packets)
 
 

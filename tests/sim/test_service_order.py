@@ -63,7 +63,7 @@ def test_without_it_the_own_work_of_a_publisher_that_never_stops_goes_first() ->
 
 
 def test_a_host_of_a_broker_serves_all_three_programs_and_loses_nothing() -> None:
-    """A late write once hid that a connection was full, and the broker waited for ever."""
+    """Once a delayed write reported a full connection too late, so that the broker waited for ever."""
     costs = {"fifo": True, "cpu_send": "39us", "cpu_byte": "19.2ns"}
     found = loop({"name": "broker"}, costs, 8192, {"h": {"role": "broker"}})
     messages = found["metrics"]["messages"]

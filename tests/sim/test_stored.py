@@ -1,4 +1,4 @@
-"""The scenarios that come with mcastlab run as they always did, in another process than the one that stored what they leave."""
+"""The scenarios that come with mcastlab leave their stored fingerprints, in another process than the one that stored them."""
 
 import json
 import os

@@ -54,7 +54,7 @@ def test_what_arrives_at_hosts_is_what_machines_are_handed() -> None:
 
 
 class Keeping:
-    """A link that says nothing when it is offered a packet, and hands it over when it is there."""
+    """A link without a report when a packet is offered, which delivers each packet at its time of arrival."""
 
     def __init__(self, link: Any, network: Any) -> None:
         self.link = link

@@ -11,7 +11,8 @@ from protocols.rng import extend, key_of
 from topologies.channels import Bernoulli, ContentLoss, Recorded, Scripted
 from topologies.delays import DelayModel, NormalDelay, ParetoDelay, TraceDelay, UniformDelay, longer
 from topologies.drop_tail import DropTailQueue
-from topologies.line import Line, frames_of
+from topologies.ethernet import frames_of
+from topologies.line import Line
 from topologies.queues import Codel
 from topologies.script import Drop
 from topologies.spec import LinkAttributes, LinkSpec

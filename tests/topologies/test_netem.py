@@ -1,4 +1,4 @@
-"""The commands of Linux for a link: none of its attributes is left out without a word."""
+"""The commands of Linux for a link: each attribute is in them or reported as missing."""
 
 from typing import Any, get_args
 

@@ -61,7 +61,7 @@ def admin(*options: str) -> Iterator[str]:
 
 
 class Tunnel:
-    """A tunnel without a network: a client of the registry with made-up counters. `told` is what it heard of others."""
+    """A tunnel without a network: a client of the registry with made-up counters. `told` has the lists that it received."""
 
     def __init__(self, url: str, name: str, site: int, port: int, **options: Any) -> None:
         self.name = name
@@ -78,7 +78,7 @@ class Tunnel:
         return {"ring_used": 25, "ring_size": 100, "carried": sent / 100, "bytes_out": sent, "bytes_in": 0, "dropped": 3}
 
     def peers(self) -> set[str]:
-        """Return the names of the tunnels that it was told of last."""
+        """Return the names of the tunnels in the list that it received last."""
         return {node.name for node in self.told[-1][1]} if self.told else set()
 
     async def serve(self) -> None:

@@ -39,7 +39,7 @@ def with_tunnels(url: str, tunnels: list[Tunnel], look: Callable[[], None]) -> N
 
 
 def check(page: Page, url: str) -> None:
-    """Check the layout of a page, and that nothing went wrong in it."""
+    """Check the layout of a page, and that it reported no error."""
     assert page.run(OVERLAPS) == []
     assert page.run(OUTSIDE) == []
     assert page.run(FAINT) == []

@@ -1,4 +1,4 @@
-"""schemathesis asks a registry all that its OpenAPI document allows, and much that it does not."""
+"""schemathesis sends a registry requests that its OpenAPI document allows, and requests that it does not."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def test_no_answer_contradicts_the_document(url: str, method: str, path: str, ex
 
 
 def ask(operation: Any, mode: str) -> set[int]:
-    """Ask what the document allows ("positive") or what it does not, check the answers, and return their statuses."""
+    """Send requests that the document allows ("positive") or does not, check the answers, and return their statuses."""
     found: Counter[int] = Counter()
 
     @RULES

@@ -26,7 +26,7 @@ MANY = 200
 
 
 def serve(file: Path, pipe: int, round_number: int) -> None:
-    """Run a registry that registers, pauses and removes without end; write what it knew first, and what was answered."""
+    """Run a registry that registers, pauses and removes without end; write its first list, and each answer."""
     loop = new_loop()
     disk = disk_opener(file, "registry", DiskModel())
     host = UdpHost(loop, AdminCodec(), interface="127.0.0.1", port=0, rng=Rng(round_number), open_disk=disk)

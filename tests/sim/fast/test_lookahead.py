@@ -115,7 +115,7 @@ def test_the_results_are_those_of_the_strict_engine(
         {"seed": 10620, "receivers": 8, "loss": "1%", "link": {"delay": "40ms"}, "backoff": 0},
         # One loses the last symbol before repairs, which do not reveal the loss.
         {"seed": 800670, "receivers": 8, "loss": "3%", "size": 100_000, "block": 4, "parity": 16, "backoff": 4, "grtt": 0.01},
-        # One loses a whole block, and asks for it as a block.
+        # One loses a whole block, and requests it as a block.
         {"seed": 98, "receivers": 20, "loss": "30%", "size": 100_000, "block": 4, "parity": 16, "backoff": 0},
         # A receiver that has to answer a probe is suppressed, and misses more of a later block.
         {
@@ -129,9 +129,9 @@ def test_the_results_are_those_of_the_strict_engine(
             "grtt": 0.3,
             "gsize": 10,
         },
-        # A receiver that loses one repair of several is asked at each of the next, until one changes something for it.
+        # A receiver that loses one repair of several is called at each of the next, until one changes its state.
         {"seed": 6000094, "receivers": 4, "loss": "30%", "block": 4, "parity": 3, "backoff": 0, "grtt": 0.005, "gsize": 100},
-        # A receiver that is asked at every NACK is also found by what it lacks.
+        # A receiver that is called at every NACK is also listed by the symbols that it lacks.
         {
             "seed": 1000041,
             "receivers": 60,
@@ -272,7 +272,7 @@ def _unicast(made: Session, group: Group) -> None:
 def test_a_receiver_that_leaves_has_heard_the_sender_when_its_own_link_brought_the_last_packet(
     parameters: dict[str, Any],
 ) -> None:
-    """A NACK is not sent over the link to who sends it, so that the queue there is shorter than those of the others."""
+    """A NACK does not go down the link of its own sender, so that the queue there is shorter than those of the others."""
     probing = "active" if parameters["seed"] == 133754 else "passive"
     all_parameters: dict[str, Any] = {"grtt": 0.01, "parity": 0, "probing": probing, **parameters}
     outcomes = []

@@ -37,7 +37,7 @@ WISHES = st.sampled_from([(), (None,), (LATER,)])
 
 
 class Choosy(Session):
-    """A session whose receivers don't take everything at once."""
+    """A session whose receivers refuse or postpone some objects."""
 
     wishes: tuple[Any, ...] = ()
 

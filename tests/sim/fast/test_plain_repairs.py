@@ -1,4 +1,4 @@
-"""Plain retransmission, and parity that runs out: receivers are found by what they lack, and results are equal."""
+"""Plain retransmission, and parity that runs out: receivers are found by the symbols they lack, and results are equal."""
 
 from collections.abc import Callable
 from functools import partial
@@ -64,7 +64,7 @@ def test_the_results_are_those_of_the_strict_engine(
 @pytest.mark.parametrize(
     ("happens", "parameters"),
     [
-        # A receiver whose NACKs brought nothing several times overhears nothing, and then the requests of others count again.
+        # A receiver whose NACKs were not answered several times ignores the NACKs of others, and later heeds them again.
         (_second_object, {"seed": 934038, "receivers": 8, "loss": "30%", "block": 16, "backoff": 1, "grtt": 0.005}),
         # A receiver loses the NACK that would suppress it, as nothing is missing before the repair being sent.
         (None, {"seed": 615299, "receivers": 20, "loss": "10%", "link": {"delay": "0.3ms"}, "block": 3, "grtt": 0.01}),
@@ -79,7 +79,7 @@ def test_the_results_are_those_of_the_strict_engine(
         # Answers to a probe are pending while back-offs begin.
         (None, {"seed": 5, "receivers": 100, "loss": "1%", "probing": "active"}),
         (
-            # A receiver is asked at every NACK while two objects are incomplete, and has to be listed by what it lacks later.
+            # A receiver is called at every NACK while two objects are incomplete, and has to be listed by what it lacks later.
             _second_object,
             {
                 "when": 0.2217,
@@ -109,7 +109,7 @@ def test_cases_that_differed_once(happens: Happening, parameters: dict[str, Any]
     [
         # A sender that had nothing to send rewinds while others of its packets are on their way.
         (None, {"seed": 209808, "receivers": 8, "loss": "30%", "size": 150_000, "block": 16, "backoff": 0, "grtt": 0.3}),
-        # The last symbol of the object is short, so the repairs of its block are no part of a burst.
+        # The last symbol of the object is short, so the repairs of its block do not belong to a burst.
         (None, {"seed": 5, "receivers": 100, "loss": "1%", "grtt": 0.05}),
         # A repair is on its way, sent alone, when a burst with the same repair begins.
         (None, {"seed": 615299, "receivers": 20, "loss": "10%", "link": {"delay": "0.3ms"}, "block": 3, "grtt": 0.01}),
@@ -180,8 +180,8 @@ def test_a_repair_concerns_few_receivers(monkeypatch: pytest.MonkeyPatch) -> Non
     made = session("fast", receivers=200, loss="1%", parity=0, block=64, size=400_000, probing="passive").run()
     repairs = made.network.traffic.packets["data"] - 286
     assert repairs > 200
-    # Each symbol is missing at 2 of 200. Only where the sender rewinds are all asked that miss anything; asking these at each
-    # repair is 53 on average.
+    # Each symbol is missing at 2 of 200. Only where the sender rewinds are all called that miss anything; to call these at
+    # each repair would be 53 calls on average.
     assert sorted(asked)[len(asked) // 2] <= 8
     assert sum(asked) < 25 * repairs
 
@@ -197,8 +197,8 @@ def test_receivers_that_miss_the_same_share_what_they_overheard(monkeypatch: pyt
     monkeypatch.setattr(RequestedRepairs, "merged", count)
     made = session("fast", receivers=300, loss="1%", parity=0, block=64, size=100_000, probing="passive").run()
     nacks = made.network.traffic.packets["nack"]
-    # Two of 300 receivers request the NORM_INFO. If others asked each NACK for more than symbols because of that, each of
-    # them merged all NACKs of its back-off at each: 300 merges for each NACK.
+    # Two of 300 receivers request the NORM_INFO. If the others therefore looked for more than symbols in each NACK, each of
+    # them would merge all NACKs of its back-off again at every NACK: 300 merges for each.
     assert nacks > 50
     assert len(merges) < 5 * nacks
 
@@ -215,6 +215,6 @@ def test_a_receiver_that_lost_the_last_new_symbols_interprets_no_repair_in_full(
     monkeypatch.setattr(FastSenderState, "receive", count)
     made = session("fast", receivers=200, loss="1%", parity=0, block=64, size=400_000, probing="passive").run()
     assert made.network.traffic.packets["data"] > 500
-    # The first and the last symbol of the object concern every receiver. Otherwise hundreds of repairs would, too.
+    # The first and the last symbol of the object concern every receiver.
     assert interpreted.count(False) < 3 * 200
     assert interpreted.count(True) < 20

@@ -1,11 +1,11 @@
-"""Packets that concern no machine of a sender's host are only counted, as long as nothing else stands before that machine."""
+"""Packets that concern no machine of a sender's host are only counted, unless a slow application reads them there."""
 
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
 
 
 def fingerprint(engine: str) -> str | None:
-    """Run two senders in a LAN, one of which reads slowly from the middle on."""
+    """Return the fingerprint of two senders in a LAN, of which one has a slow application from the middle on."""
     data = {
         "name": "slow-sender",
         "engine": engine,

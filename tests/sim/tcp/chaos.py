@@ -1,4 +1,4 @@
-"""Whatever a network may do to segments: any pattern of loss, duplication and delay, and links that fail."""
+"""A network that treats segments by any pattern of loss, duplication and delay, with links that fail."""
 
 import os
 from collections.abc import Sequence

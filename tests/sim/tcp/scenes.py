@@ -1,4 +1,4 @@
-"""Two hosts, or a few, with talkers on them, and what carries their segments."""
+"""Small networks with talkers on two or more hosts."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

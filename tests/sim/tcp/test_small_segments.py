@@ -1,4 +1,4 @@
-"""What an ACK releases and what a machine or an application writes: which segments they become, as in Linux."""
+"""The segments of data that an ACK releases, and of data that a machine or an application writes, are those of Linux."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What links count of frames without UDP."""
+"""The bytes and kinds that links count for frames without UDP."""
 
 import struct
 
