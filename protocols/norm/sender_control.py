@@ -58,6 +58,11 @@ class SenderControl:
         self._feedback: CcFeedback | None = None
         self.due = inf
 
+    def configure(self, config: NormConfig) -> None:
+        """Take other parameters; a command that is queued keeps its number of copies."""
+        self._config = config
+        self.acks.robust = max(1, config.robust)
+
     def update(self) -> None:
         """Set `due` after a change."""
         self.due = -inf if self._is_advertising else min(self._command_due, self.acks.due)
