@@ -1,6 +1,6 @@
 """The NORM messages as scapy layers (RFC 5740 4): they dissect and build, for people and as a second opinion in tests.
 
-Written from the layout and independent of the codec: nothing here imports `wire.py`. `Norm(payload)` gives the layer of a UDP
+Written from the layout and independent of the codec: nothing here imports `protocols.norm.wire`. `Norm(payload)` gives the layer of a UDP
 payload, `NormData(source_id=1, extensions=[ExtFti(object_size=9000)]) / b"content"` builds one; header lengths, lengths of
 extensions and of repair requests are filled in where they are left out. Quantised fields hold the codes of the wire and show
 what they stand for.
