@@ -1,9 +1,9 @@
 """The NORM messages as scapy layers (RFC 5740 4): they dissect and build, for people and as a second opinion in tests.
 
-Written from the layout and independent of the codec: nothing here imports `protocols.norm.wire`. `Norm(payload)` gives the layer of a UDP
-payload, `NormData(source_id=1, extensions=[ExtFti(object_size=9000)]) / b"content"` builds one; header lengths, lengths of
-extensions and of repair requests are filled in where they are left out. Quantised fields hold the codes of the wire and show
-what they stand for.
+Written from the layout and independent of the codec: nothing here imports `protocols.norm.wire`. `Norm(payload)` gives the
+layer of a UDP payload, `NormData(source_id=1, extensions=[ExtFti(object_size=9000)]) / b"content"` builds one; header lengths,
+lengths of extensions and of repair requests are filled in where they are left out. Quantised fields hold the codes of the wire
+and show what they stand for.
 
 fec_id 2 shares one word between block and symbol, and only an EXT_FTI says how. A message that carries one is split by it, any
 other by `element_bits` (8 or 16; 16, as NRL NORM, when nothing is said): `Norm(payload, element_bits=8)`.
