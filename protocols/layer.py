@@ -20,7 +20,7 @@ from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.snapshot import Snapshot
 from protocols.storage import Record
 
-__all__ = ["Layer", "handed_through"]
+__all__ = ["Layer", "handed_through", "unheard"]
 
 T = TypeVar("T")
 
@@ -268,6 +268,11 @@ class Layer(Machine):
 
     def _first_deadline(self) -> float:
         return min([self._timer, *(machine.deadline for machine in self.machines())])
+
+
+def unheard(event: Event, now: float) -> None:
+    """Raise AssertionError: what `Layer.inner` is given as `heard` where no events of the machine come to it."""
+    raise AssertionError(f"{event} at {now}, of a machine without events for its layer")
 
 
 def handed_through(

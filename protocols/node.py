@@ -8,7 +8,7 @@ from protocols.batches import Assisted, Background, RunReceiver, Selective
 from protocols.event_layer import EventLayer, MachineClock, OnEvent
 from protocols.events import Event
 from protocols.inner_ports import InnerPorts
-from protocols.layer import Layer
+from protocols.layer import Layer, unheard
 from protocols.machine import Address, Machine, Message, Offer, Ports, Sender, Sink
 from protocols.run import Run
 
@@ -38,8 +38,8 @@ class NodeMachine(Layer):
     ) -> None:
         super().__init__(ports)
         self._node = node
-        self.sender = self.inner("sender", make_sender, _unheard)
-        self.receiver = self.inner("receiver", make_receiver, _unheard, self._accept)
+        self.sender = self.inner("sender", make_sender, unheard)
+        self.receiver = self.inner("receiver", make_receiver, unheard, self._accept)
         # What its sender consists of may have to hear its receiver, and the receiver that.
         self.hears_itself = any(isinstance(machine, Layer) and machine.hears_itself for machine in (self.sender, self.receiver))
         # By their place among the inner machines.
@@ -97,8 +97,3 @@ class NodeMachine(Layer):
         for machine in self.machines():
             if isinstance(machine, Assisted):
                 machine.compute_in(background)
-
-
-def _unheard(event: Event, now: float) -> None:
-    """Stand for a layer that hears no events."""
-    raise AssertionError("events of a node go to its application")
