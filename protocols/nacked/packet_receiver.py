@@ -3,8 +3,7 @@
 from math import inf
 from typing import Final
 
-from protocols.errors import WireError
-from protocols.message_wire import read_message
+from protocols.message_wire import find_message
 from protocols.messaging import Publication
 from protocols.nacked.config import NackedConfig
 from protocols.nacked.messages import Data, Nack, Origin, Status
@@ -208,7 +207,7 @@ class PacketReceiver:
         if self._octets > MOST_PARTS_BYTES:
             self._break()
         elif packet.part == packet.parts - 1:
-            message = packet.whole or _read(b"".join([part.content or b"" for part in self._parts]))
+            message = packet.whole or find_message(b"".join([part.content or b"" for part in self._parts]))
             self._parts = _NO_PARTS
             self._octets = 0
             if message is not None:
@@ -223,11 +222,3 @@ class PacketReceiver:
     def kept(self) -> int:
         """Packets behind a missing one."""
         return len(self._kept)
-
-
-def _read(data: bytes) -> Publication | None:
-    """Return a message; None for bytes that are none."""
-    try:
-        return read_message(data)
-    except WireError:
-        return None

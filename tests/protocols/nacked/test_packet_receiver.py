@@ -65,7 +65,7 @@ def test_whatever_is_lost_is_requested_and_repaired(sizes: list[int], chosen: st
         nack = receiver.due(now, found)
         if nack is not None:
             assert {number for first, last in nack.missing for number in range(first, last + 1)} <= lost
-            assert sender.request(nack) <= len(lost)
+            sender.request(nack)
         while sender:
             packet, _ = sender.take(now)
             assert packet.repair
