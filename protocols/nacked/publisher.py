@@ -30,7 +30,7 @@ class Channel(PacketSender):
         self.announcements = 0
 
     def due_at(self, is_full: bool) -> float:
-        """Return when something is to be done that does not wait for the rate, into a full network or another one."""
+        """Return when to announce the last packet or to forget kept ones; `is_full`: the network takes no packet."""
         return min(inf if is_full else self.announce_at, self.forgets_at if self.has_history else inf)
 
 
