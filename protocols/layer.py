@@ -67,11 +67,11 @@ class Layer(Machine):
         self._is_hearing = False
         self._timer = inf
         self.connections: dict[Connection, InnerPorts] = {}
-        """The connections that are not closed, and whose they are."""
+        """The inner machines of the connections that are not closed."""
         self.kept: dict[InnerPorts, int] = {}
         """Bytes that inner machines without a bound keep."""
         self.tickets: dict[int, InnerPorts] = {}
-        """The tickets of storage that were not answered, and whose they are."""
+        """The inner machines of the tickets of storage that were not answered."""
 
     def inner(
         self, name: str, make: Callable[[Ports], T], heard: Callable[[Event, float], None], accept: Accept | None = None
@@ -190,7 +190,7 @@ class Layer(Machine):
         return [inner.machine for inner in self._inner if inner.machine is not None]
 
     def give(self, verb: Callable[..., T], *args: object) -> T:
-        """Call `verb(*args)` of an inner machine, `now` included, then handle the events it caused."""
+        """Call `verb(*args)` of an inner machine, then handle the events it caused; the last argument is `now`."""
         result = verb(*args)
         now = args[-1]
         assert isinstance(now, (int, float))

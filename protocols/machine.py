@@ -107,7 +107,7 @@ class Ports(ConnectionPorts, StoragePorts, Protocol):
     """The only outputs of a machine, with those of protocols/connection.py and protocols/storage.py."""
 
     trace: Callable[[str, object], None] | None
-    """Takes the name and the details of a decision; None while nobody watches."""
+    """Takes the name and the details of a decision; None while nothing is traced."""
 
     @property
     def rng(self) -> Rng:

@@ -17,7 +17,7 @@ __all__ = ["NodeMachine"]
 
 @dataclass(frozen=True, slots=True)
 class _Untold(Event):
-    """An event of machine `place` of a node, whose event layer is to hear it before the application."""
+    """An event of machine `place` of a node, which its event layer gets before the application."""
 
     place: int
     event: Event
@@ -26,9 +26,9 @@ class _Untold(Event):
 class NodeMachine(Layer):
     """A sender and a receiver that share port, group and node id.
 
-    The application is offered no objects of this `node`, which may come back in the repairs of others.
-    Both get every message, since a receiver suppresses its requests by those of others, which are meant for senders. Their
-    events go to the application as they are, which calls their methods through `host.call`.
+    Both get every message: requests of others are meant for senders, but suppress those of a receiver, too. Events go to the
+    application unchanged, which calls the methods of both through `host.call`. It is offered no objects of this `node`, which
+    may come back in the repairs of others.
     """
 
     __slots__ = ("_layers", "_node", "receiver", "sender")
@@ -40,7 +40,7 @@ class NodeMachine(Layer):
         self._node = node
         self.sender = self.inner("sender", make_sender, unheard)
         self.receiver = self.inner("receiver", make_receiver, unheard, self._accept)
-        # What its sender consists of may have to hear its receiver, and the receiver that.
+        # A sender or a receiver that consists of several machines may need the multicasts of the other.
         self.hears_itself = any(isinstance(machine, Layer) and machine.hears_itself for machine in (self.sender, self.receiver))
         # By their place among the inner machines.
         self._layers = {

@@ -69,7 +69,7 @@ class StreamSink(Protocol):
 
     @property
     def by_message(self) -> bool:
-        """Whether bytes are skipped, in the middle of a stream and where some were lost, until a message begins."""
+        """Whether bytes are skipped until a message begins, where a stream is joined in the middle and where some were lost."""
 
     def write(self, data: bytes, starts: Sequence[int]) -> object:
         """Take the bytes that follow; messages begin at the offsets `starts` in them, as far as the sender marked it.
@@ -78,7 +78,7 @@ class StreamSink(Protocol):
         """
 
     def skip(self) -> None:
-        """Note that bytes are lost here; by message, the next ones begin one."""
+        """Note that bytes are lost here; with `by_message` those that follow begin a message."""
 
     def commit(self, info: bytes) -> None:
         """End the stream, which the sender has closed; `info` is its out-of-band information."""
