@@ -21,7 +21,7 @@ class NackModes:
     """The modes of one sender's objects: `mode` for those that have none of their own in `of`.
 
     `awaited` are objects that can't be opened before their NORM_INFO, since their DATA carry no FTI. `joined_at` is the object
-    at which the receiver joined, if it requested objects before it that may never have been.
+    at which the receiver joined, if it requested objects before it that may never have existed.
     """
 
     __slots__ = ("awaited", "boundary", "joined_at", "mode", "of")

@@ -89,7 +89,7 @@ class RxStream(RxObject):
         # in the middle of a message.
         self._skips = start > 0
         self.breaks = 0
-        """How often bytes were lost for good, which the application was not told yet."""
+        """How often bytes were lost for good, which was not reported to the application yet."""
         self.delivered = 0
         """Bytes given to the application."""
         self.has_ended = False

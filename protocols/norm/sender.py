@@ -244,7 +244,7 @@ class NormSender(ObjectControl):
         if not (message.response_sec or message.response_usec):
             return None
         sample = (self._clock(now) - message.response_sec * 1_000_000 - message.response_usec) / 1e6
-        # Nothing else was probed than the time since the start.
+        # No probe was sent before the start.
         if not -RTT_FLOOR < sample < now + RTT_FLOOR:
             return None
         if self._grtt.respond(sample):
