@@ -87,7 +87,7 @@ class ProcessQuery(Message):
 
 @dataclass(slots=True)
 class ProcessAnswer(Message):
-    """Tells of the process."""
+    """Describes the process."""
 
     kind: ClassVar[str] = "process answer"
     view: ProcessView
@@ -176,7 +176,7 @@ class ConnectionView(Message):
 
 @dataclass(slots=True)
 class ConnectionAnswer(Message):
-    """Tells of a connection."""
+    """Describes a connection."""
 
     kind: ClassVar[str] = "connection answer"
     view: ConnectionView
