@@ -111,7 +111,7 @@ class Tunnel(Machine):
     # Inputs
 
     def start(self, now: float) -> None:
-        """Join the group, and tell other tunnels of the site."""
+        """Join the group, and announce this tunnel in the site."""
         self.ports.join(self._group)
         self._duty.begin(round((self.ports.epoch + now) * 1e6), now)
         if self._options.brake:
@@ -224,7 +224,7 @@ class Tunnel(Machine):
     # What is sent
 
     def _serve(self, now: float) -> None:
-        """Send what waits, as processor and pace allow; what goes home first, since no pace holds it up."""
+        """Send what waits, as processor and pace allow; packets for this site first, since no pace limits them."""
         while now >= self._free_at:
             if self._home:
                 self._multicast(self._home.popleft(), now)

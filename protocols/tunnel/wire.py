@@ -51,7 +51,7 @@ _TOLD: Final[Mapping[type[Message], tuple[int, struct.Struct]]] = {
     Report: (REPORT, struct.Struct("!BBIII")),
     Brake: (BRAKE, struct.Struct("!BBIHH")),
 }
-"""First byte and layout of what tunnels tell each other and publishers; the fields of the message follow a byte of 0."""
+"""First byte and layout of messages between tunnels and to publishers; the fields of the message follow a byte of 0."""
 _READ: Final = {first: (kind, form) for kind, (first, form) in _TOLD.items()}
 
 
