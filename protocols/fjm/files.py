@@ -30,7 +30,7 @@ class FjmSender(FileSender):
         super().__init__(FjmPublisher, ports, context)
         self.hears_itself = True
         self._is_full = False
-        # Packets that one machine sends while the network is full, which another one was told.
+        # Packets that one machine sends while the network is full, of which only another machine knows.
         self._delayed: deque[tuple[InnerPorts, Packet]] = deque(maxlen=MOST_DELAYED)
         self.inner("manager", lambda own: FjmManager(own, context), unheard)
 
