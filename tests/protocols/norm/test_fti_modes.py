@@ -54,7 +54,7 @@ def test_objects_described_by_their_information_arrive(loss: float, fec: int) ->
     assert received(transfer(randomly(loss, 5), fti="info", fec=fec, parity=4 if fec else 0)) == CONTENT
 
 
-def test_only_the_information_describes_an_object_and_every_message_says_that_there_is_one() -> None:
+def test_only_the_information_describes_an_object_and_every_message_has_the_flag_for_it() -> None:
     sender = SenderHarness(fti="info")
     sender.submit(800)
     sender.run_until(0.05)
