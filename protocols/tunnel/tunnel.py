@@ -130,7 +130,7 @@ class Tunnel(Machine):
             if peer is not None and isinstance(message, Carried):
                 self._on_datagram(message, peer, now)
             elif peer is not None and isinstance(message, Report):
-                self._signals.told(peer, message, now)
+                self._signals.reported(peer, message, now)
             else:
                 self._counts["datagrams_refused"] += 1
         if self._options.work:
@@ -186,7 +186,7 @@ class Tunnel(Machine):
     def _on_datagram(self, carried: Carried, peer: Peer, now: float) -> None:
         """Take a datagram of a peer: multicast what it carries, and pass it on if it has hops left."""
         counts, without = self._counts, self._options.without
-        self._signals.came(peer, carried.sequence, carried.is_reported, now)
+        self._signals.came(peer, carried.sequence, carried.requests_reports, now)
         parcel = read_parcel(carried.message, self._is_authenticated)
         counts["datagrams_received"] += 1
         counts["bytes_in"] += 0 if parcel is None else HEADER + self._mac + parcel.size

@@ -247,7 +247,7 @@ def test_losses_are_reported_to_peers_that_ask_and_to_publishers() -> None:
     assert reports == [(Report(1, 4, 1), ("10.0.0.2", 7001))]
     for number in (1, 2, 4):
         scene.multicast(data(number))
-    assert all(isinstance(message, Carried) and message.is_reported for message, _ in scene.sent())
+    assert all(isinstance(message, Carried) and message.requests_reports for message, _ in scene.sent())
     scene.unicast(reports[0][0])
     scene.tunnel.wake(0.2)
     brakes = [message for message, to in scene.sent() if isinstance(message, Brake)]

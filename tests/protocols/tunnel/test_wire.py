@@ -68,7 +68,7 @@ def test_the_layer_agrees_on_every_field_of_a_packet(carried: Carried) -> None:
     data = TunnelCodec().encode(carried)
     layer = TunnelLayer(data)
     assert (layer.version, layer.keyed, layer.type, layer.hops) == (14, 0, 1, carried.hops)
-    assert (layer.site, layer.sequence, bool(layer.flags)) == (carried.site, carried.sequence, carried.is_reported)
+    assert (layer.site, layer.sequence, bool(layer.flags)) == (carried.site, carried.sequence, carried.requests_reports)
     assert IPv4Address(layer.group).packed + int(layer.port).to_bytes(2) == carried.group
     assert isinstance(carried.message, Opaque)
     assert bytes(layer.payload) == carried.message.data
