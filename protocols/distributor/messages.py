@@ -40,7 +40,7 @@ _LOW = (1 << 32) - 1
 
 
 class Source(NamedTuple):
-    """Who sent a datagram, as its header says.
+    """The sender of a datagram, by its header.
 
     `host` is an IPv4 address as an unsigned number; `start` are the low 32 bits of the time in milliseconds since 1970 at which
     the sender began, signed.

@@ -212,7 +212,7 @@ class PublisherState:
         return asked
 
     def refuse(self, seqnos: Sequence[int]) -> None:
-        """Give up what the publisher can't retransmit; beyond `MOST_RANGES` ranges, when it says so again."""
+        """Give up what the publisher can't retransmit; beyond `MOST_RANGES` ranges, when it states that again."""
         for low, high in _ranges(unwrap(seqno, self.highest) for seqno in seqnos):
             if len(self._skipped) >= MOST_RANGES:
                 break

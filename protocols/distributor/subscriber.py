@@ -191,7 +191,7 @@ class DistributorSubscriber(Machine):
         self._set_deadline()
 
     def _key_of(self, source: Source) -> Key:
-        """Return what tells a publisher from others."""
+        """Return the key of a publisher."""
         return sender_key(source)
 
     def _hear(self, source: Source, now: float) -> PublisherState | None:
@@ -215,7 +215,7 @@ class DistributorSubscriber(Machine):
         return reception
 
     def _end_before(self, source: Source) -> None:
-        """Give up what is missing of earlier publishers with this address and id, which have restarted and know it no more.
+        """Give up what is missing of earlier publishers with this address and id, which have restarted and no longer have it.
 
         They are followed on, since addresses and ids may collide; one that was heard well after the start has not restarted.
         """

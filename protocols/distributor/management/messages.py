@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class Announcement(Message):
-    """A process says that it runs, where it answers (a TCP port), and how much it has; sent every 10 s."""
+    """Announces a process that runs: where it answers (a TCP port), and how much it has; sent every 10 s."""
 
     kind: ClassVar[str] = "announcement"
     application: str | None
