@@ -1,4 +1,4 @@
-"""A publisher of messages that are repaired on NACKs; a subclass says how fast it sends."""
+"""A publisher of messages that are repaired on NACKs; a subclass sets the rate."""
 
 from abc import abstractmethod
 from math import inf
