@@ -263,7 +263,7 @@ class RxStream(RxObject):
     def _first_held(self, block: int, end: int) -> int | None:
         """Return the first block from `block` to before `end` of which anything is kept.
 
-        Who asks again from there on has looked at each block once, unless few are kept.
+        A caller that goes on from there looks at each block once, unless few are kept.
         """
         symbols, most = self._symbols, 2 * self._capacity
         if len(symbols) > _FEW:

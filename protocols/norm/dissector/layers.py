@@ -46,9 +46,9 @@ from protocols.norm.dissector.fields import (
     Rate,
     Rtt,
     extension_class,
+    fti_bits,
     payload_id,
     payload_id_size,
-    told_bits,
 )
 
 __all__ = [
@@ -107,7 +107,7 @@ class Norm(Packet):
     ]
 
     def __init__(self, _pkt: bytes = b"", *args: Any, element_bits: int = 16, **fields: Any) -> None:
-        self.element_bits = told_bits(_pkt) or element_bits
+        self.element_bits = fti_bits(_pkt) or element_bits
         super().__init__(_pkt, *args, **fields)
 
     def copy(self) -> Any:
