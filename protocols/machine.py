@@ -94,7 +94,7 @@ class Packet:
 
 
 class ClassedPacket(Packet):
-    """A packet whose IP header asks for a class of service: `dscp`, 6 bits (RFC 2474). Others have that of the host."""
+    """A packet whose IP header requests a class of service: `dscp`, 6 bits (RFC 2474). Others have that of the host."""
 
     __slots__ = ("dscp",)
 

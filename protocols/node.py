@@ -56,7 +56,7 @@ class NodeMachine(Layer):
         self.ports.notify(_Untold(place, event) if place in self._layers else event)
 
     def heard_through(self, on_event: OnEvent, clock: MachineClock) -> OnEvent:
-        """Return where events go: those of a machine under an event layer to that layer, which tells the application."""
+        """Return where events go: those of a machine under an event layer to that layer, which passes on what replaces them."""
         if not self._layers:
             return on_event
         layers = self._layers
@@ -81,7 +81,7 @@ class NodeMachine(Layer):
         self.give(cast(RunReceiver, self.receiver).receive_run, run, source, to, now)
 
     def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
-        """Return whether a packet is worth decoding for one of the machines, or one of them can't tell."""
+        """Return whether a packet is worth decoding for one of the machines, or one of them does not choose packets."""
         return any(
             not isinstance(machine, Selective) or machine.is_worth_decoding(data, source, now) for machine in self.machines()
         )

@@ -54,7 +54,7 @@ class Repairs(Protocol):
     """Reads messages. `config` is that of the protocol."""
 
     discards: ClassVar[str] = ""
-    """The decision by which a node says that it does not keep what it received; empty: it keeps everything."""
+    """The decision that shows that a node does not keep what it received; empty: it keeps everything."""
 
     @abstractmethod
     def carried(self, message: Message) -> Unit | None:
@@ -69,7 +69,7 @@ class Repairs(Protocol):
         """Return how the requests of other nodes suppress the first request of a node."""
 
     def announced(self, message: Message) -> Unit | None:
-        """Return the last unit that a message says was sent."""
+        """Return the last unit that a message states to be sent."""
         del message
         return None
 

@@ -91,7 +91,7 @@ class ProtocolSpec:
     can_fail: bool = False
     """Whether its machines may end their host by a fault of their own (`Ports.fail`)."""
     orders: Callable[[Any], bool] = lambda config: False
-    """Whether, with a config, the messages of a publisher come in order, beside what `guarantees` says."""
+    """Whether, with a config, the messages of a publisher come in order, even if `guarantees` has no order."""
     separates_roles: Callable[[Any], bool] = lambda config: False
     """Whether, with a config, a host must not both publish and subscribe."""
     connected: bool = False

@@ -31,7 +31,7 @@ __all__ = [
 Flush: TypeAlias = Literal["none", "passive", "active"]
 """What becomes of the last bytes written, which do not fill a segment.
 
-none: they wait for more; passive: they are sent; active: they are sent, and receivers are told that nothing follows, so that
+none: they wait for more; passive: they are sent; active: they are sent, and a message states that nothing follows, so that
 they request what they missed at once.
 """
 FLUSHES: tuple[Flush, ...] = ("none", "passive", "active")
