@@ -85,8 +85,8 @@ class RxStream(RxObject):
         # Blocks before it are not repaired any more.
         self._floor = start
         self._offset = _NO_OFFSET
-        # Whether bytes are skipped until a message begins, if the sink wants messages: who joins in the middle of a stream is
-        # in the middle of a message.
+        # Whether bytes are skipped until a message begins, if the sink takes whole messages (`by_message`): a receiver that
+        # joins in the middle of a stream may be within one.
         self._skips = start > 0
         self.breaks = 0
         """How often bytes were lost for good, which was not reported to the application yet."""
