@@ -519,7 +519,7 @@ class SenderState(PendingObjects):
     def requested(self) -> SmallDict[RxObject | None]:
         """Return the incomplete objects as far as they are requested."""
         modes = self.extras.modes
-        return self.objects if modes is None else modes.requested(self.objects)
+        return self.objects if modes is None else modes.requested(self.objects, self._profile.fec_id)
 
     def _reach(self, point: Point, modes: NackModes) -> Point:
         """Return the point before which losses are looked for: not within an object under way if its end is the boundary."""

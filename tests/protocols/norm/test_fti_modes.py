@@ -79,7 +79,8 @@ def test_only_the_information_describes_an_object_and_every_message_has_the_flag
     assert sender.times(Info)[0] < min(sender.times(Data))
 
 
-def test_lost_information_is_requested_before_the_content_and_not_the_whole_object() -> None:
+@pytest.mark.parametrize("fec", [0, 2, 5, 129])
+def test_lost_information_is_requested_before_the_content_and_not_the_whole_object(fec: int) -> None:
     asked: list[Nack] = []
 
     def drop(crossing: Crossing) -> bool:
@@ -87,8 +88,9 @@ def test_lost_information_is_requested_before_the_content_and_not_the_whole_obje
             asked.append(crossing.message)
         return isinstance(crossing.message, Info) and crossing.number == 2
 
-    assert received(transfer(drop, fti="info")) == CONTENT
+    assert received(transfer(drop, fti="info", fec=fec, parity=4 if fec else 0)) == CONTENT
     assert [request.level for request in asked[0].requests] == [LEVEL_INFO]
+    assert [item.fec_id for item in asked[0].requests[0].items] == [fec]
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.2])
