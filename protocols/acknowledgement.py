@@ -1,8 +1,8 @@
 """Positive acknowledgement, and commands of the application. For protocols that have them.
 
 A sender that can ask receivers to confirm what they have, as an `AckSender`, has the methods of that class, and a receiver that
-takes part in it those of `AckReceiver`; applications call them through `Host.call`. What comes of it is told by the events
-`NodeAcknowledged`, `NodeUnacknowledged` and `AcksCompleted`, commands by `CommandSent` and `CommandReceived`.
+takes part in it those of `AckReceiver`; applications call them through `Host.call`. The outcome is reported by the events
+`NodeAcknowledged`, `NodeUnacknowledged` and `AcksCompleted`, that of commands by `CommandSent` and `CommandReceived`.
 """
 
 from collections.abc import Callable

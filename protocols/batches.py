@@ -36,7 +36,7 @@ class RunReceiver(Protocol):
 
 @runtime_checkable
 class Selective(Protocol):
-    """A machine that tells from the first bytes of a packet whether it is to be decoded.
+    """A machine that decides by the first bytes of a packet whether it is to be decoded.
 
     A host asks while it can't keep up, and for large packets, so that a flood costs little.
     """

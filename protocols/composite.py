@@ -200,7 +200,7 @@ class CompositeMachine(Layer):
                 self._give(inner, verb, message, source, to, now)
 
     def changed(self) -> None:
-        """Tell those who asked for it that a component joins or leaves a group."""
+        """Call the functions in `on_change`, since a component is about to join or leave a group."""
         callbacks, self.on_change = self.on_change, []
         for callback in callbacks:
             callback()
@@ -213,7 +213,7 @@ class CompositeMachine(Layer):
         return result
 
     def notified(self, inner: InnerPorts, event: Event) -> None:
-        """Give an event of a component to the host, and note whose it is."""
+        """Give an event of a component to the host, and note which component it comes from."""
         assert isinstance(inner, ComponentHost)
         self._notifying.append(inner)
         self.host.notify(event)

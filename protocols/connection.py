@@ -7,7 +7,7 @@ Rules, for machines and for hosts:
 2. Between the two, messages arrive whole, in the order they were sent, each once: `receive(message, connection, connection,
    now)`. What was sent before `hang_up` arrives before the other end gets "ended".
 3. A machine sends only between `opened` and the earlier of its `hang_up` and `closed`. After `hang_up` it receives no more,
-   and hears "ended" when all it sent has arrived. To hang up before `opened` is to give up.
+   and `closed` follows with "ended" when all it sent has arrived. To hang up before `opened` is to give up.
 4. A true result of `send` means "full" for this connection alone: send nothing more on it before `drained`. Other connections
    and datagrams are not affected.
 5. A machine may connect to its own host, and to itself when it listens; the two ends are two connections.

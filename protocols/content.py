@@ -34,7 +34,7 @@ class Sink(Protocol):
 
 
 class _Later:
-    """See `LATER`; what takes it for a sink finds that it can't be written."""
+    """See `LATER`. A machine that uses it as a sink gets OSError."""
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
         raise OSError("no room yet")

@@ -27,7 +27,7 @@ class MachineClock(Protocol):
 class EventLayer(Machine):
     """A layer that only changes the events and the offers of one machine: its host runs that machine in its place.
 
-    So the machine keeps what engines do for machines of its class. `inner` is made on the ports that this layer was given.
+    So an engine treats the machine as any other of its class. `inner` is made on the ports that this layer was given.
     """
 
     __slots__ = ("_clock", "_told", "inner")
@@ -54,7 +54,7 @@ class EventLayer(Machine):
     def __call__(self, given: Offer) -> Sink | None: ...
 
     def __call__(self, given: Event | Offer) -> Sink | None:
-        """Tell the application what becomes of an event of the inner machine, or return the sink of an offer."""
+        """Give the application what replaces an event of the inner machine, or return the sink of an offer."""
         if isinstance(given, Offer):
             return self.offered(given)
         assert self._told is not None
@@ -64,12 +64,12 @@ class EventLayer(Machine):
 
     @property
     def above(self) -> OnEvent:
-        """Where the events go that this layer tells."""
+        """Where the events of this layer go."""
         assert self._told is not None
         return self._told
 
     def tell(self, event: Event, on_event: OnEvent, now: float) -> None:
-        """Tell what becomes of an event of the inner machine, at `now` seconds."""
+        """Give `on_event` the events that replace an event of the inner machine, at `now` seconds."""
         for told in self.heard(event, now):
             on_event(told)
 
@@ -117,7 +117,7 @@ def innermost(machine: Machine) -> Machine:
 
 
 def outermost(machine: Machine, on_event: OnEvent | None) -> Machine:
-    """Return the layer in whose place a host runs `machine`, by where its events go; without one the machine itself."""
+    """Return the outermost layer above a machine that a host runs, found by where its events go; without one the machine."""
     while isinstance(on_event, EventLayer):
         machine, on_event = on_event, on_event.above
     return machine

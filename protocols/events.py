@@ -141,7 +141,8 @@ class SenderReset(Event):
 class SenderSilent(Event):
     """Receiver: no message of the sender was received for so long that it is taken to have ended.
 
-    NORM: `rx_robust` activity periods of 2 `robust` GRTT, at least 1 s each. A, N1 and N2: 3 times `robust` times `timeout`.
+    NORM: `rx_robust` activity periods of 2 `robust` GRTT, at least 1 s each. A, N1, N2 and SRM: 3 times `robust` times
+    `timeout` while an object is incomplete.
     """
 
     sender: int

@@ -142,7 +142,7 @@ class FileSender(Layer, Sender):
         while self._waiting and not self._is_blocked:
             number, content = self._waiting.popleft()
             message = file_message(content, self._node, number, self.ports.epoch + now)
-            # Before events are handled, which may say that the publisher is not blocked any more.
+            # Before events are handled, among which `PublisherUnblocked` may be.
             self._is_blocked = self._publisher.publish(message, now)
         self._hear(now)
         self._look()

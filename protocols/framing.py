@@ -41,7 +41,7 @@ class LengthPrefixed:
         self._limit = limit
         self._rest = bytearray()
         self._needed = _PREFIX
-        """Bytes that `_rest` must have before it is worth a look."""
+        """Bytes that `_rest` must have before it is searched for frames."""
 
     @property
     def waiting(self) -> int:

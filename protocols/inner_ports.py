@@ -21,7 +21,7 @@ __all__ = ["InnerPorts"]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class InnerPorts:
-    """The ports of an inner machine, which use the ports `out`. What they say beside that is kept by the `owner`.
+    """The ports of an inner machine, which use the ports `out`. The `owner` gets its events and its earlier deadlines.
 
     `name` selects the machine's random stream; the one without a name has that of the owner. The keys of its records begin with
     `prefix`, which is empty or ends with a zero. `port` is the number of the port that `out` sends from.

@@ -20,7 +20,7 @@ from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.snapshot import Snapshot
 from protocols.storage import Record
 
-__all__ = ["Layer", "handed_through"]
+__all__ = ["Layer", "handed_through", "unheard"]
 
 T = TypeVar("T")
 
@@ -67,11 +67,11 @@ class Layer(Machine):
         self._is_hearing = False
         self._timer = inf
         self.connections: dict[Connection, InnerPorts] = {}
-        """The connections that are not closed, and whose they are."""
+        """The inner machines of the connections that are not closed."""
         self.kept: dict[InnerPorts, int] = {}
         """Bytes that inner machines without a bound keep."""
         self.tickets: dict[int, InnerPorts] = {}
-        """The tickets of storage that were not answered, and whose they are."""
+        """The inner machines of the tickets of storage that were not answered."""
 
     def inner(
         self, name: str, make: Callable[[Ports], T], heard: Callable[[Event, float], None], accept: Accept | None = None
@@ -190,7 +190,7 @@ class Layer(Machine):
         return [inner.machine for inner in self._inner if inner.machine is not None]
 
     def give(self, verb: Callable[..., T], *args: object) -> T:
-        """Call `verb(*args)` of an inner machine, `now` included, then handle the events it caused."""
+        """Call `verb(*args)` of an inner machine, then handle the events it caused; the last argument is `now`."""
         result = verb(*args)
         now = args[-1]
         assert isinstance(now, (int, float))
@@ -268,6 +268,11 @@ class Layer(Machine):
 
     def _first_deadline(self) -> float:
         return min([self._timer, *(machine.deadline for machine in self.machines())])
+
+
+def unheard(event: Event, now: float) -> None:
+    """Raise AssertionError: what `Layer.inner` is given as `heard` where no events of the machine come to it."""
+    raise AssertionError(f"{event} at {now}, of a machine without events for its layer")
 
 
 def handed_through(

@@ -1,4 +1,4 @@
-"""Machines that tell others when they leave."""
+"""Machines that announce when they leave."""
 
 from typing import Protocol, runtime_checkable
 
@@ -10,4 +10,4 @@ class LeavingMachine(Protocol):
     """A machine with a verb for its application to call before the host stops it for good."""
 
     def leave(self, now: float) -> None:
-        """Tell others what they have to know; call through `Host.call`, directly before `Host.stop`."""
+        """Send what other nodes need to know; call through `Host.call`, directly before `Host.stop`."""

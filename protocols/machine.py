@@ -94,7 +94,7 @@ class Packet:
 
 
 class ClassedPacket(Packet):
-    """A packet whose IP header asks for a class of service: `dscp`, 6 bits (RFC 2474). Others have that of the host."""
+    """A packet whose IP header requests a class of service: `dscp`, 6 bits (RFC 2474). Others have that of the host."""
 
     __slots__ = ("dscp",)
 
@@ -107,7 +107,7 @@ class Ports(ConnectionPorts, StoragePorts, Protocol):
     """The only outputs of a machine, with those of protocols/connection.py and protocols/storage.py."""
 
     trace: Callable[[str, object], None] | None
-    """Takes the name and the details of a decision; None while nobody watches."""
+    """Takes the name and the details of a decision; None while nothing is traced."""
 
     @property
     def rng(self) -> Rng:

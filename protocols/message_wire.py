@@ -13,7 +13,16 @@ from math import isnan
 from protocols.errors import UsageError, WireError
 from protocols.messaging import MOST_PRIORITY, Publication, Value
 
-__all__ = ["LONGEST_DESTINATION", "check_message", "head_size", "read_message", "write_head"]
+__all__ = [
+    "LONGEST_DESTINATION",
+    "check_message",
+    "find_message",
+    "head_size",
+    "read_message",
+    "write_head",
+    "write_message",
+    "write_part",
+]
 
 LONGEST_DESTINATION = 255
 """Bytes of UTF-8."""
@@ -55,6 +64,19 @@ def write_head(message: Publication) -> bytes:
         raise UsageError(f"a message of {message.size} bytes to {name!r} is not allowed; {LIMITS}") from error
 
 
+def write_message(message: Publication) -> bytes:
+    """Return a message; a body of which only the size is given is written as zeros. UsageError as `write_head`."""
+    return write_head(message) + (bytes(message.size) if message.body is None else message.body)
+
+
+def write_part(message: Publication | None, part: int, parts: int, length: int) -> bytes:
+    """Return part `part` of `parts` of a message, `length` bytes; all but the last have the same length."""
+    assert message is not None
+    data = write_message(message)
+    start = len(data) - length if part == parts - 1 else part * length
+    return data[start : start + length]
+
+
 def check_message(config: object, message: Publication) -> None:
     """Raise UsageError for a message with a value out of its field's range. It is the check of a `ProtocolSpec`."""
     del config
@@ -85,6 +107,14 @@ def read_message(data: bytes) -> Publication:
     if len(data) - start != size:
         raise WireError(f"a message with {len(data) - start} bytes of body, and {size} announced")
     return Publication(publisher, number, destination, size, data[start:], properties, priority, sent_at, expires_at)
+
+
+def find_message(data: bytes) -> Publication | None:
+    """Return the message that `data` holds, to its last byte; None if it holds none."""
+    try:
+        return read_message(data)
+    except WireError:
+        return None
 
 
 def _read_properties(data: bytes, start: int, count: int) -> tuple[Mapping[str, Value], int]:

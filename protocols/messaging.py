@@ -4,15 +4,15 @@ A publisher takes messages from an application, each for a destination; a subscr
 subscriptions. Rules, for machines and for applications, which call the verbs by `Host.call`:
 
 1. `publish` always takes the message. A true result means "blocked": publish nothing more before `PublisherUnblocked`.
-2. What becomes of a message its publisher tells once: `MessageAccepted` (the protocol answers for it from now on),
-   `MessageSent` (it is gone, and nobody answers for it), `MessageExpired` or `MessageDropped`. `PublisherIdle` follows when
-   that holds for all, and nothing is left to do as far as the publisher knows.
+2. The publisher reports one outcome of each message: `MessageAccepted` (from now on it is delivered, or reported as lost),
+   `MessageSent` (it was sent, without a guarantee), `MessageExpired` or `MessageDropped`. `PublisherIdle` follows when all
+   messages have theirs, and nothing is left to do as far as the publisher knows.
 3. A subscription is in effect from `Subscribed` to `SubscriptionEnded`; the latter comes whenever it ends, but for
-   `unsubscribe`. A subscriber that lost its connection subscribes again by itself, and says so with another `Subscribed`.
-4. Messages that matched a subscription in effect are delivered by `MessageReceived`, one event per subscription. What the
-   protocol knows to be missing it tells by `MessagesLost`, what came too late by `MessageExpired`.
-5. Expired messages are not sent, as far as the clocks of the hosts tell. A subscriber delivers none if it can; the application
-   drops what expired on the last steps.
+   `unsubscribe`. A subscriber that lost its connection subscribes again by itself, and reports another `Subscribed`.
+4. Messages that matched a subscription in effect are delivered by `MessageReceived`, one event per subscription. `MessagesLost`
+   reports those that the protocol knows to be missing, `MessageExpired` those that came too late.
+5. Expired messages are not sent, as far as the clocks of the hosts agree. A subscriber delivers none if it can; the application
+   drops those that expire before it handles their event.
 """
 
 from abc import abstractmethod
@@ -81,7 +81,7 @@ class Publication:
 class Subscription:
     """A subscription; `number` is the application's name for it, among those of one machine.
 
-    What a destination and a selector may be, the protocol says. An empty selector selects everything.
+    The protocol defines which destinations and selectors are allowed. An empty selector selects everything.
     """
 
     number: int
@@ -166,7 +166,7 @@ class Guarantees:
     survives_publisher: bool = False
     """Whether an accepted message is delivered even if its publisher crashes."""
     tells: str = ""
-    """What `MessagesLost` tells of accepted messages that are missing between two delivered ones of a publisher (and priority):
+    """What `MessagesLost` says of accepted messages that are missing between two delivered ones of a publisher (and priority):
     "counts" how many at least, "gaps" one for each gap at least, "" nothing. With `promised` each is told by its number."""
     matches: Matches = same_destination
     has_selectors: bool = False
@@ -179,7 +179,7 @@ class Guarantees:
 
 @dataclass(frozen=True, slots=True)
 class PublisherIdle(Event):
-    """Publisher: everything that was published is done with, as far as this node can know."""
+    """Publisher: every message has its outcome and nothing is left to do, as far as this node can know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +189,14 @@ class PublisherUnblocked(Event):
 
 @dataclass(frozen=True, slots=True)
 class MessageAccepted(Event):
-    """Publisher: the protocol answers for the message: who is subscribed gets it, or is told that it is lost."""
+    """Publisher: the protocol accepted the message: from now on a subscriber gets it, or is told that it is lost."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSent(Event):
-    """Publisher: the message was sent, and nobody answers for it."""
+    """Publisher: the message was sent, without a guarantee."""
 
     number: int
 

@@ -8,7 +8,7 @@ from protocols.batches import Assisted, Background, RunReceiver, Selective
 from protocols.event_layer import EventLayer, MachineClock, OnEvent
 from protocols.events import Event
 from protocols.inner_ports import InnerPorts
-from protocols.layer import Layer
+from protocols.layer import Layer, unheard
 from protocols.machine import Address, Machine, Message, Offer, Ports, Sender, Sink
 from protocols.run import Run
 
@@ -17,7 +17,7 @@ __all__ = ["NodeMachine"]
 
 @dataclass(frozen=True, slots=True)
 class _Untold(Event):
-    """An event of machine `place` of a node, whose event layer is to hear it before the application."""
+    """An event of machine `place` of a node, which its event layer gets before the application."""
 
     place: int
     event: Event
@@ -26,9 +26,9 @@ class _Untold(Event):
 class NodeMachine(Layer):
     """A sender and a receiver that share port, group and node id.
 
-    The application is offered no objects of this `node`, which may come back in the repairs of others.
-    Both get every message, since a receiver suppresses its requests by those of others, which are meant for senders. Their
-    events go to the application as they are, which calls their methods through `host.call`.
+    Both get every message: requests of others are meant for senders, but suppress those of a receiver, too. Events go to the
+    application unchanged, which calls the methods of both through `host.call`. It is offered no objects of this `node`, which
+    may come back in the repairs of others.
     """
 
     __slots__ = ("_layers", "_node", "receiver", "sender")
@@ -38,9 +38,9 @@ class NodeMachine(Layer):
     ) -> None:
         super().__init__(ports)
         self._node = node
-        self.sender = self.inner("sender", make_sender, _unheard)
-        self.receiver = self.inner("receiver", make_receiver, _unheard, self._accept)
-        # What its sender consists of may have to hear its receiver, and the receiver that.
+        self.sender = self.inner("sender", make_sender, unheard)
+        self.receiver = self.inner("receiver", make_receiver, unheard, self._accept)
+        # A sender or a receiver that consists of several machines may need the multicasts of the other.
         self.hears_itself = any(isinstance(machine, Layer) and machine.hears_itself for machine in (self.sender, self.receiver))
         # By their place among the inner machines.
         self._layers = {
@@ -56,7 +56,7 @@ class NodeMachine(Layer):
         self.ports.notify(_Untold(place, event) if place in self._layers else event)
 
     def heard_through(self, on_event: OnEvent, clock: MachineClock) -> OnEvent:
-        """Return where events go: those of a machine under an event layer to that layer, which tells the application."""
+        """Return where events go: those of a machine under an event layer to that layer, which passes on what replaces them."""
         if not self._layers:
             return on_event
         layers = self._layers
@@ -81,7 +81,7 @@ class NodeMachine(Layer):
         self.give(cast(RunReceiver, self.receiver).receive_run, run, source, to, now)
 
     def is_worth_decoding(self, data: bytes, source: Address, now: float) -> bool:
-        """Return whether a packet is worth decoding for one of the machines, or one of them can't tell."""
+        """Return whether a packet is worth decoding for one of the machines, or one of them does not choose packets."""
         return any(
             not isinstance(machine, Selective) or machine.is_worth_decoding(data, source, now) for machine in self.machines()
         )
@@ -97,8 +97,3 @@ class NodeMachine(Layer):
         for machine in self.machines():
             if isinstance(machine, Assisted):
                 machine.compute_in(background)
-
-
-def _unheard(event: Event, now: float) -> None:
-    """Stand for a layer that hears no events."""
-    raise AssertionError("events of a node go to its application")

@@ -1,6 +1,6 @@
 """Rates of counters over several times at once, with the highest of each: what consoles and monitors show of any protocol.
 
-There is no clock here: whoever takes a sample says when. The arithmetic is that of `protocols.snapshot.Rates`.
+There is no clock here: the caller gives the time of each sample. The arithmetic is that of `protocols.snapshot.Rates`.
 """
 
 from collections import deque

@@ -25,9 +25,9 @@ class Span(NamedTuple):
 
 
 class Suppression(NamedTuple):
-    """How requests of other nodes stand for own ones.
+    """How requests of other nodes suppress own ones.
 
-    They do for `quiet` seconds: each unit for itself, or with `whole` only when others have requested everything that the node
+    They do for `quiet` seconds: each unit by itself, or with `whole` only when others have requested everything that the node
     would. `begins` is the decision with which a node begins to wait for them; empty: it does so once it knows that it misses
     something. With the decision `resumes` it stops relying on them.
     """
@@ -54,7 +54,7 @@ class Repairs(Protocol):
     """Reads messages. `config` is that of the protocol."""
 
     discards: ClassVar[str] = ""
-    """The decision by which a node says that it does not keep what it received; empty: it keeps everything."""
+    """The decision that shows that a node does not keep what it received; empty: it keeps everything."""
 
     @abstractmethod
     def carried(self, message: Message) -> Unit | None:
@@ -66,10 +66,10 @@ class Repairs(Protocol):
 
     @abstractmethod
     def suppression(self, config: Any) -> Suppression:
-        """Return how the requests of other nodes stand for own first ones."""
+        """Return how the requests of other nodes suppress the first request of a node."""
 
     def announced(self, message: Message) -> Unit | None:
-        """Return the last unit that a message says was sent."""
+        """Return the last unit that a message states to be sent."""
         del message
         return None
 

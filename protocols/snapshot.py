@@ -1,9 +1,10 @@
-"""Statistics of protocols as data: what a machine tells of itself when it is asked (`Machine.snapshot`).
+"""Statistics of protocols as data: what a machine reports when it is asked (`Machine.snapshot`).
 
 A `Snapshot` is a tree. At its root stands a session, which is one machine; below it are the senders it hears or the receivers
-it knows, their objects, and buffers and queues with their limits. Numbers are counters, which only grow, and gauges. What a
-name means, and its unit, is said by a `Measure`: those that several protocols share are in `MEASURES`, those of one protocol in
-its `ProtocolSpec.measures`. A snapshot is computed when it is asked for; nothing is collected beside what a protocol counts.
+it knows, their objects, and buffers and queues with their limits. Numbers are counters, which only grow, and gauges. A
+`Measure` describes the meaning of a name and its unit: those that several protocols share are in `MEASURES`, those of one
+protocol in its `ProtocolSpec.measures`. A snapshot is computed when it is asked for; beside the counters of a protocol
+nothing is collected.
 """
 
 from collections import deque
@@ -42,7 +43,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The statistics of one part of a protocol at one time, and those of the parts it has. Nobody may change it.
+    """The statistics of one part of a protocol at one time, and those of the parts it has. It is not to be modified.
 
     `part` is one of `PARTS`, and `name` tells it from its siblings of the same `part`: a node id, an object id.
     """
@@ -164,7 +165,7 @@ def measures_by_name(own: Iterable[Measure] = ()) -> dict[str, Measure]:
 
 
 def measure_of(name: str, measures: Mapping[str, Measure] = MEASURES) -> Measure:
-    """Return the measure of this name; a name that nobody describes is a counter, as all of `Machine.counts` are."""
+    """Return the measure of this name; a name without a description is a counter, as all of `Machine.counts` are."""
     known = measures.get(name)
     return Measure(name, name.replace("_", " ")) if known is None else known
 

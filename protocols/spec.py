@@ -34,12 +34,12 @@ class Makers(NamedTuple):
 
 
 def _no_sender(ports: Ports, config: Any, node: int, group: Group, instance: int) -> Sender:
-    """Stand for the sender of a protocol that carries no files, or by a server only. Raises UsageError."""
+    """Raise UsageError, in place of the sender of a protocol that carries no files, or by a server only."""
     raise UsageError("the protocol carries no files without a server")
 
 
 def _no_receiver(ports: Ports, config: Any, node: int, group: Group) -> Machine:
-    """Stand for the receiver of a protocol that carries no files, or by a server only. Raises UsageError."""
+    """Raise UsageError, in place of the receiver of a protocol that carries no files, or by a server only."""
     raise UsageError("the protocol carries no files without a server")
 
 
@@ -52,12 +52,12 @@ def _receiver_of(makers: Makers, ports: Ports, context: RoleContext) -> Machine:
 
 
 def _takes_no_marks(config: Any) -> bool:
-    """Stand for a protocol that does not know of ECN."""
+    """Return False, for a protocol without ECN."""
     return False
 
 
 def _takes_all(config: Any, content: object) -> object:
-    """Stand for a protocol that takes every message, or all content."""
+    """Raise nothing, for a protocol that takes every message, or all content."""
     return None
 
 
@@ -91,7 +91,7 @@ class ProtocolSpec:
     can_fail: bool = False
     """Whether its machines may end their host by a fault of their own (`Ports.fail`)."""
     orders: Callable[[Any], bool] = lambda config: False
-    """Whether, with a config, the messages of a publisher come in order, beside what `guarantees` says."""
+    """Whether, with a config, the messages of a publisher come in order, even if `guarantees` has no order."""
     separates_roles: Callable[[Any], bool] = lambda config: False
     """Whether, with a config, a host must not both publish and subscribe."""
     connected: bool = False
@@ -119,7 +119,7 @@ class ProtocolSpec:
     """Return whether machines with these parameters take marks of queues for losses (ECN)."""
 
     measures: tuple[Measure, ...] = ()
-    """What its machines' snapshots tell beside the shared `protocols.snapshot.MEASURES`."""
+    """What its machines' snapshots have beside the shared `protocols.snapshot.MEASURES`."""
 
     repairs: Repairs | None = None
     """Reads requests and repairs from its messages, for rules about requests; None: no such rule is checked."""

@@ -31,7 +31,7 @@ __all__ = [
 Flush: TypeAlias = Literal["none", "passive", "active"]
 """What becomes of the last bytes written, which do not fill a segment.
 
-none: they wait for more; passive: they are sent; active: they are sent, and receivers are told that nothing follows, so that
+none: they wait for more; passive: they are sent; active: they are sent, and a message states that nothing follows, so that
 they request what they missed at once.
 """
 FLUSHES: tuple[Flush, ...] = ("none", "passive", "active")
@@ -69,7 +69,7 @@ class StreamSink(Protocol):
 
     @property
     def by_message(self) -> bool:
-        """Whether bytes are skipped, in the middle of a stream and where some were lost, until a message begins."""
+        """Whether bytes are skipped until a message begins, where a stream is joined in the middle and where some were lost."""
 
     def write(self, data: bytes, starts: Sequence[int]) -> object:
         """Take the bytes that follow; messages begin at the offsets `starts` in them, as far as the sender marked it.
@@ -78,7 +78,7 @@ class StreamSink(Protocol):
         """
 
     def skip(self) -> None:
-        """Note that bytes are lost here; by message, the next ones begin one."""
+        """Note that bytes are lost here; with `by_message` those that follow begin a message."""
 
     def commit(self, info: bytes) -> None:
         """End the stream, which the sender has closed; `info` is its out-of-band information."""

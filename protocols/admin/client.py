@@ -17,8 +17,8 @@ __all__ = ["RegistryClient"]
 class RegistryClient(Machine):
     """Keeps the tunnel of a `registration` in the list of the registry at an address.
 
-    `update_peers` is called with the other nodes when they change, `counters` for what a renewal tells. Advertisements come as
-    datagrams to this machine's address. A node says more with `leave`, before its host is stopped.
+    `update_peers` is called with the other nodes when they change, `counters` for the content of a renewal. Advertisements come
+    as datagrams to this machine's address. A node leaves the list by `leave`, before its host is stopped.
     """
 
     __slots__ = ("_asked", "_begun_at", "_connection", "_host", "_outbox", "_patience_at", "_registry", "enrolment")
@@ -46,7 +46,7 @@ class RegistryClient(Machine):
         self._go_on(now)
 
     def wake(self, now: float) -> None:
-        """Send what is due, and give up a request that nobody answers."""
+        """Send what is due, and give up a request that is not answered."""
         if self._patience_at <= now:
             assert self._connection is not None
             self.ports.hang_up(self._connection)

@@ -1,6 +1,6 @@
 """Duties of a client of a registry with their times, for machines and for programs alike.
 
-A client registers, renews before its lease is over, tells its counters with that, and asks for the list when an advertisement
+A client registers, renews before its lease is over, sends its counters with that, and requests the list when an advertisement
 or the answer to a renewal has a newer stamp, at most once a second. It has no connection and no clock: `next_request` says what
 to send, and `answered`, `failed` and `advertised` take what came. A registry that does not answer changes nothing for the
 tunnels: the list stays as it is.
@@ -57,12 +57,12 @@ _COUNTS: Final = (
 
 
 def _nothing() -> Mapping[str, float]:
-    """Stand for a node without counters."""
+    """Return no counters, for a node without any."""
     return {}
 
 
 def _unknown() -> tuple[float, int]:
-    """Stand for a program whose processor time and memory nobody measures."""
+    """Return zeros, for a program whose processor time and memory are not measured."""
     return 0.0, 0
 
 

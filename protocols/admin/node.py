@@ -34,9 +34,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Advertisement(Message):
-    """The registry's time stamp of the last change of its list; whoever has an older list asks for it.
+    """The registry's time stamp of the last change of its list; a node with an older list requests it.
 
-    `registry` is the number of the registry, by which a node knows its own one, and `stamp` is in milliseconds.
+    `registry` is the number of the registry, by which a node recognises its own one, and `stamp` is in milliseconds.
     """
 
     kind: ClassVar[str] = "advertisement"

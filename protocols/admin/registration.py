@@ -183,7 +183,7 @@ def _address(values: Mapping[str, Any]) -> str:
 
 
 def _is_text(value: str) -> bool:
-    """Return whether text has an encoding; half of a surrogate pair, which JSON can say, has none."""
+    """Return whether text has an encoding; half of a surrogate pair, which JSON can hold, has none."""
     return value.isascii() or not any("\ud800" <= each <= "\udfff" for each in value)
 
 

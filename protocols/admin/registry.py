@@ -109,7 +109,7 @@ class Registry(Machine):
         self._options, self._listens = options, listens
         rng = ports.rng.fork("registry", instance)
         self.number = int(rng.uniform() * _NUMBERS)
-        """By which clients know it; kept with its state."""
+        """By which clients recognise it; kept with its state."""
         self.table = NodeTable(options.lease, MOST_NODES, int(rng.uniform() * _FIRST_IDS) << 16)
         self._advertise_at, self._advertised_at = inf, -inf
         self._loading: int | None = None

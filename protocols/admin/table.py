@@ -1,4 +1,4 @@
-"""The list of a registry: nodes with leases, what they tell of themselves, and the time stamp of the last change."""
+"""The list of a registry: nodes with leases, what they report of themselves, and the time stamp of the last change."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

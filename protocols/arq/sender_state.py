@@ -306,7 +306,7 @@ class SenderState:
     # -- what is missing -------------------------------------------------------------------------------------------
 
     def _may_miss(self) -> bool:
-        """Return whether further units may be missing; a message that tells of them is ignored if they are too many."""
+        """Return whether further units may be missing; a message that shows them is ignored if they are too many."""
         if len(self._later) < MOST_LATER:
             return True
         self._session.ignored += 1

@@ -130,7 +130,7 @@ class Broker(Server[BrokersClient]):
             self._unsubscribe(connection, client, name, now)
 
     def _refuse(self, connection: Connection, client: BrokersClient, reason: str, now: float, receipt: str = "") -> None:
-        """Tell a client what it must not do, and close its connection."""
+        """Send a client ERROR with the reason, and close its connection."""
         self._counts["clients_refused"] += 1
         client.outbox.send(Failure(reason, receipt))
         self._end(connection, now)

@@ -76,7 +76,7 @@ class BrokerClient(Client):
         super().closed(connection, reason, now)
 
     def explained(self, reason: Reason) -> str:
-        """See `Client`: the broker may have said why."""
+        """See `Client`: the broker may have sent the reason."""
         return self.session.failure or reason
 
     def wake(self, now: float) -> None:

@@ -26,9 +26,9 @@ from protocols.roles import RoleContext
 __all__ = ["BrokerReceiver", "BrokerSender", "FilePublisher", "FileSubscriber"]
 
 MOST_PUBLISHERS = 4096
-"""Publishers of which a subscriber knows what it has."""
+"""Publishers whose delivered messages a subscriber remembers."""
 MOST_RANGES = 256
-"""Ranges of the numbers of messages that it knows of each; a broker that passes on all messages of a publisher leaves one."""
+"""Ranges of message numbers that it remembers of each; a broker that passes on all messages of a publisher leaves one."""
 
 
 class FilePublisher(BrokerPublisher, SettlingPublisher):

@@ -26,9 +26,9 @@ def _agreed(own: float, send_every: int, hear_every: int) -> tuple[float, float]
 
 
 class Heartbeats:
-    """Sends heart-beats by an outbox, and tells when the other end counts as gone; times are in seconds.
+    """Sends heart-beats by an outbox, and decides when the other end counts as gone; times are in seconds.
 
-    `own` is the time of this end, 0 for none; `send_every` and `hear_every` are what the other end said, in milliseconds.
+    `own` is the time of this end, 0 for none; `send_every` and `hear_every` are those of the other end, in milliseconds.
     """
 
     __slots__ = ("_hear_every", "_look_at", "_outbox", "_send_every", "_sent", "heard_at")

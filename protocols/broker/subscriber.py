@@ -45,7 +45,7 @@ class BrokerSubscriber(BrokerClient, ClientSubscriber):
         self._foreign = self._malformed = 0
 
     def request(self, subscription: Subscription) -> Message:
-        """See `ClientSubscriber`; the receipt says that the subscription is in effect."""
+        """See `ClientSubscriber`; the receipt shows that the subscription is in effect."""
         number = _text(subscription.number)
         return Subscribe(number, subscription.destination, subscription.selector, number)
 

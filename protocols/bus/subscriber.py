@@ -10,7 +10,7 @@ __all__ = ["BusSubscriber"]
 
 
 class BusSubscriber(NackedSubscriber):
-    """Tells the group when its last subscription ends."""
+    """Sends LEAVE when its last subscription ends."""
 
     __slots__ = ("_group", "_node")
 

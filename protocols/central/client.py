@@ -68,7 +68,7 @@ class Client(Machine):
         self.greet(self._line, now)
 
     def greet(self, line: Outbox, now: float) -> None:
-        """Begin to talk with the server, and call `welcome` when it is ready: here, at once."""
+        """Begin the session with the server, and call `welcome` when it is ready: here, at once."""
         self.welcome(now)
 
     def welcome(self, now: float) -> None:

@@ -84,7 +84,7 @@ class ClientPublisher(Client, Publisher):
                 self.outbox.send(self.submission(message))
 
     def _tell_progress(self) -> None:
-        """Tell the application that there is room again, and when nothing is left to do."""
+        """Notify the application when there is room again, and when nothing is left to do."""
         if self._is_blocked and self._unsettled() < self.config.window:
             self._is_blocked = False
             self.ports.notify(PublisherUnblocked())

@@ -54,7 +54,7 @@ class ClientSubscriber(Client, Subscriber):
             self.outbox.send(self.request(subscription))
 
     def disconnected(self, reason: str, now: float) -> None:
-        """Tell that no subscription is in effect."""
+        """Report that no subscription is in effect."""
         ended, self.active = self.active, shared_table(type(self.active))
         for number in sorted(each.number for each in ended):
             self.ports.notify(SubscriptionEnded(number, reason))
@@ -67,7 +67,7 @@ class ClientSubscriber(Client, Subscriber):
             self.ports.notify(Subscribed(number))
 
     def deliver(self, events: Sequence[Event]) -> None:
-        """Tell the application of a message."""
+        """Notify the application of a message."""
         for event in events:
             self._delivered += isinstance(event, MessageReceived)
             self.ports.notify(event)

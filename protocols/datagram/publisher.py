@@ -7,7 +7,7 @@ from protocols.datagram.config import DatagramConfig
 from protocols.datagram.messages import part_of
 from protocols.datagram.wire import OVERHEAD
 from protocols.machine import Address, Event, Message, Packet, Ports
-from protocols.message_wire import head_size, write_head
+from protocols.message_wire import head_size, write_message
 from protocols.messaging import MessageExpired, MessageSent, Publication, Publisher, PublisherIdle, PublisherUnblocked
 from protocols.roles import RoleContext
 
@@ -85,7 +85,7 @@ class DatagramPublisher(Publisher):
             self._end_first(MessageExpired(message.publisher, message.number))
             return
         if not self._part and message.body is not None:
-            self._encoded = write_head(message) + message.body
+            self._encoded = write_message(message)
         size = head_size(message) + message.size
         parts, start = -(-size // segment), self._part * segment
         length = min(segment, size - start)

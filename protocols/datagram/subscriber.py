@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from protocols.datagram.config import DatagramConfig
 from protocols.datagram.messages import Part
-from protocols.errors import WireError
 from protocols.machine import Address, Message, Ports
-from protocols.message_wire import read_message
+from protocols.message_wire import find_message
 from protocols.messaging import MessageReceived, MessagesLost, Publication, Subscribed, Subscriber, Subscription
 from protocols.roles import RoleContext
 from protocols.snapshot import Snapshot, buffers
@@ -112,7 +111,7 @@ class DatagramSubscriber(Subscriber):
     def _completed(self, part: Part) -> Publication | None:
         """Return the message that this part completes; None if parts are missing, or it is none."""
         if part.parts == 1:
-            return part.whole or self._read(part.content or b"")
+            return part.whole or find_message(part.content or b"")
         key = (part.publisher, part.number)
         if key not in self._incomplete and len(self._incomplete) >= self._config.incomplete:
             self._give_up(next(iter(self._incomplete)))
@@ -125,7 +124,7 @@ class DatagramSubscriber(Subscriber):
                 self._give_up(next(iter(self._incomplete)))
             return None
         self._forget(key)
-        return part.whole or self._read(b"".join(known[n].content or b"" for n in sorted(known)))
+        return part.whole or find_message(b"".join(known[n].content or b"" for n in sorted(known)))
 
     def _forget(self, key: tuple[int, int]) -> None:
         self._kept -= sum(part.length + PART_OVERHEAD for part in self._incomplete.pop(key).values())
@@ -135,13 +134,6 @@ class DatagramSubscriber(Subscriber):
         self._given_up += 1
         if len(self._subscriptions):
             self.ports.notify(MessagesLost(key[0], 1, key[1], key[1]))
-
-    @staticmethod
-    def _read(data: bytes) -> Publication | None:
-        try:
-            return read_message(data)
-        except WireError:
-            return None
 
     def wake(self, now: float) -> None:
         """Do nothing, since there are no timers."""

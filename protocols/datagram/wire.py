@@ -9,7 +9,7 @@ import struct
 from protocols.datagram.messages import Part, part_of
 from protocols.errors import UsageError, WireError
 from protocols.machine import Message
-from protocols.message_wire import write_head
+from protocols.message_wire import write_part
 
 __all__ = ["OVERHEAD", "DatagramCodec"]
 
@@ -34,7 +34,9 @@ class DatagramCodec:
             )
         except struct.error as error:
             raise UsageError(f"{message} has a value out of its field's range: {error}") from error
-        return head + (_content(message) if message.content is None else message.content)
+        if message.content is None:
+            return head + write_part(message.whole, message.part, message.parts, message.length)
+        return head + message.content
 
     def decode(self, data: bytes) -> Message:
         """Return the part in a UDP payload. Raises WireError and nothing else."""
@@ -45,12 +47,3 @@ class DatagramCodec:
             raise WireError(f"part {part} of {parts}, sent at {sent_at}")
         content = data[OVERHEAD:]
         return part_of(publisher, sequence, sent_at, number, part, parts, len(content), content)
-
-
-def _content(part: Part) -> bytes:
-    """Return the bytes of a part whose message has a body of a size only, which is written as zeros."""
-    assert part.whole is not None
-    head = write_head(part.whole)
-    size = len(head) + part.whole.size
-    start = size - part.length if part.part == part.parts - 1 else part.part * part.length
-    return (head + bytes(part.whole.size))[start : start + part.length]

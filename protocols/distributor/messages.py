@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from protocols.machine import Message
-from protocols.message_wire import head_size, write_head
+from protocols.message_wire import head_size, write_message
 from protocols.messaging import Publication
 from protocols.rng import key_of
 
@@ -40,7 +40,7 @@ _LOW = (1 << 32) - 1
 
 
 class Source(NamedTuple):
-    """Who sent a datagram, as its header says.
+    """The sender of a datagram, by its header.
 
     `host` is an IPv4 address as an unsigned number; `start` are the low 32 bits of the time in milliseconds since 1970 at which
     the sender began, signed.
@@ -74,9 +74,7 @@ class Carried:
         return self._size
 
     def __bytes__(self) -> bytes:
-        message = self.message
-        body = bytes(message.size) if message.body is None else message.body
-        return write_head(replace(message, destination="")) + body
+        return write_message(replace(self.message, destination=""))
 
 
 Content: TypeAlias = bytes | Carried

@@ -11,7 +11,7 @@ from protocols.distributor.publisher import DistributorPublisher
 from protocols.distributor.subscriber import DistributorSubscriber
 from protocols.events import Event
 from protocols.inner_ports import InnerPorts
-from protocols.layer import Layer
+from protocols.layer import Layer, unheard
 from protocols.machine import Group, Message, Packet, Ports
 from protocols.messaging import Subscription
 
@@ -53,7 +53,7 @@ class DistributorNode(Layer):
         # What the publisher has sent, and the subscriber of this node has not received.
         self._own: deque[Message] = deque()
         self.publisher: DistributorPublisher | None = None
-        self.subscriber = self.inner("subscriber", self._subscriber, _unheard)
+        self.subscriber = self.inner("subscriber", self._subscriber, unheard)
 
     def _subscriber(self, ports: Ports) -> DistributorSubscriber:
         return DistributorSubscriber(ports, self._config, self._identity, self._group)
@@ -102,8 +102,3 @@ class DistributorNode(Layer):
     def counts(self) -> dict[str, int]:
         """Return the counters of both machines; each has names of its own."""
         return {name: count for machine in self.machines() for name, count in machine.counts().items()}
-
-
-def _unheard(event: Event, now: float) -> None:
-    """Stand for a layer that hears no events."""
-    raise AssertionError("events of a node go to its application")

@@ -72,7 +72,7 @@ class LargeUpdate:
 class PublisherState:
     """The segments of one publisher.
 
-    It delivers updates to the `follower` in the order of their segments, and tells it where segments are left out. Of a
+    It delivers updates to the `follower` in the order of their segments, and reports to it which segments are left out. Of a
     publisher that `began_after` the subscription, everything is wanted unless more than `config.requested` segments were
     missed; of others what follows the first segment or heartbeat that is heard.
     """
@@ -122,7 +122,7 @@ class PublisherState:
     # What is heard
 
     def configure(self, message: Configuration) -> None:
-        """Take what a publisher says about itself."""
+        """Take the configuration of a publisher."""
         interval = min(max(message.heartbeat_ms / 1000, SHORTEST_INTERVAL), LONGEST_INTERVAL)
         if interval != self.interval:
             # Else the number of the config serves all subscribers.
@@ -147,7 +147,7 @@ class PublisherState:
         self.highest = number - 1
 
     def hear_last(self, message: Heartbeat, now: float) -> None:
-        """Take the last number that was sent; while too much is missing before, a later heartbeat tells it."""
+        """Take the last number that was sent; while too much is missing before, it is left to a later heartbeat."""
         last = unwrap(message.last, self.highest)
         if last > self.highest and not self.requests.is_full:
             self._miss(self.highest + 1, last, now)
@@ -191,7 +191,7 @@ class PublisherState:
         self.requests.miss(low, high, now)
 
     def overhear(self, low: int, high: int, now: float) -> None:
-        """Let the request of another subscriber stand for an own one, unless its numbers are not in order."""
+        """Let the request of another subscriber suppress own ones, unless its numbers are not in order."""
         first, last = unwrap(low, self.highest), unwrap(high, self.highest)
         if first <= last:
             self.requests.heard(first, last, now)
@@ -212,7 +212,7 @@ class PublisherState:
         return asked
 
     def refuse(self, seqnos: Sequence[int]) -> None:
-        """Give up what the publisher can't retransmit; beyond `MOST_RANGES` ranges, when it says so again."""
+        """Give up what the publisher can't retransmit; beyond `MOST_RANGES` ranges, when it states that again."""
         for low, high in _ranges(unwrap(seqno, self.highest) for seqno in seqnos):
             if len(self._skipped) >= MOST_RANGES:
                 break

@@ -67,7 +67,7 @@ class Requests:
         return len(self._missing) >= MOST_RANGES
 
     def splits(self, number: int) -> bool:
-        """Return whether there would be a range more without this number."""
+        """Return whether this number lies within a range, so that removing it would make two ranges."""
         index = bisect_right(self._missing, number, key=_low_of) - 1
         return index >= 0 and self._missing[index].low < number < self._missing[index].high
 
@@ -183,7 +183,7 @@ class Requests:
 
 
 NO_REQUESTS: Final = Requests(DistributorConfig(), Rng(0))
-"""Stands for the requests of all subscribers that have missed nothing; nothing is added to it."""
+"""The requests of all subscribers that have missed nothing; nothing is added to it."""
 
 
 def _low_of(item: _Missing) -> int:

@@ -75,9 +75,9 @@ class MessagePublisher(EventLayer, Publisher):
 class MessageSubscriber(EventLayer, Subscriber):
     """Delivers the messages that updates carry; other updates of the group are counted and dropped.
 
-    When segments were lost, the messages that they held are known with the next one of their publisher: it tells all numbers
+    When segments were lost, the messages that they held are known with the next one of their publisher: it reports all numbers
     between those of the messages before and after, which may include some for other subjects. Where numbers do not go on, as
-    after a restart of the publisher, it tells how many segments were lost, and so it does at once when nothing follows them.
+    after a restart of the publisher, it reports how many segments were lost, and so it does at once when nothing follows them.
     """
 
     __slots__ = ("_foreign", "_latest", "_lost")
@@ -111,7 +111,7 @@ class MessageSubscriber(EventLayer, Subscriber):
             if not self._lost:
                 self._lost = {}
             lost = self._lost.get(event.source, 0) + max(1, event.count)
-            # Where they are told already, their numbers are still to be, with the next message.
+            # Where they are reported now, only their numbers are left to report, with the next message.
             self._lost[event.source] = 0 if event.is_last else lost
             return [MessagesLost(event.source.host, lost)] if event.is_last else []
         if isinstance(event, (PublisherGone, ConnectionNagging)):

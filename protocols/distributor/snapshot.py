@@ -1,4 +1,4 @@
-"""The statistics of the Distributor as data: what its counters mean, and what its machines tell of themselves."""
+"""The statistics of the Distributor as data: what its counters mean, and what its machines report."""
 
 from protocols.snapshot import Measure
 

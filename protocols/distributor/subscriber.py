@@ -191,7 +191,7 @@ class DistributorSubscriber(Machine):
         self._set_deadline()
 
     def _key_of(self, source: Source) -> Key:
-        """Return what tells a publisher from others."""
+        """Return the key of a publisher."""
         return sender_key(source)
 
     def _hear(self, source: Source, now: float) -> PublisherState | None:
@@ -215,7 +215,7 @@ class DistributorSubscriber(Machine):
         return reception
 
     def _end_before(self, source: Source) -> None:
-        """Give up what is missing of earlier publishers with this address and id, which have restarted and know it no more.
+        """Give up what is missing of earlier publishers with this address and id, which have restarted and no longer have it.
 
         They are followed on, since addresses and ids may collide; one that was heard well after the start has not restarted.
         """
@@ -269,7 +269,7 @@ class DistributorSubscriber(Machine):
             self._note_requests(reception)
 
     def deliver(self, source: Source, subjects: Sequence[SubjectUpdates]) -> None:
-        """Tell of updates that match subscriptions."""
+        """Report updates that match subscriptions."""
         for updates in subjects:
             matching = self._subscriptions.numbers_of(updates.subject)
             if matching:
@@ -279,7 +279,7 @@ class DistributorSubscriber(Machine):
                 self.messages_unmatched += len(updates.contents)
 
     def lose(self, source: Source, first: int, count: int, reason: str, is_last: bool) -> None:
-        """Tell of segments that are left out."""
+        """Report segments that are left out."""
         self.segments_lost += count
         self.ports.notify(SegmentsLost(source, first, count, reason, is_last))
 
@@ -299,7 +299,7 @@ class DistributorSubscriber(Machine):
             self._asking.pop(self._key_of(reception.source), None)
 
     def _overhear(self, message: Request, now: float) -> None:
-        """Let a request of another subscriber stand for own ones."""
+        """Let a request of another subscriber suppress own ones."""
         self.requests_heard += 1
         for reception in self._asking.values():
             source = reception.source

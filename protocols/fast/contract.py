@@ -69,7 +69,7 @@ class FastMessage(Message):
         return None
 
     def hides_from(self, positions: Iterable[Any]) -> bool:
-        """Return whether it tells no receiver at one of these positions that anything was sent from there on."""
+        """Return whether it shows no receiver at one of these positions that anything was sent from there on."""
         del positions
         return False
 

@@ -89,7 +89,7 @@ class PartIndex:
 
 
 class QuietQueue:
-    """Machines by the time at which they stop being quiet (`FastState.quiet_until`), at 16 bytes for each.
+    """Machines by the time at which they stop being quiet (`FastMachine.list_waiting`), at 16 bytes for each.
 
     New entries wait unsorted until the first of them is due, and are sorted together then.
     """

@@ -279,7 +279,7 @@ class LockstepGroup(LockstepMembers):
         return unchanged, advanced
 
     def _is_hidden(self, message: Message) -> bool:
-        """Return whether a message tells no machine of the losses that it has not noticed."""
+        """Return whether a message shows no machine the losses that it has not noticed."""
         return message.is_feedback or (isinstance(message, FastMessage) and message.hides_from(self._unaware.values()))
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:

@@ -88,7 +88,7 @@ class Burst(ABC):
 
     @abstractmethod
     def reveals_loss_of(self, other: "Burst") -> bool:
-        """Return whether the first message of this burst tells a receiver that lost the last of `other` that it was sent."""
+        """Return whether the first message of this burst shows a receiver that lost the last of `other` that it was sent."""
 
     @abstractmethod
     def message(self, number: int) -> FastMessage:

@@ -2,7 +2,7 @@
 
 A machine in lockstep has the group's position. It leaves the group to get an input of its own, or when it lost a message that
 the others received, and joins again when it is at the group's position. Two kinds of losses need not make it leave: those that
-are recorded and applied at its next input (`DeferredLosses`), and those of which the messages since did not tell it.
+are recorded and applied at its next input (`DeferredLosses`), and those that no message since has shown it.
 """
 
 from collections.abc import Callable, Container, Sequence
@@ -80,7 +80,7 @@ class LockstepMembers(SenderGroup):
     def _join(self, machines: list[FastMachine]) -> None:
         """Take machines at the group's position into lockstep, or there but for losses not noticed; the others have diverged.
 
-        A machine whose link had a shorter queue may have come there before the group, and tells by `last_heard`.
+        A machine whose link had a shorter queue may have come there before the group, which shows in `last_heard`.
         """
         position, duplicates, diverged, heard = self._position, self._duplicates, self._diverged, self._last_heard
         overheard = self._overheard
@@ -156,7 +156,7 @@ class LockstepMembers(SenderGroup):
         self._diverged += lost_by
 
     def _rouse(self) -> None:
-        """Let the machines leave that have not noticed losses, of which the next message may tell them."""
+        """Let the machines leave that have not noticed losses, which the next message may show them."""
         for machine in list(self._unaware):
             self._leave(machine)
 

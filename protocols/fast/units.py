@@ -44,8 +44,8 @@ class UnitState(FastState):
     """The part of a machine's state that a `UnitGroup` advances: `position`, `last_heard`, and two counts.
 
     `duplicates` counts the `redundant` messages that found nothing lacking, `overheard` the feedback of others with a subject.
-    While `coordinator` is not None, position and time are out of date, and both counts are those of the group less the own:
-    differences are seldom negative, and small numbers that are not are one object for all machines.
+    While `coordinator` is not None, position and time are out of date, and both counts hold that of the group minus the own:
+    such a difference is small and seldom negative, and CPython shares one object for each small number that is not.
     """
 
     __slots__ = _NO_SLOTS

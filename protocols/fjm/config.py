@@ -1,4 +1,4 @@
-"""Parameters of FJM, and the faults that the thesis of FJM2 tells of it (2.3)."""
+"""Parameters of FJM, and the faults that the thesis of FJM2 reports of it (2.3)."""
 
 from dataclasses import dataclass
 

@@ -7,11 +7,11 @@ alone take part, too.
 from collections import deque
 from typing import Final
 
-from protocols.events import Event
 from protocols.file_messages import FileSender
 from protocols.fjm.manager import FjmManager
 from protocols.fjm.publisher import FjmPublisher
 from protocols.inner_ports import InnerPorts
+from protocols.layer import unheard
 from protocols.machine import Packet, Ports
 from protocols.roles import RoleContext
 
@@ -30,9 +30,9 @@ class FjmSender(FileSender):
         super().__init__(FjmPublisher, ports, context)
         self.hears_itself = True
         self._is_full = False
-        # Packets that one machine sends while the network is full, which another one was told.
+        # Packets that one machine sends while the network is full, of which only another machine knows.
         self._delayed: deque[tuple[InnerPorts, Packet]] = deque(maxlen=MOST_DELAYED)
-        self.inner("manager", lambda own: FjmManager(own, context), _unheard)
+        self.inner("manager", lambda own: FjmManager(own, context), unheard)
 
     def send_heard(self, inner: InnerPorts, packet: Packet) -> object:
         """Send a packet, or keep it while the network is full; more than `MOST_DELAYED` are lost, the first ones."""
@@ -50,7 +50,3 @@ class FjmSender(FileSender):
         self._hear(now)
         if not self._is_full:
             super().resume(now)
-
-
-def _unheard(event: Event, now: float) -> None:
-    """Stand for a layer that hears no events: managers have none."""

@@ -1,7 +1,7 @@
 """A topic manager, and the guard that one of them is.
 
-*Election*: a manager that starts, or hears no guard for `silence`, says that it is a candidate. Managers with a higher id
-answer by the same message; who hears none of them for `election` is the guard and says so every `beacon`. A manager with a
+*Election*: a manager that starts, or hears no guard for `silence`, announces that it is a candidate. Managers with a higher id
+answer by the same message; who hears none of them for `election` is the guard and announces it every `beacon`. A manager with a
 higher id than the guard's begins an election again. *Registration*: the guard answers who asks for a topic with its manager and
 the number of its group; a topic that is new goes to the managers in turn. The manager keeps the members of its topics, and
 tells every change to all. Managers hear the answers of the guard, so that the next one knows all topics.
@@ -105,7 +105,7 @@ class FjmManager(Machine):
                 self._begin_election(now)
             return
         if self.guard != message.node:
-            # The guard is to know all managers.
+            # The guard needs all managers.
             self._send(Candidate(self._node))
         self.guard = message.node
         self._note_manager(message.node)

@@ -1,4 +1,4 @@
-"""What managers, publishers and subscribers say to each other, all by multicast to the group of the session."""
+"""The messages of managers, publishers and subscribers, all by multicast to the group of the session."""
 
 from dataclasses import dataclass
 from typing import ClassVar

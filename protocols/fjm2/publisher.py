@@ -156,7 +156,7 @@ class Fjm2Publisher(EventLayer, Publisher):
         return True
 
     def _place_waiting(self) -> None:
-        """Place the messages that wait, as far as there is room; tell the application when none is left."""
+        """Place the messages that wait, as far as there is room; notify the application when none is left."""
         was_blocked = bool(self._waiting)
         while self._waiting and self._place(self._waiting[0]):
             self._waiting.popleft()

@@ -144,7 +144,7 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         yield from self._on_lost(event.sender, 0 if passed else 1, now)
 
     def _on_range_lost(self, event: ObjectsAborted, now: float) -> Iterator[Event]:
-        """Tell of the messages in a range that have not been told of before."""
+        """Report the messages in a range as lost that were not reported before."""
         passed = None if self._early is None else self._early.passed(event.sender)
         before = 0 if passed is None else max(0, ahead(passed, event.first) + 1)
         yield from self._on_lost(event.sender, max(0, event.count - before), now)

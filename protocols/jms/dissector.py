@@ -123,7 +123,7 @@ class JmsNumberHigh(JmsField):
 
 
 class JmsOrigin(JmsField):
-    """Who published the message, where that is not who sent it."""
+    """The publisher of the message, where another node sent it."""
 
     name = "JMS origin"
     fields_desc = [

@@ -187,7 +187,7 @@ def jms_message(
     is_redelivered: bool = False,
     body_type: str | None = None,
 ) -> JmsMessage:
-    """Return a message with some content, whose body type follows from it unless `body_type` says it.
+    """Return a message with some content, whose body type follows from it unless `body_type` is given.
 
     Or with the bytes of its `body`, or with a body of a `size` only. Times are in seconds since 1970. UsageError for what JMS
     does not allow.

@@ -50,7 +50,7 @@ def property_of(text: str) -> tuple[str, Typed]:
 
 
 class Properties(dict[str, Any]):
-    """Plain values by name; `types` has the type of those whose value does not tell it.
+    """Plain values by name; `types` has the type of those whose value does not show it.
 
     Read-only once it is part of a message. `get_int("price")` and the like convert as JMS does, and raise ConversionError; the
     value of a name that is not there is null.

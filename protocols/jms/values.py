@@ -1,7 +1,7 @@
 """Typed values of properties, maps and streams, and their bytes.
 
 A value is written as its type (1 byte) and its bytes, integers big-endian; texts and byte strings have no length of their own,
-which whoever writes them adds.
+which the caller adds.
 """
 
 import struct

@@ -4,7 +4,7 @@ Integers are unsigned and big-endian; lengths below are in bytes. The fixed part
 flags (4 bits) and priority (4 bits); length of the whole head (2); time sent in milliseconds since 1970 (6); the low half of
 the message's number (4). Behind it come the length of the topic (1) and the topic in UTF-8, and then fields, each as type (1),
 length (2) and value. A property is length of the name (1), name, and a typed value (`protocols.jms.values`). The body is what
-follows the head. Who published a message, the transport says, or the field ORIGIN where that is another one.
+follows the head. The transport names the publisher of a message, or the field ORIGIN where that is another node.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""The packets: parts of messages, announcements of the last one, NACKs, and what leaving subscribers say."""
+"""The packets: parts of messages, announcements of the last one, NACKs, and that a subscriber leaves."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -3,8 +3,7 @@
 from math import inf
 from typing import Final
 
-from protocols.errors import WireError
-from protocols.message_wire import read_message
+from protocols.message_wire import find_message
 from protocols.messaging import Publication
 from protocols.nacked.config import NackedConfig
 from protocols.nacked.messages import Data, Nack, Origin, Status
@@ -27,9 +26,9 @@ _NOTHING_MISSING: Final = RangeSet()
 
 
 class PacketReceiver:
-    """The packets of one publisher on one group. Of the first packet that is heard, everything before counts as gone.
+    """The packets of one publisher on one group, from the number `first` on; earlier ones are not requested.
 
-    A NACK is sent after a random time, and again after the hold-off; an overheard one for the same packets stands for it.
+    A NACK is sent after a random time, and again after the hold-off; an overheard one for the same packets suppresses it.
     """
 
     __slots__ = (
@@ -72,7 +71,7 @@ class PacketReceiver:
         self.lost = 0
         """Packets given up."""
         self.skipped = 0
-        """Messages of which parts were lost, and that were not told yet."""
+        """Messages of which parts were lost, and that were not reported yet."""
 
     def is_known(self, sequence: int) -> bool:
         """Return whether a packet was received or given up before."""
@@ -113,7 +112,7 @@ class PacketReceiver:
             self.nack_at = now + self._config.holdoff
 
     def due(self, now: float, found: list[Publication]) -> Nack | None:
-        """Return the NACK that is due, if any; append to `found` the messages that are complete as no NACK helps any more."""
+        """Return the NACK that is due, if any; append to `found` the messages that follow what is given up then."""
         if self.nack_at > now:
             return None
         self._tries += 1
@@ -151,7 +150,7 @@ class PacketReceiver:
     def _give_up(self, behind: int, found: list[Publication]) -> None:
         """Give up what is missing before `behind`, and append to `found` the messages that are complete before it."""
         place = self._next
-        # Whichever are fewer: the numbers that are passed by, or the packets that are kept.
+        # By the smaller number of steps: those of the numbers given up, or of the packets that are kept.
         if behind - place <= len(self._kept):
             numbers = [number for number in range(place, behind) if number in self._kept]
         else:
@@ -208,7 +207,7 @@ class PacketReceiver:
         if self._octets > MOST_PARTS_BYTES:
             self._break()
         elif packet.part == packet.parts - 1:
-            message = packet.whole or _read(b"".join([part.content or b"" for part in self._parts]))
+            message = packet.whole or find_message(b"".join([part.content or b"" for part in self._parts]))
             self._parts = _NO_PARTS
             self._octets = 0
             if message is not None:
@@ -223,11 +222,3 @@ class PacketReceiver:
     def kept(self) -> int:
         """Packets behind a missing one."""
         return len(self._kept)
-
-
-def _read(data: bytes) -> Publication | None:
-    """Return a message; None for bytes that are none."""
-    try:
-        return read_message(data)
-    except WireError:
-        return None

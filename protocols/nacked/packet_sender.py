@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from protocols.message_wire import head_size, write_head
+from protocols.message_wire import head_size, write_message
 from protocols.messaging import Publication
 from protocols.nacked.messages import Data, Nack, Origin, Status
 from protocols.range_set import RangeSet
@@ -82,7 +82,7 @@ class PacketSender:
     def _cut(self, message: Publication) -> tuple[Data, int]:
         """Return the next packet of a message, and how many it has."""
         if self._encoded is None and message.body is not None:
-            self._encoded = write_head(message) + message.body
+            self._encoded = write_message(message)
         size = head_size(message) + message.size
         parts, start = -(-size // self._segment), self._part * self._segment
         length = min(self._segment, size - start)
@@ -110,15 +110,12 @@ class PacketSender:
         """Whether packets are kept."""
         return bool(self._since)
 
-    def request(self, nack: Nack) -> int:
-        """Queue repairs, each once; return how many packets were asked for that are kept."""
-        count = 0
+    def request(self, nack: Nack) -> None:
+        """Queue repairs of the requested packets that are kept, each once."""
         for first, last in nack.missing:
             first, last = max(first, self.first), min(last, self.next - 1)
             if first <= last:
                 self._repairs.add(first, last)
-                count += last - first + 1
-        return count
 
     def status(self) -> Status:
         """Return the announcement of the last packet; there is one."""

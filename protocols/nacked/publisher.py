@@ -1,4 +1,4 @@
-"""A publisher of messages that are repaired on NACKs; a subclass says how fast it sends."""
+"""A publisher of messages that are repaired on NACKs; a subclass sets the rate."""
 
 from abc import abstractmethod
 from math import inf
@@ -30,7 +30,7 @@ class Channel(PacketSender):
         self.announcements = 0
 
     def due_at(self, is_full: bool) -> float:
-        """Return when something is to be done that does not wait for the rate, into a full network or another one."""
+        """Return when to announce the last packet or to forget kept ones; `is_full`: the network takes no packet."""
         return min(inf if is_full else self.announce_at, self.forgets_at if self.has_history else inf)
 
 

@@ -114,7 +114,7 @@ class NackedSubscriber(Subscriber):
             if self._octets > MOST_OCTETS:
                 self._bound_memory()
         elif isinstance(message, Status):
-            # Who has heard no message of a publisher begins behind what it has sent.
+            # What a publisher sent before its first packet heard here is not requested.
             receiver = self._of(message.origin, to, message.last + 1)
             self._deliver(receiver, receiver.note(message, now), now)
         elif isinstance(message, Nack):
@@ -133,7 +133,7 @@ class NackedSubscriber(Subscriber):
                 self.ports.notify(SenderReset(origin[0]))
             elif len(self._receivers) >= MOST_PUBLISHERS:
                 del self._receivers[next(iter(self._receivers.more or ()))]
-            # Who hears one of the first packets of a publisher was there before it, and lost those in front.
+            # A subscriber that receives one of the first packets was there before the publisher, and lost the ones in front.
             first = 0 if first <= EARLY else first
             receiver = self._receivers[key] = PacketReceiver(origin, self.config, self.ports.rng, first)
         return receiver
@@ -149,7 +149,7 @@ class NackedSubscriber(Subscriber):
             self.ports.notify(MessagesLost(key[0], 1))
 
     def _deliver(self, receiver: PacketReceiver, messages: list[Publication], now: float) -> None:
-        """Deliver messages, and tell of those that are lost."""
+        """Deliver messages, and report those that are lost."""
         if receiver.skipped:
             self.ports.notify(MessagesLost(receiver.origin[0], receiver.skipped))
             receiver.skipped = 0

@@ -10,7 +10,7 @@ from typing import Final
 
 from protocols.errors import UsageError, WireError
 from protocols.machine import Message
-from protocols.message_wire import write_head
+from protocols.message_wire import write_part
 from protocols.nacked.messages import Data, Leave, Nack, Status
 
 __all__ = ["DATA_OVERHEAD", "MOST_RANGES", "NackedCodec", "size_of"]
@@ -44,7 +44,10 @@ class NackedCodec:
         try:
             if isinstance(message, Data):
                 place = (*message.origin, message.sequence, message.number, message.part, message.parts, message.repair)
-                return _DATA_HEAD.pack(_DATA, *place) + (_content(message) if message.content is None else message.content)
+                content = message.content
+                if content is None:
+                    content = write_part(message.whole, message.part, message.parts, message.length)
+                return _DATA_HEAD.pack(_DATA, *place) + content
             if isinstance(message, Status):
                 return _STATUS_HEAD.pack(_STATUS, *message.origin, message.first, message.last)
             if isinstance(message, Nack):
@@ -86,12 +89,3 @@ def _read_nack(data: bytes) -> Nack:
     if not 0 < len(spans) <= MOST_RANGES or any(first > last for first, last in spans):
         raise WireError(f"{len(spans)} ranges, of which one ends before it begins, or which are too many or none")
     return Nack((publisher, start), tuple((first, last) for first, last in spans))
-
-
-def _content(part: Data) -> bytes:
-    """Return the bytes of a part whose message has a body of a size only, which is written as zeros."""
-    assert part.whole is not None
-    head = write_head(part.whole)
-    size = len(head) + part.whole.size
-    start = size - part.length if part.part == part.parts - 1 else part.part * part.length
-    return (head + bytes(part.whole.size))[start : start + part.length]

@@ -80,7 +80,6 @@ class AckCollector:
     __slots__ = (
         "_heard",
         "_notify",
-        "_robust",
         "_room",
         "_watermarks",
         "_window",
@@ -88,12 +87,14 @@ class AckCollector:
         "is_asking",
         "last",
         "replaced_flush",
+        "robust",
     )
 
     def __init__(self, window: Window, notify: Callable[[Event], None], robust: int, room: int) -> None:
         self._window = window
         self._notify = notify
-        self._robust = robust
+        self.robust = robust
+        """How often a node is asked at the most."""
         # Most nodes in one FLUSH.
         self._room = room
         self._watermarks: deque[Watermark] = deque()
@@ -192,14 +193,14 @@ class AckCollector:
         """
         watermark = self._watermarks[0]
         asked = watermark.asked
-        open_ones = sorted([node for node, times in asked.items() if times < self._robust], key=lambda node: asked[node])
+        open_ones = sorted([node for node, times in asked.items() if times < self.robust], key=lambda node: asked[node])
         if not open_ones:
             self._conclude(watermark, now)
             return None
         listed = open_ones[: self._room]
         for node in listed:
             asked[node] += 1
-        is_last = all(times >= self._robust for times in asked.values())
+        is_last = all(times >= self.robust for times in asked.values())
         self.due = now + (last_wait if is_last else interval)
         return watermark, tuple(sorted(listed))
 

@@ -30,10 +30,10 @@ def info_identity(source_id: int, object_id: int) -> int:
     return base_of(INFO, source_id, 0) | object_id
 
 
-def symbol_identity(source_id: int, object_id: int, block: int, symbol: int, fti: Fti | None) -> int:
-    """Return the identity of a source or parity symbol."""
+def symbol_identity(source_id: int, object_id: int, block: int, symbol: int, fti: Fti | None, m: int = 8) -> int:
+    """Return the identity of a source or parity symbol; without `fti`, a block has at most 2^m symbols."""
     if fti is None:
-        return base_of(UNKNOWN, source_id, object_id) | ((block << 8 | symbol) & 0xFFFFFFFF)
+        return base_of(UNKNOWN, source_id, object_id) | ((block << m | symbol) & 0xFFFFFFFF)
     length = fti.partition.length(block)
     if symbol < length:
         return base_of(SOURCE_SYMBOL, source_id, object_id) | ((fti.partition.first(block) + symbol) & 0xFFFFFFFF)

@@ -1,14 +1,13 @@
-"""What one address may ask of a receiver or a sender, so that a flood of forged messages leaves room for others.
+"""Limits for each source address, so that a flood of forged messages from one leaves a receiver or a sender to the others.
 
-Addresses are those of hosts, without ports. Each has token buckets; who can forge addresses has as many buckets as addresses.
-Honest nodes do not reach the limits: `SourceLimit` counts new sender ids, of which a host has one, and a sender has a
+Addresses are those of hosts, without ports. Each has token buckets; an attacker who forges addresses has the buckets of all of
+them. Honest nodes do not reach the limits: a receiver counts new sender ids, of which a host has one, and a sender has a
 `RepairLimit` only with `NormConfig.repair_share`.
 """
 
 from typing import Final
 
 from protocols.machine import Address
-from protocols.norm.config import NormConfig
 
 __all__ = ["NEW_SENDERS", "NEW_SENDERS_RATE", "RepairLimit", "SourceLimit", "host_of"]
 
@@ -26,8 +25,6 @@ LEAST_BURST: Final = 65_536
 """Bytes that they may take in any case."""
 SQUELCH_INTERVAL: Final = 2
 """GRTT between two SQUELCH."""
-
-
 CLASHES: Final = 16
 """Hosts with the same node id that are reported at the most."""
 
@@ -40,17 +37,17 @@ def host_of(source: Address) -> Address:
 class SourceLimit:
     """A token bucket for each address: `burst` uses at once, and `rate` per second from then on."""
 
-    __slots__ = ("_buckets", "_burst")
+    __slots__ = ("_buckets", "burst")
 
     def __init__(self, burst: float) -> None:
-        self._burst = burst
+        self.burst = burst
         self._buckets: dict[Address, tuple[float, float]] = {}
         """Tokens left and the time of that figure in seconds, by address."""
 
     def left(self, source: Address, now: float, rate: float) -> float:
         """Return the tokens in the bucket of an address at `now` seconds, with `rate` of them per second."""
-        rest, at = self._buckets.get(host_of(source), (self._burst, now))
-        return min(self._burst, rest + (now - at) * rate)
+        rest, at = self._buckets.get(host_of(source), (self.burst, now))
+        return min(self.burst, rest + (now - at) * rate)
 
     def take(self, source: Address, amount: float, now: float, rate: float) -> None:
         """Take an amount from the bucket of an address, which may then be below 0."""
@@ -70,25 +67,25 @@ class SourceLimit:
 class RepairLimit:
     """What requests may cost a sender that has new content to send.
 
-    All repairs together take `repair_share` of the rate, beyond a burst of `BURST` seconds. So do the repairs that one address
+    All repairs together take `share` of the rate, beyond a burst of `BURST` seconds. So do the repairs that one address
     requests: its NACKs are ignored while it has requested more, unless the sender has nothing else to send. Of an address
     `NACKS_PER_GRTT` NACKs are served. Amounts are bytes.
     """
 
     __slots__ = ("_asked", "_credit", "_most", "_nacks", "_rate", "_share", "_squelch_at")
 
-    def __init__(self, config: NormConfig) -> None:
-        self._share = config.repair_share
-        self.follow(config.rate)
+    def __init__(self, share: float, rate: float) -> None:
+        self._share = share
+        self._asked = SourceLimit(LEAST_BURST)
+        self.follow(rate)
         self._credit = self._most
-        self._asked = SourceLimit(self._most)
         self._nacks = SourceLimit(NACKS)
         self._squelch_at = 0.0
 
     def follow(self, rate: float) -> None:
         """Limit repairs by another rate of the sender from now on, bytes per second."""
         self._rate = self._share * rate
-        self._most = max(BURST * rate, LEAST_BURST)
+        self._asked.burst = self._most = max(BURST * rate, LEAST_BURST)
 
     def admits(self, source: Address, now: float, grtt: float, is_idle: bool) -> bool:
         """Return whether a NACK is to be served; `is_idle`: the sender has nothing else to send."""

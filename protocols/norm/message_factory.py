@@ -77,7 +77,7 @@ class MessageFactory:
         told: Fti | None = fti
         if self._config.fti != "always":
             # Receivers that don't know it can't number the symbol by it.
-            told, identity = None, symbol_identity(self.origin.source_id, key, block, symbol, None)
+            told, identity = None, symbol_identity(self.origin.source_id, key, block, symbol, None, fti.m)
         return self.data_type(self.origin, number, flags, fti.fec_id, key, block, symbol, length, told, payload, size, identity)
 
     @property

@@ -21,12 +21,10 @@ __all__ = [
     "ACK_FLUSH",
     "ANY_NODE",
     "EMPTY_OBJECT",
-    "FLAG_EXPLICIT",
     "FLAG_FILE",
     "FLAG_INFO",
     "FLAG_REPAIR",
     "FLAG_STREAM",
-    "FLAG_UNRELIABLE",
     "Ack",
     "AckReq",
     "Application",
@@ -53,9 +51,7 @@ __all__ = [
 ]
 
 FLAG_REPAIR: Final = 1
-FLAG_EXPLICIT: Final = 2
 FLAG_INFO: Final = 4
-FLAG_UNRELIABLE: Final = 8
 FLAG_FILE: Final = 16
 FLAG_STREAM: Final = 32
 ACK_CC: Final = 1

@@ -14,14 +14,13 @@ MODES: Final = ("normal", "info", "none")
 """Request everything that is missing; only the NORM_INFO of objects; nothing."""
 BOUNDARIES: Final = ("block", "object")
 """Look for losses behind each block; only behind each object, at FLUSH, and when the sender is silent."""
-_UNKNOWN: Final = Fti(5, 0, 1, 1, 0)
 
 
 class NackModes:
     """The modes of one sender's objects: `mode` for those that have none of their own in `of`.
 
     `awaited` are objects that can't be opened before their NORM_INFO, since their DATA carry no FTI. `joined_at` is the object
-    at which the receiver joined, if it requested objects before it that may never have been.
+    at which the receiver joined, if it requested objects before it that may never have existed.
     """
 
     __slots__ = ("awaited", "boundary", "joined_at", "mode", "of")
@@ -50,8 +49,11 @@ class NackModes:
         self.awaited.clear()
         self.joined_at = None
 
-    def requested(self, objects: SmallDict[RxObject | None]) -> SmallDict[RxObject | None]:
-        """Return the incomplete objects as far as they are requested: of some only the NORM_INFO, others not at all."""
+    def requested(self, objects: SmallDict[RxObject | None], fec_id: int) -> SmallDict[RxObject | None]:
+        """Return the incomplete objects as far as they are requested: of some only the NORM_INFO, others not at all.
+
+        The NORM_INFO of an object that is not open is named with `fec_id`, since the sender ignores requests with another one.
+        """
         if self.mode == "normal" and not self.of and not self.awaited:
             return objects
         self.awaited = {key for key in self.awaited if key in objects and objects[key] is None}
@@ -61,7 +63,7 @@ class NackModes:
             if mode == "normal" and key not in self.awaited:
                 found[key] = item
             elif mode != "none" and (item is None or (item.wants_info and item.info is None)):
-                found[key] = _information(key, item)
+                found[key] = _information(key, item, fec_id)
         return found
 
     def was_assumed(self, object_id: int) -> bool:
@@ -69,6 +71,6 @@ class NackModes:
         return self.joined_at is not None and ahead(object_id, self.joined_at) < 0
 
 
-def _information(object_id: int, item: RxObject | None) -> RxObject:
+def _information(object_id: int, item: RxObject | None, fec_id: int) -> RxObject:
     """Return a stand-in for an object of which only the NORM_INFO is missing."""
-    return RxObject(object_id, _UNKNOWN if item is None else item.fti, cast(Sink, None), True)
+    return RxObject(object_id, Fti(fec_id, 0, 1, 1, 0) if item is None else item.fti, cast(Sink, None), True)

@@ -62,7 +62,7 @@ LEAST_PATIENT: Final = 18
 STUBBORN: Final = 3
 """Fruitless back-offs after which the requests of others do not suppress a NACK: the sender may ignore those others."""
 LONGEST_NACK: Final = 8000
-"""Bytes of the requests of a NACK at the most; whoever is in need of more requests it in the next round."""
+"""Bytes of the requests of a NACK at the most; what has no room is requested in the next round."""
 SMALLEST_ITEM: Final = ITEM_HEADER + min(ID_SIZES.values())
 """Bytes of an item of a NACK at the least."""
 MOST_COMPARED: Final = 1024

@@ -100,6 +100,7 @@ class ObjectControl(SenderContent):
         self._config = config
         self._window.configure(config)
         self._factory.configure(config)
+        self._control.configure(config)
         self._grtt.configure(config)
         self._factory.advertise(self._grtt.code)
         if "rate" in settings:

@@ -185,7 +185,7 @@ class PendingObjects(ExtraState):
         self.nack_process = None
 
     def _give_up(self, keys: list[int], reason: str) -> None:
-        """Abort objects that will not be complete; consecutive ones of which nothing is known are told by one event."""
+        """Abort objects that will not be complete; consecutive ones of which nothing is known are reported by one event."""
         first, count = 0, 0
         for key in keys:
             item = self.objects.pop(key)

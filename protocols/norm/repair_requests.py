@@ -233,7 +233,7 @@ class RequestedRepairs:
         return _NO_MASKS if row is None else row.masks
 
     def counts(self, object_id: int, fti: Fti) -> dict[int, int]:
-        """Return the number of symbols requested by block, by subscription only.
+        """Return the number of symbols requested by block; each is counted when its block is first read by `counts[block]`.
 
         It is more than there is parity where source symbols are among them.
         """

@@ -85,11 +85,11 @@ class RxStream(RxObject):
         # Blocks before it are not repaired any more.
         self._floor = start
         self._offset = _NO_OFFSET
-        # Whether bytes are skipped until a message begins, if the sink wants messages: who joins in the middle of a stream is
-        # in the middle of a message.
+        # Whether bytes are skipped until a message begins, if the sink takes whole messages (`by_message`): a receiver that
+        # joins in the middle of a stream may be within one.
         self._skips = start > 0
         self.breaks = 0
-        """How often bytes were lost for good, which the application was not told yet."""
+        """How often bytes were lost for good, which was not reported to the application yet."""
         self.delivered = 0
         """Bytes given to the application."""
         self.has_ended = False
@@ -263,7 +263,7 @@ class RxStream(RxObject):
     def _first_held(self, block: int, end: int) -> int | None:
         """Return the first block from `block` to before `end` of which anything is kept.
 
-        Who asks again from there on has looked at each block once, unless few are kept.
+        A caller that goes on from there looks at each block once, unless few are kept.
         """
         symbols, most = self._symbols, 2 * self._capacity
         if len(symbols) > _FEW:

@@ -96,7 +96,7 @@ class NormSender(ObjectControl):
         if config.congestion != "none":
             self.congestion = CongestionControl(ports, config, self._grtt.measured)
             self._rate = self.congestion.rate
-        self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
+        self._limit = RepairLimit(config.repair_share, self._rate) if config.repair_share < 1.0 else None
         # Who has heard no probe can't guess a clock that begins at a random time.
         self._clock_offset = CLOCK_OFFSET if self._limit is None else CLOCK_OFFSET + round(ports.rng.uniform() * LATEST_CLOCK)
         self._clear = 0.0
@@ -244,7 +244,7 @@ class NormSender(ObjectControl):
         if not (message.response_sec or message.response_usec):
             return None
         sample = (self._clock(now) - message.response_sec * 1_000_000 - message.response_usec) / 1e6
-        # Nothing else was probed than the time since the start.
+        # No probe was sent before the start.
         if not -RTT_FLOOR < sample < now + RTT_FLOOR:
             return None
         if self._grtt.respond(sample):

@@ -217,7 +217,7 @@ class SenderContent(Sender):
         self._unsent.insert(later[0] if later else len(self._unsent), item)
 
     def _offer_room(self, now: float) -> bool:
-        """Tell applications that wait for room in a stream that there is some, or end it; return whether one has ended."""
+        """Notify applications that wait for room in a stream when there is some, or end it; return whether one has ended."""
         has_ended = False
         for item in self._streams.values():
             if item.is_waiting and item.vacant_at(self._rest) <= now:

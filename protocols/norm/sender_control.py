@@ -58,6 +58,11 @@ class SenderControl:
         self._feedback: CcFeedback | None = None
         self.due = inf
 
+    def configure(self, config: NormConfig) -> None:
+        """Take other parameters; a command that is queued keeps its number of copies."""
+        self._config = config
+        self.acks.robust = max(1, config.robust)
+
     def update(self) -> None:
         """Set `due` after a change."""
         self.due = -inf if self._is_advertising else min(self._command_due, self.acks.due)
@@ -93,9 +98,9 @@ class SenderControl:
         return True
 
     def advertise(self, feedback: Nack | Ack, is_news: bool) -> bool:
-        """Tell all receivers of feedback that came to this sender alone, if that suppresses theirs; return whether it does.
+        """Advertise feedback that came to this sender alone, if it suppresses that of others; return whether it does.
 
-        That is a NACK that asks for something new, and an answer to a probe, but for that of the current limiting receiver.
+        A NACK that asks for something new does, and an answer to a probe, except that of the current limiting receiver.
         """
         is_answer = isinstance(feedback, Ack) and feedback.ack_type == ACK_CC
         if is_answer and feedback.cc is not None and feedback.cc.flags & FLAG_CLR:

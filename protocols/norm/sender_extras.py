@@ -37,7 +37,7 @@ class Extras:
         self.ages: dict[int, float] | None = None
         """When incomplete objects were found first, as of the last look; None: they do not expire."""
         self.congestion: ReceiverCongestion | None = None
-        """The congestion on the way from the sender; None while feedback does not tell of it."""
+        """The congestion on the way from the sender; None while feedback does not report it."""
         self.modes: NackModes | None = None
         """Repair boundary and limits of requests for its objects; None for every request, at each block boundary."""
         self.requests: SenderRequests | None = None

@@ -2,7 +2,7 @@
 
 A sender is known by its id and by its host, whatever the port: a program that is started again has another. Messages in its
 name from other hosts are ignored while it is heard, and so are most from ports that it no longer has: two programs with one id
-would reset each other for ever. Who can forge source addresses, or is on the same host, is not kept off.
+would reset each other for ever. An attacker who forges source addresses, or is on the same host, is not stopped.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ MOST_REPLACED: Final = 16
 FEW, MANY_TIMES = 16, 8
 """A replaced port is followed again after so many messages, and so many for each from the port that replaced it.
 
-So a few forged messages do not keep the sender off, and two programs that both send do not replace each other again and again.
+So a few forged messages do not shut the sender out, and two programs that both send do not replace each other again and again.
 """
 
 

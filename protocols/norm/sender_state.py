@@ -418,7 +418,7 @@ class SenderState(PendingObjects):
         self._is_suppressed_by(message, now)
 
     def _on_command(self, message: Application, now: float) -> None:
-        """CMD(APPLICATION): tell the application, once for all copies."""
+        """CMD(APPLICATION): notify the application, once for all copies."""
         patience = 2 * self.session.config.robust * self._profile.grtt
         if self._requests_of_sender().is_new_command(message.content, now, patience):
             self.session.ports.notify(CommandReceived(message.origin.source_id, message.content))
@@ -456,7 +456,7 @@ class SenderState(PendingObjects):
 
         Otherwise a receiver that was there all the time, but lost the one INFO or DATA message it may join at, would never
         receive a small object. A sender's ids begin at 0, NRL's too; its sequence numbers begin anywhere, but with the first
-        probe. A FLUSH of one block of object 0 alone says as much.
+        probe. A FLUSH of one block of object 0 alone shows the same.
         """
         if self.first_sequence is None:
             return True
@@ -519,7 +519,7 @@ class SenderState(PendingObjects):
     def requested(self) -> SmallDict[RxObject | None]:
         """Return the incomplete objects as far as they are requested."""
         modes = self.extras.modes
-        return self.objects if modes is None else modes.requested(self.objects)
+        return self.objects if modes is None else modes.requested(self.objects, self._profile.fec_id)
 
     def _reach(self, point: Point, modes: NackModes) -> Point:
         """Return the point before which losses are looked for: not within an object under way if its end is the boundary."""

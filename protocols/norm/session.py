@@ -123,7 +123,7 @@ class Session(Machine):
         return 0 if self._counts is None else self._counts.get(name, 0)
 
     def trace(self, name: str, key: str = "", time: float = 0.0) -> None:
-        """Tell a trace, if there is one, of a decision, and of a time of it in seconds under `key`."""
+        """Trace a decision, if traces are on, and a time of it in seconds under `key`."""
         if self.ports.trace is not None:
             self.ports.trace(name, {key: time} if key else {})
 

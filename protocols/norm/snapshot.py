@@ -1,4 +1,4 @@
-"""The statistics of NORM: what its snapshots tell of objects, and the measures that only it has (protocols/snapshot.py)."""
+"""The statistics of NORM: the parts of its snapshots for objects, and the measures that only it has (protocols/snapshot.py)."""
 
 from typing import Final
 

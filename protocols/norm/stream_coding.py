@@ -12,7 +12,7 @@ __all__ = ["HEADER", "HEADER_SIZE", "STREAM_END", "StreamPartition", "buffer_blo
 HEADER: Final = Struct(">HHI")
 """payload_len; payload_msg_start, 1 + the offset of the first message that begins here, 0 for none; payload_offset.
 
-With payload_len 0 the segment is no content, and payload_msg_start says what it is.
+With payload_len 0 the segment is no content, and payload_msg_start gives its kind.
 """
 HEADER_SIZE: Final = 8
 STREAM_END: Final = 0

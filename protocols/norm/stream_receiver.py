@@ -12,7 +12,7 @@ __all__ = ["NormStreamReceiver"]
 class NormStreamReceiver(NormReceiver):
     """A `NormReceiver` that receives streams, too, if the application accepts them (`protocols.stream.StreamReceiver`).
 
-    It also tells its statistics (protocols/snapshot.py).
+    It also has statistics (protocols/snapshot.py).
     """
 
     __slots__ = ()

@@ -329,7 +329,7 @@ def _numbered(item: Item, streams: dict[int, RxStream]) -> Item:
 
 
 def _part(message: Data | Info) -> int:
-    """Return the number of symbols sent before a message of a stream, as far as its numbers tell."""
+    """Return the number of symbols sent before a message of a stream, as far as its numbers show."""
     if isinstance(message, Info) or message.fti is None:
         return 0
     return message.block * message.fti.block + min(message.symbol, message.fti.block)

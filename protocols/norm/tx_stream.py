@@ -135,7 +135,7 @@ class TxStream(TxObject):
         return (self.block, self.symbol) <= self._flush_point
 
     def close(self, now: float, rest: float) -> bool:
-        """End the stream behind its last byte; return False while there is no room for the segment that says so."""
+        """End the stream behind its last byte; return False while there is no room for the segment that marks the end."""
         self.flush()
         self.is_closing = True
         if len(self._symbols[self._last]) >= self.partition.large and not self._begin_block(now, rest):

@@ -15,7 +15,7 @@ __all__ = ["IDS", "Window", "without"]
 IDS: Final = 0x10000
 """Number of object ids; after the last they begin again at 0."""
 MOST_REFUSED: Final = 1024
-"""Missing objects that one NACK is told of; a SQUELCH of a segment of 1400 bytes names 700, and receivers request again."""
+"""Missing objects named for one NACK; a SQUELCH of a segment of 1400 bytes has room for 700, and receivers request again."""
 
 
 def without(items: deque[TxObject], gone: TxObject) -> deque[TxObject]:

@@ -8,8 +8,7 @@ import struct
 
 from protocols.errors import UsageError, WireError
 from protocols.machine import Message
-from protocols.message_wire import LONGEST_DESTINATION, head_size, read_message, write_head
-from protocols.messaging import Publication
+from protocols.message_wire import LONGEST_DESTINATION, head_size, read_message, write_message
 from protocols.relay.messages import Accepted, Delivery, Publish, Subscribe, SubscribeDone, Unsubscribe
 
 __all__ = ["RelayCodec", "size_of"]
@@ -37,7 +36,7 @@ class RelayCodec:
         try:
             if isinstance(message, (Publish, Delivery)):
                 kind = PUBLISH if isinstance(message, Publish) else DELIVERY
-                return bytes([kind]) + write_head(message.message) + _body(message.message)
+                return bytes([kind]) + write_message(message.message)
             if isinstance(message, Accepted):
                 return _NUMBER.pack(ACCEPTED, message.number)
             if isinstance(message, Subscribe):
@@ -66,8 +65,3 @@ class RelayCodec:
         except (struct.error, UnicodeDecodeError) as error:
             raise WireError(f"{len(data)} bytes are no message of a relay: {error}") from error
         raise WireError(f"unknown message type {kind}; known are {PUBLISH} to {UNSUBSCRIBE}")
-
-
-def _body(message: Publication) -> bytes:
-    """Return the body of a message; one that has a size only is written as zeros."""
-    return bytes(message.size) if message.body is None else message.body

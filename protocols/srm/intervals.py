@@ -119,7 +119,7 @@ class AdaptiveInterval(Interval):
             self._move(-0.05 if duplicates < FEW_DUPLICATES else 0.0, -0.1 if self.delay > AVERAGE_DELAY else 0.0)
 
     def on_sent(self) -> None:
-        """Begin earlier next time: who sends is likely to be near the loss."""
+        """Begin earlier next time: a member that sends is likely to be near the loss."""
         self._move(-0.05, 0.0)
 
     def on_duplicate(self, own: float | None, other: float) -> None:

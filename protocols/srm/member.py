@@ -32,7 +32,7 @@ CERTAIN: Final = 2
 
 
 class Member:
-    """Sends the session messages of member `node`, and keeps what those of others say. `due` is when the next is due."""
+    """Sends the session messages of member `node`, and keeps the content of those of others. `due` is when the next is due."""
 
     __slots__ = (
         "_config",

@@ -199,7 +199,7 @@ class SrmPolicy(RepairPolicy):
 
 
 class SrmReceiver(ArqReceiver):
-    """An ARQ receiver that also takes part in the session: session messages tell it of distances and of losses."""
+    """An ARQ receiver that also takes part in the session: session messages show it distances and losses."""
 
     __slots__ = ("_srm",)
 
@@ -221,7 +221,7 @@ class SrmReceiver(ArqReceiver):
             for position in message.positions:
                 self._on_position(position, now)
                 if self._session.data_lost - lost > MOST_MISSING:
-                    # So much is found missing by one message; others tell of the rest.
+                    # So much is found missing by one message; the rest by later ones.
                     break
             return
         if isinstance(message, (Data, Nack)):

@@ -1,8 +1,8 @@
 """Authentication of what tunnels send, by keys of the sites and their publishers: HMAC-SHA-256, protection from replay.
 
 Key id, time and MAC stand at the end (`MAC_SIZE` bytes), and the type of the datagram says so. The time is that of sending in
-microseconds since 1970, or one more than that of the datagram before. What is older than `TOLERANCE` is refused, and so is what
-is older than the newest of its site by more than `REORDERED`, or came before.
+microseconds since 1970, or one more than that of the datagram before. What differs from the clock by more than `TOLERANCE` is
+refused, and so is what is older than the newest of its site by more than `REORDERED`, or came before.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ __all__ = ["TOLERANCE", "KeyedTunnelCodec"]
 TOLERANCE: Final = 60.0
 """Seconds by which the time of a datagram may differ from the receiver's clock."""
 REORDERED: Final = 500_000
-"""Microseconds by which a datagram may be older than the newest of its sender."""
+"""Microseconds by which a datagram may be older than the newest of its site."""
 MOST: Final = 65_536
 _MAC: Final = 16
 _TIME: Final = 7

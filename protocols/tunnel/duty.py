@@ -47,7 +47,7 @@ class Duty:
         return self._heard.get(source, -inf) + PATIENCE * self._hello > now
 
     def hear(self, presence: Presence, source: Address, now: float) -> None:
-        """Note another tunnel: be quiet if it serves longer, else tell it soon that this one does.
+        """Note another tunnel: be quiet if it serves longer, else send PRESENCE soon.
 
         Two that were given different numbers of sites both serve, although they hear each other.
         """

@@ -38,12 +38,12 @@ class Memory:
 class LossMeter:
     """Counts what came and what is missing, by sequence numbers of `bits` bits of several senders."""
 
-    __slots__ = ("_mask", "_next", "_told", "lost", "received")
+    __slots__ = ("_before", "_mask", "_next", "lost", "received")
 
     def __init__(self, bits: int) -> None:
         self._mask = (1 << bits) - 1
         self._next: dict[Hashable, int] = {}
-        self._told = 0, 0
+        self._before = 0, 0
         self.received = 0
         self.lost = 0
         """Numbers that are missing; one that comes late is not."""
@@ -65,6 +65,6 @@ class LossMeter:
 
     def since(self) -> tuple[int, int]:
         """Return how many came and how many are missing since the last call."""
-        received, lost = self._told
-        self._told = self.received, self.lost
+        received, lost = self._before
+        self._before = self.received, self.lost
         return self.received - received, max(0, self.lost - lost)

@@ -1,6 +1,6 @@
 """Messages of tunnels: packets of a site for others, PRESENCE, REPORT and BRAKE.
 
-Those made for every packet are not frozen dataclasses, which take three times as long to make; nobody changes them either.
+Those made for every packet are not frozen dataclasses, which take three times as long to make; they are not modified either.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Carried(Message):
     """A packet of a site's group on its way to another site.
 
     `site` is where it comes from, `hops` how many tunnels may multicast it, this datagram's receiver included, `group` the 6
-    bytes that name its group. `is_reported`: the sender wants to be told of losses.
+    bytes that name its group. `requests_reports`: the sender requests reports of losses.
     """
 
     kind: ClassVar[str] = "tunnel"
@@ -52,7 +52,7 @@ class Carried(Message):
     hops: int
     group: bytes
     message: Message
-    is_reported: bool = False
+    requests_reports: bool = False
 
     @property
     def identity(self) -> int | None:

@@ -21,9 +21,9 @@ class Peer:
     meter: LossMeter = field(default_factory=lambda: LossMeter(32))
     lost: float = 0.0
     backlog: Backlog = field(default_factory=Backlog)
-    told: tuple[int, int] = (0, 0)
-    """Datagrams that came and that are missing, as it reported last."""
-    is_reported: bool = False
+    last_report: tuple[int, int] = (0, 0)
+    """Datagrams that came and that are missing, by its last report."""
+    requests_reports: bool = False
     """Whether it requests reports of losses."""
 
 

@@ -6,8 +6,7 @@ from protocols.admin.client import RegistryClient
 from protocols.admin.node import Advertisement
 from protocols.admin.registration import Registration
 from protocols.connection import Connection
-from protocols.events import Event
-from protocols.layer import Layer
+from protocols.layer import Layer, unheard
 from protocols.machine import Address, Message, Ports
 from protocols.tunnel.tunnel import Tunnel
 
@@ -23,11 +22,11 @@ class RegisteredTunnel(Layer):
         self, ports: Ports, make_tunnel: Callable[[Ports], Tunnel], registry: Address, registration: Registration
     ) -> None:
         super().__init__(ports)
-        tunnel = self.tunnel = self.inner("", make_tunnel, _unheard)
+        tunnel = self.tunnel = self.inner("", make_tunnel, unheard)
         self.client = self.inner(
             "registry",
             lambda own: RegistryClient(own, registry, registration, tunnel.update_peers, tunnel.counters),
-            _unheard,
+            unheard,
         )
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
@@ -38,8 +37,3 @@ class RegisteredTunnel(Layer):
     def leave(self, now: float) -> None:
         """Leave the list of the registry."""
         self.give(self.client.leave, now)
-
-
-def _unheard(event: Event, now: float) -> None:
-    """Stand for a listener: neither machine has events."""
-    raise AssertionError(f"a tunnel told of {event} at {now}")

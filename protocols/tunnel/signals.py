@@ -38,29 +38,29 @@ class Signals:
         """Note how many packets wait in the ring."""
         self._ring_most = max(self._ring_most, packets)
 
-    def came(self, peer: Peer, sequence: int, wants_reports: bool, now: float) -> None:
+    def came(self, peer: Peer, sequence: int, requests_reports: bool, now: float) -> None:
         """Note a datagram of a peer, which may request reports of losses."""
         peer.meter.take(None, sequence)
-        if wants_reports:
-            peer.is_reported = True
+        if requests_reports:
+            peer.requests_reports = True
             self.due = min(self.due, now + INTERVAL)
 
-    def told(self, peer: Peer, report: Report, now: float) -> None:
+    def reported(self, peer: Peer, report: Report, now: float) -> None:
         """Note a peer's report of what came and what is missing."""
-        received, lost = report.received - peer.told[0] & _MASK, max(0, report.lost - peer.told[1])
+        received, lost = report.received - peer.last_report[0] & _MASK, max(0, report.lost - peer.last_report[1])
         if received < _MASK >> 1:
             # Otherwise it is an old one, or the peer began anew.
             peer.lost = max(peer.lost, _share(received, lost))
-        peer.told = report.received, report.lost
+        peer.last_report = report.received, report.lost
         peer.backlog.report(report.received + report.lost, now)
 
     def reports(self, site: int) -> list[tuple[Peer, Report]]:
         """Return the reports that are due, and for whom they are."""
         found = []
         for peer in self._peers:
-            if peer.is_reported:
+            if peer.requests_reports:
                 found.append((peer, Report(site, peer.meter.received & _MASK, peer.meter.lost & _MASK)))
-                peer.is_reported = False
+                peer.requests_reports = False
         return found
 
     def brake(self, site: int, now: float) -> Brake | None:

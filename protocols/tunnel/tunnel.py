@@ -111,7 +111,7 @@ class Tunnel(Machine):
     # Inputs
 
     def start(self, now: float) -> None:
-        """Join the group, and tell other tunnels of the site."""
+        """Join the group, and announce this tunnel in the site."""
         self.ports.join(self._group)
         self._duty.begin(round((self.ports.epoch + now) * 1e6), now)
         if self._options.brake:
@@ -130,7 +130,7 @@ class Tunnel(Machine):
             if peer is not None and isinstance(message, Carried):
                 self._on_datagram(message, peer, now)
             elif peer is not None and isinstance(message, Report):
-                self._signals.told(peer, message, now)
+                self._signals.reported(peer, message, now)
             else:
                 self._counts["datagrams_refused"] += 1
         if self._options.work:
@@ -186,7 +186,7 @@ class Tunnel(Machine):
     def _on_datagram(self, carried: Carried, peer: Peer, now: float) -> None:
         """Take a datagram of a peer: multicast what it carries, and pass it on if it has hops left."""
         counts, without = self._counts, self._options.without
-        self._signals.came(peer, carried.sequence, carried.is_reported, now)
+        self._signals.came(peer, carried.sequence, carried.requests_reports, now)
         parcel = read_parcel(carried.message, self._is_authenticated)
         counts["datagrams_received"] += 1
         counts["bytes_in"] += 0 if parcel is None else HEADER + self._mac + parcel.size
@@ -224,7 +224,7 @@ class Tunnel(Machine):
     # What is sent
 
     def _serve(self, now: float) -> None:
-        """Send what waits, as processor and pace allow; what goes home first, since no pace holds it up."""
+        """Send what waits, as processor and pace allow; packets for this site first, since no pace limits them."""
         while now >= self._free_at:
             if self._home:
                 self._multicast(self._home.popleft(), now)

@@ -51,7 +51,7 @@ _TOLD: Final[Mapping[type[Message], tuple[int, struct.Struct]]] = {
     Report: (REPORT, struct.Struct("!BBIII")),
     Brake: (BRAKE, struct.Struct("!BBIHH")),
 }
-"""First byte and layout of what tunnels tell each other and publishers; the fields of the message follow a byte of 0."""
+"""First byte and layout of messages between tunnels and to publishers; the fields of the message follow a byte of 0."""
 _READ: Final = {first: (kind, form) for kind, (first, form) in _TOLD.items()}
 
 
@@ -70,7 +70,7 @@ def size_of(message: Message) -> int:
 
 
 def write_told(message: Message) -> bytes:
-    """Return the bytes of what tunnels tell each other and publishers. UsageError for another message."""
+    """Return the bytes of PRESENCE, REPORT or BRAKE. UsageError for another message."""
     if not isinstance(message, (Presence, Report, Brake)):
         raise UsageError(f"{message} is no message of a tunnel")
     first, form = _TOLD[type(message)]
@@ -105,7 +105,7 @@ class TunnelCodec:
     def encode(self, message: Message) -> bytes:
         """Return the UDP payload. UsageError for a message that does not fit the wire."""
         if isinstance(message, Carried):
-            hops = message.hops | _REPORTED if message.is_reported else message.hops
+            hops = message.hops | _REPORTED if message.requests_reports else message.hops
             try:
                 head = _PACKET.pack(PACKET, hops, message.site, message.sequence, message.group)
             except struct.error as error:

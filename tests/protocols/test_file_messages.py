@@ -19,7 +19,7 @@ GROUP = Group("239.0.0.1:6003")
 
 
 class Scene:
-    """Hosts of one protocol on a bench, and what their applications are told."""
+    """Hosts of one protocol on a bench, and the events of their applications."""
 
     def __init__(self, name: str, hosts: str, loss: float = 0.0) -> None:
         self.spec = protocol(name)

@@ -20,7 +20,7 @@ NAMES = ("a", "b", "c")
 
 
 def meeting(name: str, loss: float) -> tuple[Bench, dict[str, NodeMachine], dict[str, list[Event]]]:
-    """Run three nodes of which each sends two objects to the others; return what their applications are told, too.
+    """Run three nodes of which each sends two objects to the others; return the events of their applications, too.
 
     The fake hosts check the contract after every input.
     """

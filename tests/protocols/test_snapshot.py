@@ -65,7 +65,7 @@ def test_the_plain_form_leaves_out_what_is_empty_and_nothing_else() -> None:
         session(1).name = "other"  # type: ignore[misc]
 
 
-def test_a_name_that_nobody_describes_is_a_counter() -> None:
+def test_a_name_without_a_description_is_a_counter() -> None:
     assert measure_of("things_done") == Measure("things_done", "things done")
     assert measure_of("grtt", measures_by_name(protocol("norm").measures)).unit == "seconds"
     assert measure_of("rate").kind == "gauge"

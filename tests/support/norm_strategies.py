@@ -87,7 +87,8 @@ def data(draw: st.DrawFn) -> Data:
     coding = fti if fti is None or not flags & FLAG_STREAM else stream_fti(fti)
     block_length = draw(bits(16)) if fec_id == 129 else coding.partition.length(block) if coding else 0
     origin, object_id, payload = draw(origins), draw(bits(16)), draw(payloads)
-    identity = symbol_identity(origin.source_id, object_id, block, symbol, coding)
+    # Without a description the codec takes m for 16, as NRL NORM.
+    identity = symbol_identity(origin.source_id, object_id, block, symbol, coding, 16 if fec_id == 2 else 8)
     named = draw(bits(16)), flags, fec_id, object_id, block, symbol, block_length
     return Data(origin, *named, fti, payload, len(payload), identity, draw(extensions(64)))
 

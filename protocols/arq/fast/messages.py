@@ -64,6 +64,6 @@ class FastData(Data, UnitMessage):
 
 
 class FastEnd(End, UnitMessage):
-    """END between two positions: it advances nobody who knows that everything was sent."""
+    """END between two positions: it advances no receiver that knows that everything was sent."""
 
     __slots__ = _CHAIN

@@ -131,7 +131,7 @@ class OverhearingReceiver(FastArqReceiver):
 
     @staticmethod
     def subject_of(feedback: Message, position: Any) -> Hashable:
-        """Return the unit that a NACK requests; EVERY_UNIT if it says that the sender is ahead of this position."""
+        """Return the unit that a NACK requests; EVERY_UNIT if it shows that the sender is ahead of this position."""
         if not isinstance(feedback, Nack) or not isinstance(position, Position):
             return None
         if (feedback.sender, feedback.instance) != position.origin:

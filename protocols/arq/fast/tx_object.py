@@ -19,7 +19,7 @@ class FastObjectStore(ObjectStore):
         self.model: FastData | None = None
         """A unit sent of the object that is being sent, if it and the latest are in the middle of it and have no bytes."""
         self._served_from = 0
-        """The oldest object that is repaired, as the last message said."""
+        """The oldest object that is repaired, by the last message."""
         self.position = Position((node, self._instance), -1, 0, 0, True)
 
     @property

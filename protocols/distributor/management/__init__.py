@@ -8,4 +8,4 @@ from protocols.distributor.management.wire import ManagementCodec
 __all__ = ["GROUP", "ManagementAgent", "ManagementCodec", "ManagementFraming", "ManagementObserver"]
 
 GROUP = "224.42.42.100:4242"
-"""The multicast group of announcements, unless an application says otherwise."""
+"""The multicast group of announcements, unless an application names another."""

@@ -97,7 +97,7 @@ class ManagementAgent(Machine):
         elif isinstance(to, Connection) and to in self._clients:
             answer = self._answer(message)
             if answer is None:
-                # Who asks for what is not there waits for nothing.
+                # An unknown connection, or no question: without an end the client would wait for an answer.
                 del self._clients[to]
                 self.ports.hang_up(to)
                 return

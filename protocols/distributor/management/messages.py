@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class Announcement(Message):
-    """A process says that it runs, where it answers (a TCP port), and how much it has; sent every 10 s."""
+    """Announces a process that runs: where it answers (a TCP port), and how much it has; sent every 10 s."""
 
     kind: ClassVar[str] = "announcement"
     application: str | None
@@ -87,7 +87,7 @@ class ProcessQuery(Message):
 
 @dataclass(slots=True)
 class ProcessAnswer(Message):
-    """Tells of the process."""
+    """Describes the process."""
 
     kind: ClassVar[str] = "process answer"
     view: ProcessView
@@ -176,7 +176,7 @@ class ConnectionView(Message):
 
 @dataclass(slots=True)
 class ConnectionAnswer(Message):
-    """Tells of a connection."""
+    """Describes a connection."""
 
     kind: ClassVar[str] = "connection answer"
     view: ConnectionView

@@ -46,7 +46,7 @@ Key = tuple[object, int]
 
 @dataclass(slots=True)
 class ObservedProcess:
-    """A process as its announcements and answers tell it."""
+    """A process as its announcements and answers describe it."""
 
     announcement: Announcement
     address: Address

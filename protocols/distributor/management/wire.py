@@ -56,7 +56,7 @@ class _Inline(NamedTuple):
 
 
 class _List(NamedTuple):
-    """A field that holds messages, as many as the wire says."""
+    """A field that holds messages, with their number in front."""
 
     kind: type[Message]
 

@@ -39,7 +39,7 @@ class UnmergedPublisher(DistributorPublisher):
 
 
 class InvertedNakPublisher(DistributorPublisher):
-    """Says what has left the cache only while the cache is empty, and then without the numbers."""
+    """States what has left the cache only while the cache is empty, and then without the numbers."""
 
     __slots__ = ()
 

@@ -56,7 +56,7 @@ class _StuckGap(PublisherState):
     __slots__ = ()
 
     def give_up(self, ranges: Sequence[Range], reason: str) -> None:
-        """Request these numbers no more, and neither tell of them nor go on after them."""
+        """Request these numbers no more, and neither report them nor go on after them."""
 
 
 class StuckGapSubscriber(DistributorSubscriber):

@@ -216,9 +216,9 @@ class CongestionControl:
     # -- receivers -------------------------------------------------------------------------------------------------
 
     def _assess(self, receiver: ListedReceiver, told: CcFeedback, is_nack: bool) -> None:
-        """Set the rate of a receiver: what it tells, or by the equation with the round-trip time measured here.
+        """Set the rate of a receiver: what it reports, or by the equation with the round-trip time measured here.
 
-        NRL NORM has no high half of the loss in NACKs, so with none the rate it tells is taken.
+        NRL NORM has no high half of the loss in NACKs, so with none the rate it reports is taken.
         """
         rate, loss = rate_value(told.rate), join_loss(told.loss, told.loss_low)
         receiver.flags = told.flags & (FLAG_START | FLAG_LIMIT)

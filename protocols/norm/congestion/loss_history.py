@@ -109,7 +109,7 @@ class LossHistory:
         return self.events - before
 
     def initialise(self, interval: float) -> None:
-        """Set the interval before the first loss event: what was received until then says nothing of the rate that is fair."""
+        """Set the interval before the first loss event: what was received until then is no measure of the fair rate."""
         self.intervals.append(interval)
         self._discounts.append(1.0)
 

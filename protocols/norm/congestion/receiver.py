@@ -1,6 +1,6 @@
-"""A receiver's part in congestion control: loss, round-trip time, receive rate, and when to tell them (RFC 5740 5.5.2).
+"""A receiver's part in congestion control: loss, round-trip time, receive rate, and when to report them (RFC 5740 5.5.2).
 
-The current limiting receiver (CLR) answers each probe, and tells each of its loss events at once. A potential limiting one
+The current limiting receiver (CLR) answers each probe, and reports each loss event at once. A potential limiting one
 (PLR) answers each probe, too. All others wait for a back-off, shorter for those that can receive less, and are silent if
 another one tells a rate that is not higher than theirs.
 """
@@ -49,7 +49,7 @@ LEAST_INTERVAL: Final = 2.0
 
 
 def congestion_of(session: Session) -> "ReceiverCongestion | None":
-    """Make the state of congestion control for a new sender; None if the receiver tells nothing of it."""
+    """Make the state of congestion control for a new sender; None if the receiver reports nothing of it."""
     if session.config.congestion == "none" or session.is_silent:
         return None
     return ReceiverCongestion(session.node, session.config, session.ports.rng)
@@ -90,7 +90,7 @@ class ReceiverCongestion:
         self._segment = 0.0
         """Average bytes of a packet."""
         self._flags = 0
-        """FLAG_CLR and FLAG_PLR, as the sender has told last."""
+        """FLAG_CLR and FLAG_PLR, of the last probe."""
         self._rtt = 0.0
         self._is_confirmed = self._is_leaving = False
         self._send_rate = 0.0
@@ -124,7 +124,7 @@ class ReceiverCongestion:
             self.due = now
 
     def probed(self, probe: Probe, sender: SenderProfile, now: float) -> None:
-        """Take what the sender tells with a probe, and set the time of the answer. One without a rate asks for none."""
+        """Take the values of a probe, and set the time of the answer. One without a rate asks for none."""
         if probe.rate is None:
             return
         self._flags, self._sequence = 0, probe.cc_sequence
@@ -141,7 +141,7 @@ class ReceiverCongestion:
             self.due = now + BIAS * self._bias(sender) * spread + (1.0 - BIAS) * wait
 
     def overhear(self, feedback: CcFeedback, sender: SenderProfile, now: float) -> bool:
-        """Cancel the own feedback if that of another receiver says as much; return whether it was.
+        """Cancel the own feedback if that of another receiver makes it needless; return whether it was.
 
         It does with a rate that is not much higher than the own. A round-trip time that is still to be measured, and a first
         loss event, are not suppressed by those of others.
@@ -157,7 +157,7 @@ class ReceiverCongestion:
             return False
         self.due = inf
         if flags & FLAG_START:
-            # The next round is soon enough: what it could tell has just been told.
+            # The next round is soon enough: what it could report has just been reported.
             self._hold = now + sender.grtt * sender.backoff
         return True
 
@@ -165,15 +165,15 @@ class ReceiverCongestion:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the sender has told this receiver its round-trip time, and so may know of it."""
+        """Whether the sender has sent this receiver its round-trip time, and so may have it in its list."""
         return self._is_confirmed
 
     def leave(self, now: float) -> None:
-        """Tell at once that the receiver leaves."""
+        """Report at once that the receiver leaves."""
         self._is_leaving, self.due = True, now
 
     def feedback(self, sender: SenderProfile, now: float) -> CcFeedback:
-        """Return what an ACK or NACK tells; a pending answer is no longer needed then."""
+        """Return the feedback for an ACK or NACK; a pending answer is no longer needed then."""
         self.due = inf
         self._hold = now + sender.grtt * sender.backoff
         rate, flags = self._rate(sender)
@@ -189,7 +189,7 @@ class ReceiverCongestion:
         return FeedbackState(rtt, self._is_confirmed, history.loss, rate, self._receive_rate.value, role, history.events)
 
     def _round_trip(self, sender: SenderProfile) -> float:
-        """Return the round-trip time in seconds: the advertised GRTT until the sender has told it."""
+        """Return the round-trip time in seconds: the advertised GRTT until the sender has sent it."""
         return self._rtt if self._is_confirmed else sender.grtt
 
     def _rate(self, sender: SenderProfile) -> tuple[float, int]:

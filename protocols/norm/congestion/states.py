@@ -1,4 +1,4 @@
-"""What congestion control tells statistics, and the flags of its messages (RFC 5740 4.2.3.4)."""
+"""The state of congestion control for statistics, and the flags of its messages (RFC 5740 4.2.3.4)."""
 
 from typing import Final, NamedTuple
 
@@ -54,7 +54,7 @@ class FeedbackState(NamedTuple):
 
     rtt: float
     is_confirmed: bool
-    """Whether the sender has told the round-trip time; otherwise it is the advertised GRTT."""
+    """Whether the sender has sent the round-trip time; otherwise it is the advertised GRTT."""
     loss: float
     """The loss event rate."""
     rate: float

@@ -42,7 +42,7 @@ __all__ = [
     "extension_class",
     "payload_id",
     "payload_id_size",
-    "told_bits",
+    "fti_bits",
 ]
 
 FEC = {0: "Compact No-Code", 2: "RS GF(2^m)", 5: "RS GF(2^8)", 129: "Small Block Systematic"}
@@ -93,7 +93,7 @@ class Part(Packet):
 
 
 def _element_bits(packet: Any) -> int:
-    """m of fec_id 2 around a packet: from the EXT_FTI of its message, or as the message was told."""
+    """m of fec_id 2 around a packet: from the EXT_FTI of its message, or as it was given to the message."""
     while packet is not None:
         for extension in getattr(packet, "fields", {}).get("extensions", ()):
             if isinstance(extension, ExtFtiGeneral):
@@ -279,7 +279,7 @@ def extension_class(packet: Any, _before: Any, _last: Any, remain: bytes) -> typ
     return ExtFixed if het >= 128 else ExtVariable
 
 
-def told_bits(data: bytes) -> int | None:
+def fti_bits(data: bytes) -> int | None:
     """Return m from an EXT_FTI in these bytes: the payload id before it can't be read without."""
     if len(data) < 20 or data[0] & 15 not in (1, 2) or data[13] != 2:
         return None

@@ -1,9 +1,9 @@
 """The NORM messages as scapy layers (RFC 5740 4): they dissect and build, for people and as a second opinion in tests.
 
-Written from the layout and independent of the codec: nothing here imports `wire.py`. `Norm(payload)` gives the layer of a UDP
-payload, `NormData(source_id=1, extensions=[ExtFti(object_size=9000)]) / b"content"` builds one; header lengths, lengths of
-extensions and of repair requests are filled in where they are left out. Quantised fields hold the codes of the wire and show
-what they stand for.
+Written from the layout and independent of the codec: nothing here imports `protocols.norm.wire`. `Norm(payload)` gives the
+layer of a UDP payload, `NormData(source_id=1, extensions=[ExtFti(object_size=9000)]) / b"content"` builds one; header lengths,
+lengths of extensions and of repair requests are filled in where they are left out. Quantised fields hold the codes of the wire
+and show what they stand for.
 
 fec_id 2 shares one word between block and symbol, and only an EXT_FTI says how. A message that carries one is split by it, any
 other by `element_bits` (8 or 16; 16, as NRL NORM, when nothing is said): `Norm(payload, element_bits=8)`.
@@ -46,9 +46,9 @@ from protocols.norm.dissector.fields import (
     Rate,
     Rtt,
     extension_class,
+    fti_bits,
     payload_id,
     payload_id_size,
-    told_bits,
 )
 
 __all__ = [
@@ -107,7 +107,7 @@ class Norm(Packet):
     ]
 
     def __init__(self, _pkt: bytes = b"", *args: Any, element_bits: int = 16, **fields: Any) -> None:
-        self.element_bits = told_bits(_pkt) or element_bits
+        self.element_bits = fti_bits(_pkt) or element_bits
         super().__init__(_pkt, *args, **fields)
 
     def copy(self) -> Any:

@@ -23,18 +23,18 @@ __all__ = [
 def is_plain(config: NormConfig) -> bool:
     """Return whether the plain machines run in the fast engine, too.
 
-    What receivers request is a matter of their own with nacking modes and object boundaries, where they join all objects, and
-    where objects are not described by each message.
+    With nacking modes, object boundaries or `join: all` each receiver has requests of its own; with `fti` or `preset_size`
+    messages do not describe their object.
     """
     has_modes = config.nacking != "normal" or config.repair_boundary != "block" or config.join == "all"
     return has_modes or config.fti != "always" or bool(config.preset_size)
 
 
 def is_single(config: NormConfig) -> bool:
-    """Return whether each receiver is called at every message, and the sender does not know ahead when it sends.
+    """Return whether each receiver is called at every message, and the sender plans no bursts.
 
-    With congestion control every receiver measures by itself, and the rate follows what they tell. Without feedback to the
-    group receivers need the address of each sender.
+    With congestion control every receiver measures losses and rates, and the sender's rate follows their feedback. Without
+    feedback to the group receivers keep the address of each sender.
     """
     return config.congestion != "none" or config.feedback != "multicast"
 
@@ -42,7 +42,7 @@ def is_single(config: NormConfig) -> bool:
 def make_sender(ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> NormSender:
     """Make a sender for the fast engine."""
     if is_plain(config) or config.repair != "gathered":
-        # It knows ahead what it sends only if repairs are gathered, and not those of single NACKs.
+        # Bursts can be planned only if repairs are gathered, not with repairs of single NACKs.
         return NormSender(ports, config, node, group, instance)
     return (LinkingNormSender if is_single(config) else FastNormSender)(ports, config, node, group, instance)
 

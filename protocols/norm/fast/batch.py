@@ -121,7 +121,7 @@ class NormFollower(FastMachine):
     ) -> None:
         """List receivers by what they wait for.
 
-        A receiver waits for a block (object, block): only what fills it, or tells that it is over, can begin or resume its NACK
+        A receiver waits for a block (object, block): only what fills it, or shows that it is over, can begin or resume its NACK
         process. That is the first incomplete one. Of an indexed object it may be the first behind what others have requested
         instead, and those in back-off or hold-off are quiet until the end of that.
         """

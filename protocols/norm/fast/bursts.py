@@ -212,7 +212,7 @@ class Repairs(Symbols):
         """Return None: nothing but the number of losses changes."""
 
     def reveals_loss_of(self, other: Burst) -> bool:
-        """Return whether the other burst has repairs, too: a repair does not tell which new symbols were sent."""
+        """Return whether the other burst has repairs, too: a repair does not show which new symbols were sent."""
         return isinstance(other, Repairs)
 
     def message(self, number: int) -> FastData:

@@ -31,9 +31,9 @@ _CHAIN: Final = ("expects", "expects_if_complete", "next_state", "redundant")
 class FastData(Data, FastMessage):
     """NORM_DATA between two positions. It is redundant if it is a repair or parity.
 
-    Receivers are found by the symbols of an object that they miss, the object is indexed, if it has little parity
-    (`Fti.is_sparse`): repairs are mostly source symbols then, each of which few receivers miss. Parity concerns most of those
-    that miss anything, and so does a request for it.
+    An object with little parity (`Fti.is_sparse`) is indexed: receivers are found by the symbols of it that they miss, since
+    its repairs are mostly source symbols, each of which few receivers miss. Parity concerns most of those that miss anything,
+    and so does a request for it.
     """
 
     __slots__ = _CHAIN
@@ -55,7 +55,7 @@ class FastData(Data, FastMessage):
         return _rewound_to(self.flags, self.next_state)
 
     def concerned(self, waiting: Iterable[Any]) -> list[Any]:
-        """Return the blocks (object, block) that it tells to be over; its own, too, if it repairs one without an index."""
+        """Return the blocks (object, block) that it shows to be over; its own, too, if it repairs one without an index."""
         key, end = self.object_id, self.block
         if self.redundant and (self.fti is None or not self.fti.is_sparse):
             end += 1
@@ -111,7 +111,7 @@ class FastFlush(Flush, FastMessage):
         return self.object_id, -1, (self.object_id, self.block + 1, 0)
 
     def concerned(self, waiting: Iterable[Any]) -> list[Any]:
-        """Return the blocks (object, block) that it tells to be over."""
+        """Return the blocks (object, block) that it shows to be over."""
         key, end = self.object_id, self.block
         return [each for each in waiting if each is None or each[0] != key or each[1] <= end]
 

@@ -190,7 +190,7 @@ class FastNormSender(NormSender, FastMachine):
 
 
 class LinkingNormSender(FastNormSender):
-    """A `FastNormSender` that plans nothing, because its rate or its receivers' requests are not known ahead."""
+    """A `FastNormSender` that plans nothing, because its rate or the requests of its receivers can't be predicted."""
 
     plans_bursts = False
 

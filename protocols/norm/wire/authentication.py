@@ -123,7 +123,7 @@ class ReplayWindow:
         self.highest = first
 
     def take(self, number: int, instance: bytes) -> bool:
-        """Accept a number; return False if it was accepted before or is too old to tell.
+        """Accept a number; return False if it was accepted before or is older than those remembered.
 
         `instance` is that of a sender's message, empty for feedback. What comes from another instance than the latest message
         has to be newer than all before: it is of a restarted sender.

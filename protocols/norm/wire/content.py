@@ -133,7 +133,7 @@ class ContentWire:
             block, symbol, block_length = word >> flow.scheme.bits, word & flow.scheme.mask, 0
         fti = flow.fti
         if fti is None:
-            identity = symbol_identity(flow.origin.source_id, flow.object_id, block, symbol, None)
+            identity = symbol_identity(flow.origin.source_id, flow.object_id, block, symbol, None, flow.scheme.m)
         else:
             if block != flow.block:
                 flow.enter(fti, block)

@@ -159,7 +159,7 @@ def scheme_of(fec_id: int, m: int) -> Scheme | None:
 class Schemes:
     """The schemes at one node, with m of each object whose sender uses fec_id 2.
 
-    Only EXT_FTI tells m (RFC 5510 4), so it is kept for each instance of a sender from its first FTI on, and for the objects
+    Only EXT_FTI has m (RFC 5510 4), so it is kept for each instance of a sender from its first FTI on, and for the objects
     that differ from that. Of an object without an FTI so far, m is taken to be the instance's.
     """
 

@@ -161,7 +161,7 @@ class SrmGroup(UnitGroup):
             self._trim_at = units.end + max(MOST_UNITS, (units.end - units.start) // 4)
 
     def _hear_session(self, message: SessionMessage, source: Address, to: Address, now: float, lost: list[Any]) -> None:
-        """Deliver a session message: it advances nobody, but may tell that the source is ahead."""
+        """Deliver a session message: it advances nobody, but may report that the source is ahead."""
         if self.is_ahead(message):
             self._call_all(message, None, source, to, now, lost)
             return

@@ -1,6 +1,6 @@
 """Tables of the other members in a large group, with what all of its members received stored once.
 
-All members of a group receive the same session messages. What one of them says, and when it came, is stored once
+All members of a group receive the same session messages. The content of each, and when it came, is stored once
 (`Sightings`); a member remembers its number. Only measured distances are a member's own. A table of its own for each member
 (`Peers`) takes fifty times as much memory, and is searched and changed twice as fast.
 """

@@ -15,7 +15,7 @@ __all__ = ["Scene"]
 
 
 class Scene:
-    """Tunnels by name, at one registry on the host `a`; each notes when it is told of the others."""
+    """Tunnels by name, at one registry on the host `a`; each notes when it gets the others."""
 
     def __init__(self, names: Sequence[str], *, delay: float = 0.01, room: float = float("inf"), **options: float) -> None:
         self.bench = Bench(["a", *names], delay=delay, codec=AdminCodec(), room=room)
@@ -54,9 +54,9 @@ class Scene:
         return client
 
     def peers(self, name: str) -> list[str]:
-        """Return the names of the tunnels that one was told of last."""
+        """Return the names of the tunnels that one got last."""
         return [node.name for node in self.told[name][-1][1]] if self.told[name] else []
 
     def knows(self, name: str, other: str) -> float:
-        """Return when a tunnel was first told of another one."""
+        """Return when a tunnel first got another one."""
         return next(at for at, nodes in self.told[name] if any(node.name == other for node in nodes))

@@ -48,7 +48,7 @@ def test_a_lost_advertisement_is_followed_by_the_next() -> None:
     assert scene.peers("t1") == ["t2"]
 
 
-def test_without_any_advertisement_a_renewal_tells_of_the_change() -> None:
+def test_without_any_advertisement_a_renewal_reports_the_change() -> None:
     scene = Scene(["t1", "t2"], lease=8.0)
     scene.bench.drop = lambda crossing: isinstance(crossing.message, Advertisement)
     scene.join("t1")
@@ -167,7 +167,7 @@ def test_a_node_comes_while_the_registry_is_away_and_is_known_within_one_lease_o
     assert (scene.peers("t1"), scene.peers("t2")) == (["t2"], ["t1"])
 
 
-def test_a_paused_node_is_told_to_all_and_stays_paused_when_it_comes_again() -> None:
+def test_a_paused_node_is_reported_to_all_and_stays_paused_when_it_comes_again() -> None:
     scene = Scene(["t1", "t2"], state=1)
     scene.join("t1")
     scene.join("t2")
@@ -209,7 +209,7 @@ def test_advertisements_of_others_and_of_older_lists_are_counted_and_cause_no_qu
     assert scene.registry.counts()["lists_current"] <= 4
 
 
-def test_a_renewal_tells_rates() -> None:
+def test_a_renewal_gives_rates() -> None:
     scene = Scene(["t1"], lease=4.0)
     scene.join("t1")
     scene.bench.run(5.0)

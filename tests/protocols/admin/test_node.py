@@ -1,4 +1,4 @@
-"""What a tunnel is told of the others."""
+"""The other tunnels as a tunnel gets them."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from sim.addresses import HostPort
 A, B, C = (Node(number, f"t{number}", number, f"10.0.0.{number}", 7000, "239.1.1.1:6000") for number in (1, 2, 3))
 
 
-def test_a_tunnel_is_told_of_all_nodes_but_itself() -> None:
+def test_a_tunnel_gets_all_nodes_but_itself() -> None:
     assert peers_of([A, B, C], 2) == (A, C)
     assert peers_of([A, B, C], 9) == (A, B, C)
 

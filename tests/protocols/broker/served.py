@@ -59,7 +59,7 @@ def activemq(folder: Path) -> Iterator[int]:
 
 
 class Client:
-    """A client of `stomp.py`, with what it was told."""
+    """A client of `stomp.py`, with what it received."""
 
     def __init__(self, port: int) -> None:
         import stomp

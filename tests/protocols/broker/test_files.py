@@ -225,7 +225,7 @@ def test_a_subscriber_that_acknowledges_nothing_is_closed_and_the_publisher_goes
     assert served.sent(publisher) == [Receipt(str(number)) for number in range(5)]
 
 
-def test_who_publishes_to_be_kept_is_bounded_and_forgotten_when_it_goes() -> None:
+def test_a_publisher_of_kept_messages_is_bounded_and_forgotten_when_it_goes() -> None:
     served = Served(queue=3, window=2)
     publisher = served.client()
     for number in range(6):

@@ -81,7 +81,7 @@ def test_activemq_delivers_what_our_broker_delivers(tmp_path: Path) -> None:
 
 
 @pytest.mark.peer("stomp.py")
-def test_a_client_of_others_publishes_subscribes_and_is_told_what_is_wrong(tmp_path: Path) -> None:
+def test_a_client_of_others_publishes_subscribes_and_gets_errors(tmp_path: Path) -> None:
     with ours(tmp_path) as port:
         subscriber, publisher = Client(port), Client(port)
         subscriber.connection.subscribe("/topic/t", id="1", receipt="s")

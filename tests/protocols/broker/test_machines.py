@@ -207,7 +207,7 @@ def test_a_client_that_begins_no_session_gives_up_its_place() -> None:
         (Subscribe("a", "topic:t"), "another subscription"),
     ],
 )
-def test_who_breaks_a_rule_is_told_why_and_closed(message: Message, words: str) -> None:
+def test_a_client_that_breaks_a_rule_gets_the_reason_and_is_closed(message: Message, words: str) -> None:
     served = Served()
     connection = served.client(Subscribe("a", "topic:t"), message)
     failure = served.sent(connection)[-1]

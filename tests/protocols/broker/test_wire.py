@@ -202,7 +202,7 @@ def test_of_headers_with_one_name_the_first_counts() -> None:
         ("UNSUBSCRIBE\n\n^@", "id: is missing"),
     ],
 )
-def test_what_a_broker_of_topics_does_not_do_is_told(text: str, words: str) -> None:
+def test_what_a_broker_of_topics_does_not_do_is_refused_with_the_reason(text: str, words: str) -> None:
     message = decode(text)
     assert isinstance(message, Refused)
     assert words in message.reason

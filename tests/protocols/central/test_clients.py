@@ -1,4 +1,4 @@
-"""What a relay and a broker have in common: their clients get every message, connect again and tell what was lost."""
+"""What a relay and a broker have in common: their clients get every message, connect again and report what was lost."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_every_subscriber_gets_every_message_in_order(central: Central) -> None:
 
 
 @BOTH
-def test_clients_connect_again_after_a_crash_of_the_server_and_tell_what_they_lost(central: Central) -> None:
+def test_clients_connect_again_after_a_crash_of_the_server_and_report_what_they_lost(central: Central) -> None:
     scene = Scene(central, ("r1",), retry=0.1)
     scene.publish(1)
     scene.bench.run(0.2)

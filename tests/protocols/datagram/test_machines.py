@@ -133,7 +133,7 @@ def test_a_constant_transit_has_no_jitter() -> None:
     assert machine.counts()["jitter_us"] == 0
 
 
-def test_parts_that_never_come_are_given_up_and_told() -> None:
+def test_parts_that_never_come_are_given_up_and_reported() -> None:
     machine, ports = subscriber(incomplete=2)
     for number in range(3):
         machine.receive(part_of(1, number, 0.0, number, 0, 2, 10, bytes(10)), "p", GROUP, 0.1)

@@ -192,7 +192,7 @@ def test_after_a_restart_of_a_publisher_no_negative_number_of_messages_is_lost()
     assert told == [MessagesLost(7, 4), MessagesLost(7, 1, 3, 3)]
 
 
-def test_lost_segments_that_nothing_follows_are_told_at_once_and_by_number_with_the_next_message() -> None:
+def test_lost_segments_that_nothing_follows_are_reported_at_once_and_by_number_with_the_next_message() -> None:
     machine, source = role(), Source(7, 7, 1)
     told = lost(machine, update(9), SegmentsLost(source, 10, 3, "", is_last=True), PublisherGone(source))
     assert told == [MessagesLost(7, 3)]

@@ -36,7 +36,7 @@ def texts(count: int) -> list[bytes]:
 # Delivery
 
 
-def test_updates_come_in_order_and_nobody_sends_requests_without_loss() -> None:
+def test_updates_come_in_order_and_no_request_is_sent_without_loss() -> None:
     scene = Scene(3, holdback=0.01, holdback_threshold=0.0)
     scene.each(texts(200))
     scene.run(10.0)
@@ -165,14 +165,14 @@ def test_an_update_that_is_lost_at_the_end_is_found_by_the_heartbeat() -> None:
     assert scene.received() == texts(10)
 
 
-def test_the_first_updates_of_a_publisher_are_not_missed_by_who_was_there_before() -> None:
+def test_the_first_updates_of_a_publisher_are_not_missed_by_earlier_subscribers() -> None:
     scene = Scene(drop=any_of(numbered("data", {1, 2}), numbered("configuration", {1}), numbered("heartbeat", {1})))
     scene.each(texts(5))
     scene.run(2.0)
     assert scene.received() == texts(5)
 
 
-def test_a_late_subscriber_gets_what_follows_and_is_told_from_when_on() -> None:
+def test_a_late_subscriber_gets_what_follows_and_the_event_shows_from_when_on() -> None:
     scene = Scene(2)
     late = scene.subscribers["r2"]
     scene.bench["r2"].call(late.unsubscribe, 0)
@@ -187,7 +187,7 @@ def test_a_late_subscriber_gets_what_follows_and_is_told_from_when_on() -> None:
     assert scene.sent("request") == 0
 
 
-def test_one_request_serves_all_who_lost_the_same() -> None:
+def test_one_request_serves_all_subscribers_that_lost_the_same() -> None:
     # Every subscriber loses the third segment; the delay of packets is a 50th of the random wait.
     scene = Scene(20, drop=numbered("data", {3}), request_delay=0.05)
     scene.each(texts(6), gap=0.01)
@@ -224,7 +224,7 @@ def test_a_lost_retransmission_is_requested_again_and_nothing_else_is() -> None:
     assert scene.sent("request") == 2
 
 
-def test_retransmissions_of_one_publisher_do_not_stand_for_those_of_another() -> None:
+def test_retransmissions_of_one_publisher_do_not_suppress_requests_to_another() -> None:
     scene = Scene(1, "pq", drop=numbered("data", {5}))
     for n in range(10):
         scene.publish(b"p%d" % n, by="p")
@@ -235,7 +235,7 @@ def test_retransmissions_of_one_publisher_do_not_stand_for_those_of_another() ->
     assert scene.received(by=2) == [b"q%d" % n for n in range(10)]
 
 
-def test_what_has_left_the_cache_is_refused_told_and_left_out() -> None:
+def test_what_has_left_the_cache_is_refused_reported_and_left_out() -> None:
     scene = Scene(drop=numbered("data", {2, 3, 4}), cache=1)
     scene.each(texts(8), gap=0.01)
     scene.run(2.0)
@@ -329,7 +329,7 @@ def test_a_full_network_stops_a_publisher_until_it_takes_packets_again() -> None
     assert scene.received() == [b"0", b"1", b"2", b"3", b"4"]
 
 
-def test_a_publisher_tells_what_was_sent_and_when_it_is_idle() -> None:
+def test_a_publisher_reports_what_was_sent_and_when_it_is_idle() -> None:
     scene = Scene(rate=100_000.0, segment=200, queue=2)
     assert scene.publish(*[bytes(150)] * 20)
     scene.run(1.0)
@@ -341,7 +341,7 @@ def test_a_publisher_tells_what_was_sent_and_when_it_is_idle() -> None:
 # Publishers that come and go
 
 
-def test_a_publisher_is_told_when_it_comes_and_when_it_is_gone() -> None:
+def test_a_publisher_is_reported_when_it_comes_and_when_it_is_gone() -> None:
     scene = Scene(heartbeat=0.5, heartbeats_lost=3)
     scene.publish(b"a")
     scene.run(10.0)
@@ -354,7 +354,7 @@ def test_a_publisher_is_told_when_it_comes_and_when_it_is_gone() -> None:
     assert scene.subscribers["r1"].held()["publishers"][0] == 0
 
 
-def test_a_publisher_that_restarts_is_another_one_and_what_is_missing_of_the_first_is_told() -> None:
+def test_a_publisher_that_restarts_is_another_one_and_what_is_missing_of_the_first_is_reported() -> None:
     scene = Scene(drop=numbered("data", {2}), request_delay=0.05)
     scene.each([b"a", b"b", b"c"])
     scene.run(0.01)
@@ -379,7 +379,7 @@ def test_senders_whose_id_and_start_have_the_same_sum_are_told_apart() -> None:
 # Overload
 
 
-def test_a_full_receive_queue_is_told_and_everything_comes_nevertheless() -> None:
+def test_a_full_receive_queue_is_reported_and_everything_comes_nevertheless() -> None:
     scene = Scene(
         drop=lambda crossing: crossing.message.kind == "data" and crossing.message.seqno == 2 and crossing.now < 0.5,  # type: ignore[attr-defined]
         receive_queue=2000,
@@ -394,7 +394,7 @@ def test_a_full_receive_queue_is_told_and_everything_comes_nevertheless() -> Non
     assert scene.subscribers["r1"].held()["receive queue"] == (0, 2000)
 
 
-def test_a_connection_that_nags_stops_and_tells_so() -> None:
+def test_a_connection_that_nags_stops_and_reports_it() -> None:
     scene = Scene(
         2,
         nagging_window=0.5,

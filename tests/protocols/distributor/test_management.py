@@ -178,7 +178,7 @@ CONNECTION = ConnectionView(
 
 
 class Process:
-    """What an agent of a test tells of."""
+    """The values that the agent of a test reports."""
 
     def __init__(self, process_id: int) -> None:
         self.process_id = process_id

@@ -63,7 +63,7 @@ def test_the_updates_of_three_segments_that_the_java_receiver_corrupted_are_amon
     assert corrupted
 
 
-def test_the_name_of_the_application_is_told_with_its_publisher() -> None:
+def test_the_name_of_the_application_is_reported_with_its_publisher() -> None:
     ports = replayed("startup")
     heard = [event for event in ports.events if isinstance(event, PublisherHeard)]
     assert [event.application for event in heard] == ["", "pub-alpha"]

@@ -56,7 +56,7 @@ NOISE = [
 ]
 
 
-def test_messages_of_strangers_stop_nobody_and_fill_no_memory() -> None:
+def test_messages_of_strangers_stop_no_transfer_and_fill_no_memory() -> None:
     scene = Scene(2, drop=randomly(0.1), timeout=0.05, heartbeat=0.1, retries=40)
     for n, text in enumerate(texts(150)):
         scene.publish(text)
@@ -104,7 +104,7 @@ def test_a_flood_of_requests_causes_few_retransmissions_and_new_updates_go_on() 
     assert scene.publishers["p"].counts()["repairs_sent"] < 1200
 
 
-def test_a_flood_of_naks_stops_no_other_publisher_and_what_it_refuses_is_told() -> None:
+def test_a_flood_of_naks_stops_no_other_publisher_and_what_it_refuses_is_reported() -> None:
     scene = Scene(1, "pq", randomly(0.2), timeout=0.05, heartbeat=0.1, retries=40)
     forged = {name: scene.publishers[name]._source for name in "pq"}
     for n, text in enumerate(texts(200)):

@@ -15,7 +15,7 @@ RECORDED = vectors("subject_match")
 
 
 def needs_a_level(pattern: str, subject: str) -> bool:
-    """Whether the README says otherwise than the Java program: "..." stands for at least one level, there for none, too."""
+    """Whether README and Java program differ: in the README "..." is at least one level, in the program it may be none."""
     return pattern.endswith("/...") and len(levels_of(subject)) < len(levels_of(pattern))
 
 

@@ -26,7 +26,7 @@ HOSTS = ("m1", "m2", "m3", "p", "r1", "r2")
 
 
 class Scene:
-    """Managers m1 to m3, a publisher and two subscribers, started when a test says so."""
+    """Managers m1 to m3, a publisher and two subscribers, started by the tests."""
 
     def __init__(self, **settings: Any) -> None:
         self.config = FjmConfig(**settings)

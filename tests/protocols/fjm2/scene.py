@@ -1,4 +1,4 @@
-"""A publisher and subscribers of FJM2 on fake hosts, joined by a link that drops what a test says."""
+"""A publisher and subscribers of FJM2 on fake hosts, joined by a link that drops what a test chooses."""
 
 from collections.abc import Callable
 from typing import Any

@@ -50,7 +50,7 @@ def test_other_nodes_hear_one_session_of_norm() -> None:
     assert {message.origin.source_id for message in from_a if hasattr(message, "origin")} == {1}
 
 
-def test_an_own_message_that_expires_before_it_is_sent_is_told_once() -> None:
+def test_an_own_message_that_expires_before_it_is_sent_is_reported_once() -> None:
     bench, nodes, told = pair()
     bench["a"].call(nodes["a"].publish, jms_message(1, 0, "topic:t", b"", properties={"n": 1}, expires_at=0.0))
     bench.run(5.0)

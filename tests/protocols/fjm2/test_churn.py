@@ -29,7 +29,7 @@ SENT = packets()
 
 
 class Churn(Scene):
-    """One subscriber, which hears what a test says of any number of publishers."""
+    """One subscriber, which receives what a test sends for any number of publishers."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(expire=EXPIRE, **more)

@@ -27,7 +27,7 @@ def told_lost(scene: Scene) -> int:
 
 
 @pytest.mark.parametrize("until", [0.6, 1e9], ids=["completes late", "never completes"])
-def test_a_message_that_too_many_wait_for_is_told_as_lost_and_skipped(until: float) -> None:
+def test_a_message_that_too_many_wait_for_is_reported_as_lost_and_skipped(until: float) -> None:
     scene = Scene(drop=lost(3, until), order="fifo")
     # A publisher with the same pool would not go on.
     early = scene.subscribers["s1"]._early
@@ -74,7 +74,7 @@ def test_the_messages_of_a_publisher_that_restarts_wait_for_nothing_before(limit
 
 
 class Attacked(Scene):
-    """A subscriber that hears forged packets beside those of its publisher, of which it misses the second one."""
+    """A subscriber that receives forged packets beside those of its publisher, of which it misses the second one."""
 
     def __init__(self, pool: int, window: int) -> None:
         drop = numbered("data", {2})

@@ -62,7 +62,7 @@ def test_with_fifo_later_ones_wait_for_repairs() -> None:
     assert _lossy("fifo").numbers() == list(range(10))
 
 
-def test_with_fifo_what_is_lost_for_good_is_told_and_skipped() -> None:
+def test_with_fifo_what_is_lost_for_good_is_reported_and_skipped() -> None:
     # NORM never repairs the second and third, since the sender forgets objects at once.
     scene = _lossy("fifo", cache_age=1e-9)
     assert scene.numbers() == [0, *range(3, 10)]
@@ -89,7 +89,7 @@ def test_messages_that_expired_on_the_way_are_not_delivered() -> None:
     assert MessageExpired(1, 0) in scene.told["s1"]
 
 
-def test_a_message_that_does_not_fit_the_pool_is_refused_and_told() -> None:
+def test_a_message_that_does_not_fit_the_pool_is_refused_and_reported() -> None:
     scene = Scene(pool=20_000)
     scene.subscribers["s1"]._pool.limit = 1000
     scene.publish(message(0), message(1, 3000), message(2))

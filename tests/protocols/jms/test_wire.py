@@ -116,7 +116,7 @@ CUT = [
 
 
 @pytest.mark.parametrize(("text", "problem"), CUT)
-def test_what_is_wrong_is_told(text: str, problem: str | None) -> None:
+def test_what_is_wrong_is_reported(text: str, problem: str | None) -> None:
     data = bytes.fromhex(text)
     if problem is None:
         assert read_message(data).properties == {"a": 5}

@@ -65,7 +65,7 @@ def test_whatever_is_lost_is_requested_and_repaired(sizes: list[int], chosen: st
         nack = receiver.due(now, found)
         if nack is not None:
             assert {number for first, last in nack.missing for number in range(first, last + 1)} <= lost
-            assert sender.request(nack) <= len(lost)
+            sender.request(nack)
         while sender:
             packet, _ = sender.take(now)
             assert packet.repair
@@ -73,7 +73,7 @@ def test_whatever_is_lost_is_requested_and_repaired(sizes: list[int], chosen: st
     assert [message.number for message in found] == list(range(len(sizes)))
 
 
-def test_an_overheard_nack_for_the_same_packets_stands_for_the_own_one() -> None:
+def test_an_overheard_nack_for_the_same_packets_suppresses_the_own_one() -> None:
     _, sent = packets(10, 10, 10)
     receiver = packet_receiver(holdoff=0.5)
     receiver.take(sent[2], 1.0)

@@ -1,4 +1,4 @@
-"""Positive acknowledgement (RFC 5740 5.5.3): who confirms what, who is asked how often, and what the sender is told."""
+"""Positive acknowledgement (RFC 5740 5.5.3): who confirms what, who is asked how often, and what is reported at the sender."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -54,7 +54,7 @@ def test_the_end_of_transmission_is_announced_behind_the_acks_or_not_at_all() ->
         assert scene.sender.counts()["flushes_sent"] == (0 if replaces else scene.config.robust)
 
 
-def test_a_node_that_is_not_there_is_asked_as_often_as_configured_and_told_as_missing() -> None:
+def test_a_node_that_is_not_there_is_asked_as_often_as_configured_and_reported_as_missing() -> None:
     scene = GroupScene(1)
     (key,) = scene.submit(500)
     scene.ask(key, 10, 99)

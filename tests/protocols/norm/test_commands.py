@@ -1,4 +1,4 @@
-"""Commands of the application: CMD(APPLICATION), once or several times, told once."""
+"""Commands of the application: CMD(APPLICATION), once or several times, reported once."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.protocols.norm.group_scenes import GroupScene
 from tests.protocols.norm.scenes import GRTT
 
 
-def test_a_command_is_sent_once_and_told_at_each_receiver() -> None:
+def test_a_command_is_sent_once_and_reported_at_each_receiver() -> None:
     scene = GroupScene()
     assert isinstance(scene.sender, CommandSender)
     number = scene.host.call(scene.sender.send_command, b"stop", 1)
@@ -22,7 +22,7 @@ def test_a_command_is_sent_once_and_told_at_each_receiver() -> None:
         assert scene.events_of(CommandReceived, node) == [CommandReceived(1, b"stop")]
 
 
-def test_a_robust_command_is_repeated_every_two_grtt_and_told_once() -> None:
+def test_a_robust_command_is_repeated_every_two_grtt_and_reported_once() -> None:
     scene = GroupScene(drop=numbered("application", {1, 3}, "r11"))
     number = scene.host.call(scene.sender.send_command, b"stop", 0)
     scene.run()

@@ -1,5 +1,6 @@
 """Objects that are described only in their NORM_INFO, or nowhere (NRL's NormLimitObjectInfo and NormPresetObjectInfo)."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from experiments.contract.bench import Bench
 from experiments.contract.content import Bytes, CheckedSink, pattern
 from experiments.contract.losses import Crossing, randomly
 from protocols.errors import ConfigError, UsageError
-from protocols.events import ObjectReceived
+from protocols.events import FlushCompleted, ObjectReceived
 from protocols.machine import Content
 from protocols.norm import NormCodec, NormReceiver, NormSender
 from protocols.norm.messages import (
@@ -48,13 +49,27 @@ def received(bench: Bench) -> dict[int, bytes]:
 CONTENT = {number: pattern(size, seed=number) for number, size in enumerate(SIZES)}
 
 
+@pytest.mark.parametrize(("fec", "m", "block", "count"), [(5, 8, 50, 3240), (2, 8, 50, 3240), (2, 16, 1000, 3012)])
+def test_without_a_description_identities_rise_in_the_order_of_transmission(fec: int, m: int, block: int, count: int) -> None:
+    sender = SenderHarness(fti="info", fec=fec, fec_m=m, block=block, parity=4, auto_parity=4)
+    sender.submit(300_000)
+    sender.run_until(1.0, lambda: bool(sender.events_of(FlushCompleted)))
+    sent = sender.messages_of(Data)
+    found = [message.identity or 0 for message in sent]
+    assert len(found) == count
+    assert all(before < after for before, after in pairwise(found))
+    codec = NormCodec()
+    decoded = [codec.decode(codec.encode(message)) for message in (*sender.messages_of(Info)[:1], *sent)]
+    assert [message.identity for message in decoded[1:]] == found
+
+
 @pytest.mark.parametrize("loss", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize("fec", [0, 5, 129])
 def test_objects_described_by_their_information_arrive(loss: float, fec: int) -> None:
     assert received(transfer(randomly(loss, 5), fti="info", fec=fec, parity=4 if fec else 0)) == CONTENT
 
 
-def test_only_the_information_describes_an_object_and_every_message_says_that_there_is_one() -> None:
+def test_only_the_information_describes_an_object_and_every_message_has_the_flag_for_it() -> None:
     sender = SenderHarness(fti="info")
     sender.submit(800)
     sender.run_until(0.05)
@@ -64,7 +79,8 @@ def test_only_the_information_describes_an_object_and_every_message_says_that_th
     assert sender.times(Info)[0] < min(sender.times(Data))
 
 
-def test_lost_information_is_requested_before_the_content_and_not_the_whole_object() -> None:
+@pytest.mark.parametrize("fec", [0, 2, 5, 129])
+def test_lost_information_is_requested_before_the_content_and_not_the_whole_object(fec: int) -> None:
     asked: list[Nack] = []
 
     def drop(crossing: Crossing) -> bool:
@@ -72,8 +88,9 @@ def test_lost_information_is_requested_before_the_content_and_not_the_whole_obje
             asked.append(crossing.message)
         return isinstance(crossing.message, Info) and crossing.number == 2
 
-    assert received(transfer(drop, fti="info")) == CONTENT
+    assert received(transfer(drop, fti="info", fec=fec, parity=4 if fec else 0)) == CONTENT
     assert [request.level for request in asked[0].requests] == [LEVEL_INFO]
+    assert [item.fec_id for item in asked[0].requests[0].items] == [fec]
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.2])

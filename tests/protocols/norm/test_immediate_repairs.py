@@ -95,7 +95,7 @@ def test_a_nack_for_everything_costs_little_and_is_served_in_parts(repair: str, 
         assert sum(len(item._due) for item in waiting) == (served if repair == "immediate" else 1) * MOST_NAMED
 
 
-def test_without_robustness_no_flush_is_sent_and_the_end_is_told_once() -> None:
+def test_without_robustness_no_flush_is_sent_and_the_end_is_reported_once() -> None:
     sender = SenderHarness(robust=0)
     sender.submit(300)
     sender.run_until(30.0)

@@ -3,7 +3,6 @@
 from typing import Any
 
 from experiments.contract.fake_host import FakeHost
-from protocols.norm.config import NormConfig
 from protocols.norm.limits import BURST, MOST_SOURCES, NACKS, NEW_SENDERS, RepairLimit, SourceLimit
 from protocols.norm.messages import Ack, Data, Item, Nack, Request, Squelch
 from protocols.norm.receiver import NormReceiver
@@ -129,10 +128,28 @@ def test_a_nack_longer_than_a_segment_is_ignored() -> None:
 
 
 def test_an_address_that_sends_many_nacks_is_heard_now_and_then() -> None:
-    limit = RepairLimit(NormConfig(rate=1e6, repair_share=0.5))
+    limit = RepairLimit(0.5, 1e6)
     found = [limit.admits(BAD, 0.0, 0.1, is_idle=True) for _ in range(1000)]
     assert sum(found) == NACKS
     assert limit.admits(BAD, 0.1, 0.1, is_idle=True)
+
+
+def test_what_an_address_may_request_at_once_follows_the_rate() -> None:
+    limit = RepairLimit(0.5, 1e6)
+    limit.follow(8e6)
+    limit.charge(GOOD, 1_900_000, 0.0)
+    assert limit.admits(GOOD, 0.0, 0.1, is_idle=False), "0.25 s of the new rate are 2 MB"
+    limit.follow(1e6)
+    limit.charge(BAD, 300_000, 0.0)
+    assert not limit.admits(BAD, 0.0, 0.1, is_idle=False), "0.25 s of this one are 250 kB"
+
+
+def test_with_congestion_control_repairs_are_limited_by_its_rate_from_the_start() -> None:
+    sender = SenderHarness(rate=1e9, congestion="norm", probing="active", repair_share=0.25)
+    limit, control = sender.machine._limit, sender.machine.congestion
+    assert limit is not None
+    assert control is not None
+    assert limit._rate == 0.25 * control.rate
 
 
 def test_at_most_one_squelch_is_sent_in_two_round_trips() -> None:

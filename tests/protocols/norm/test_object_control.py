@@ -11,9 +11,12 @@ from protocols.machine import Content
 from protocols.norm import NormCodec, NormReceiver, NormSender
 from protocols.norm.messages import (
     FLAG_REPAIR,
+    Application,
     Data,
     Flush,
     Info,
+    Nack,
+    RepairAdv,
     Squelch,
 )
 from protocols.norm.quantise import gsize_code
@@ -21,6 +24,7 @@ from protocols.norm.request_names import (
     LEVEL_OBJECT,
 )
 from protocols.stream import StreamSettings
+from tests.protocols.norm.group_scenes import GroupScene
 from tests.protocols.norm.scenes import GROUP, SenderHarness, items, quick
 
 
@@ -138,6 +142,28 @@ def test_parameters_change_while_a_sender_runs() -> None:
     assert (origin.backoff, origin.gsize) == (2, gsize_code(500))
     sender.run_until(2.0, lambda: bool(sender.events_of(FlushCompleted)))
     assert len(sender.messages_of(Flush)) == 2
+
+
+def test_commands_and_requests_for_acks_follow_a_robust_factor_that_was_changed() -> None:
+    scene = GroupScene()
+    scene.host.call(scene.sender.adjust, {"robust": 3})
+    (key,) = scene.submit(500)
+    scene.ask(key, 99)
+    scene.host.call(scene.sender.send_command, b"stop", 0)
+    scene.run()
+    assert len(scene.acking_flushes()) == 3
+    assert len(scene.messages_of(Application)) == 3
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 4), (4, 0)])
+def test_a_changed_back_off_decides_whether_unicast_requests_are_advertised(before: int, after: int) -> None:
+    sender = SenderHarness(backoff=before)
+    sender.submit(800)
+    sender.run_until(0.1)
+    sender.host.call(sender.machine.adjust, {"backoff": after})
+    sender.host.deliver(Nack(9, 0, 1, 7, 0, 0, (items((0, 0, 1)),)), "receiver", "sender", 0.1)
+    sender.run_until(0.2)
+    assert bool(sender.messages_of(RepairAdv)) == bool(after)
 
 
 def test_smaller_bounds_of_the_window_purge_objects_when_room_is_needed() -> None:

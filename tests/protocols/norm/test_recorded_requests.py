@@ -72,7 +72,7 @@ def test_the_content_of_a_request_is_given_to_the_application_and_its_answer_is_
     assert content_of(ack.extensions)[:4] == content_of(flush_acks("watermark_ex")[0].extensions)[:4] == b"pong"
 
 
-def test_the_copies_of_a_command_are_told_once() -> None:
+def test_the_copies_of_a_command_are_reported_once() -> None:
     receiver = replayed("app_cmd", 2)
     copies = [message for _, message in sender_messages("app_cmd") if isinstance(message, Application)]
     assert len(copies) == 5

@@ -1,4 +1,4 @@
-"""A sender is known by its id and the host its messages come from; what is not worth decoding is told from the first bytes."""
+"""A sender is known by its id and the host its messages come from; the first bytes show what is not worth decoding."""
 
 from collections.abc import Iterable
 
@@ -74,7 +74,7 @@ def clashes(host: FakeHost) -> list[NodeClash]:
 
 
 @pytest.mark.parametrize("programs", [2, 3])
-def test_of_senders_with_one_id_on_one_host_the_last_is_followed_and_the_clash_is_told_once(programs: int) -> None:
+def test_of_senders_with_one_id_on_one_host_the_last_is_followed_and_the_clash_is_reported_once(programs: int) -> None:
     host, machine = listening()
     sending = [MessageBuilder(LONG, node=1, instance=number).whole() for number in range(programs)]
     for messages in zip(*sending, strict=True):

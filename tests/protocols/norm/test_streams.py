@@ -85,7 +85,7 @@ def test_a_lost_segment_behind_which_nothing_follows_is_repaired_after_an_active
         assert (scene.sinks[0].data == b"a" * 40 + b"b" * 50) == arrives
 
 
-def test_the_application_is_told_of_room_after_a_write_that_was_not_taken() -> None:
+def test_room_is_reported_after_a_write_that_was_not_taken() -> None:
     scene = StreamScene(settings=StreamSettings(4000), rate=1e5)
     data = b"".join(messages(100))
     key = scene.writer.object_id

@@ -34,7 +34,7 @@ SESSIONS = 6
 
 
 @pytest.mark.parametrize("width", [5.0, 20.0])
-def test_in_a_star_as_many_repairs_are_sent_as_theory_says(width: float) -> None:
+def test_in_a_star_as_many_repairs_are_sent_as_in_theory(width: float) -> None:
     """All members but one have the segment and are as far from it: the closed form of requests holds for repairs, too."""
     lost = tuple(range(20, 20 + 5 * EVENTS, 5))
     topology = star(MEMBERS - 1, segments(*lost), everywhere=False)

@@ -43,7 +43,7 @@ def meshes(draw: st.DrawFn) -> Mesh:
 
 
 class World:
-    """Tunnels whose packets arrive at once, and what each site hears from its tunnels."""
+    """Tunnels whose packets arrive at once, and what each site receives from its tunnels."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh

@@ -1,4 +1,4 @@
-"""A tunnel for itself: what it carries, where it cuts loops, who serves a site, what it tells of congestion."""
+"""A tunnel by itself: what it carries, where it cuts loops, which one serves a site, how it reports congestion."""
 
 import pytest
 
@@ -237,7 +237,7 @@ def test_a_younger_tunnel_is_answered_at_once() -> None:
     assert [message for message, _ in scene.sent()] == [Presence(1, 1, 0)]
 
 
-def test_losses_are_reported_to_who_asks_and_told_to_publishers() -> None:
+def test_losses_are_reported_to_peers_that_ask_and_to_publishers() -> None:
     peer, scene = Scene(), Scene(brake=True)
     for number in (1, 2, 4, 5):
         peer.unicast(from_peer(data(number), sequence=number, reported=True))
@@ -247,7 +247,7 @@ def test_losses_are_reported_to_who_asks_and_told_to_publishers() -> None:
     assert reports == [(Report(1, 4, 1), ("10.0.0.2", 7001))]
     for number in (1, 2, 4):
         scene.multicast(data(number))
-    assert all(isinstance(message, Carried) and message.is_reported for message, _ in scene.sent())
+    assert all(isinstance(message, Carried) and message.requests_reports for message, _ in scene.sent())
     scene.unicast(reports[0][0])
     scene.tunnel.wake(0.2)
     brakes = [message for message, to in scene.sent() if isinstance(message, Brake)]
@@ -256,7 +256,7 @@ def test_losses_are_reported_to_who_asks_and_told_to_publishers() -> None:
     assert brakes[0].ring / 65535 == pytest.approx(1 / 256, abs=1e-4)
 
 
-def test_a_queue_on_the_way_is_told_before_anything_is_lost() -> None:
+def test_a_queue_on_the_way_is_reported_before_anything_is_lost() -> None:
     scene, told = Scene(brake=True), []
     for step in range(1, 9):
         for number in range(10):

@@ -68,7 +68,7 @@ def test_the_layer_agrees_on_every_field_of_a_packet(carried: Carried) -> None:
     data = TunnelCodec().encode(carried)
     layer = TunnelLayer(data)
     assert (layer.version, layer.keyed, layer.type, layer.hops) == (14, 0, 1, carried.hops)
-    assert (layer.site, layer.sequence, bool(layer.flags)) == (carried.site, carried.sequence, carried.is_reported)
+    assert (layer.site, layer.sequence, bool(layer.flags)) == (carried.site, carried.sequence, carried.requests_reports)
     assert IPv4Address(layer.group).packed + int(layer.port).to_bytes(2) == carried.group
     assert isinstance(carried.message, Opaque)
     assert bytes(layer.payload) == carried.message.data
@@ -80,7 +80,7 @@ def test_the_layer_agrees_on_every_field_of_a_packet(carried: Carried) -> None:
 
 @given(TOLD)
 @settings(max_examples=200, deadline=None)
-def test_the_layer_agrees_on_what_tunnels_tell(message: Message) -> None:
+def test_the_layer_agrees_on_the_messages_of_tunnels(message: Message) -> None:
     layer = TunnelLayer(write_told(message))
     if isinstance(message, Presence):
         assert (layer.type, layer.site, layer.node, layer.since) == (2, message.site, message.node, message.since)
@@ -96,7 +96,7 @@ def test_a_group_is_named_by_address_and_port_or_by_a_digest() -> None:
     assert len({group_bytes(name) for name in ("all", "others", "[ff12::1]:6003", "239.7.7.7:6004")}) == 4
 
 
-def test_nodes_of_fjm2_read_what_a_tunnel_tells_its_site() -> None:
+def test_nodes_of_fjm2_read_what_a_tunnel_sends_to_its_site() -> None:
     codec = Fjm2Codec()
     told: list[Message] = [Presence(1, 2, 3), Brake(1, 2, 3)]
     assert [codec.decode(codec.encode(message)) for message in told] == told

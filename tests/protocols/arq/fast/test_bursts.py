@@ -109,7 +109,7 @@ class CarryingHost(Host):
             burst.take(burst.count, begin)
 
     def linked(self, burst: Burst, number: int) -> FastData:
-        """Return a message of a burst, which is linked to its neighbours and named as the burst says."""
+        """Return a message of a burst, which is linked to its neighbours and named by the burst."""
         message = burst.message(number)
         assert isinstance(message, FastData)
         assert (message.expects, message.next_state) == (burst.position(number), burst.position(number + 1))

@@ -38,7 +38,7 @@ def test_new_units_are_those_of_a_plain_store_and_linked() -> None:
         assert after.expects is (before.next_state if is_inner else None)
 
 
-def test_the_unit_after_an_object_that_is_dropped_tells_that_it_is_abandoned() -> None:
+def test_the_unit_after_an_object_that_is_dropped_shows_that_it_is_abandoned() -> None:
     store = store_of(FastObjectStore, 150, 900)
     send(store, 5)
     store.drop(0)

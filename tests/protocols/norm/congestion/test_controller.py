@@ -1,4 +1,4 @@
-"""The sender's congestion control: who is the current limiting receiver, and what follows for the rate."""
+"""The sender's congestion control: the current limiting receiver, and the rate that follows from it."""
 
 from typing import Any
 
@@ -215,7 +215,7 @@ def test_a_rate_that_is_limited_by_what_arrives_is_adopted() -> None:
     assert scene.control.rate == pytest.approx(20e3, rel=1e-2)
 
 
-def test_a_nack_without_the_high_half_of_the_loss_tells_its_rate_only() -> None:
+def test_a_nack_without_the_high_half_of_the_loss_gives_its_rate_only() -> None:
     scene = Scene()
     scene.control.heard(7, CcFeedback(0, 0, rtt_code(RTT), 0, rate_code(33e3), 46220), RTT, 0.0, is_nack=True)
     assert scene.control.state.clr_rate == pytest.approx(33e3, rel=1e-2)

@@ -10,7 +10,7 @@ from protocols.norm.wire.codec import NormCodec
 from tests.support.captures import udp_payloads
 
 
-def test_the_rates_that_nrl_norm_told_are_those_of_the_equation_or_limited_below() -> None:
+def test_the_rates_that_nrl_norm_reported_are_those_of_the_equation_or_limited_below() -> None:
     codec = NormCodec()
     limited: list[float] = []
     free: list[float] = []

@@ -1,4 +1,4 @@
-"""A receiver's feedback: what it tells, when, and when it is silent."""
+"""A receiver's feedback: its content, its times, and its suppression."""
 
 from math import inf
 from typing import Any
@@ -46,13 +46,13 @@ class Scene:
             self.sequence += 1
 
     def probe(self, rate: float = 1e5, rtt: float | None = None, flags: int = 0) -> None:
-        """Send a probe that lists this receiver, if `rtt` says with which round-trip time."""
+        """Send a probe that lists this receiver with the round-trip time `rtt`; None: it does not list it."""
         self.probes += 1
         nodes = () if rtt is None else (CcNode(NODE, flags, rtt_code(rtt), rate_code(1e5)),)
         self.receiver.probed(Probe(ORIGIN, 0, self.probes, 0, 1, rate_code(rate), nodes), SENDER, self.now)
 
-    def told(self) -> CcFeedback:
-        """Return what the receiver tells now."""
+    def reported(self) -> CcFeedback:
+        """Return what the receiver reports now."""
         return self.receiver.feedback(SENDER, self.now)
 
 
@@ -61,21 +61,21 @@ def other(rate: float, flags: int = 0) -> CcFeedback:
     return CcFeedback(1, flags, rtt_code(0.1), 0, rate_code(rate))
 
 
-def test_before_any_loss_it_tells_twice_what_arrives() -> None:
+def test_before_any_loss_it_reports_twice_what_arrives() -> None:
     scene = Scene()
     scene.send(100)
     scene.probe()
-    told = scene.told()
+    told = scene.reported()
     assert told.flags == FLAG_START
     assert rate_value(told.rate) == pytest.approx(2e5, rel=0.01)
     assert (told.sequence, told.loss, told.rtt) == (1, 0, rtt_code(GRTT))
 
 
-def test_with_losses_it_tells_the_rate_of_the_equation() -> None:
+def test_with_losses_it_reports_the_rate_of_the_equation() -> None:
     scene = Scene()
     scene.probe(rtt=0.1)
     scene.send(2001, *range(200, 2001, 100))
-    told = scene.told()
+    told = scene.reported()
     assert told.flags == FLAG_RTT
     loss = join_loss(told.loss, told.loss_low)
     assert loss == pytest.approx(0.01, rel=0.01)
@@ -86,7 +86,7 @@ def test_the_rate_of_the_equation_is_limited_by_what_arrives() -> None:
     scene = Scene()
     scene.probe(rtt=0.001)
     scene.send(2001, *range(200, 2001, 100))
-    told = scene.told()
+    told = scene.reported()
     assert told.flags == FLAG_RTT | FLAG_LIMIT
     assert rate_value(told.rate) == pytest.approx(2e5, rel=0.03)
 
@@ -101,7 +101,7 @@ def test_the_first_interval_is_that_of_the_rate_at_which_packets_came() -> None:
     assert tcp_rate(1000, state.rtt, state.loss) == pytest.approx(1e6, rel=0.02)
 
 
-def test_a_receiver_that_is_not_listed_waits_and_then_tells_its_view() -> None:
+def test_a_receiver_that_is_not_listed_reports_after_a_back_off() -> None:
     scene = Scene()
     scene.send(50)
     scene.probe()
@@ -110,7 +110,7 @@ def test_a_receiver_that_is_not_listed_waits_and_then_tells_its_view() -> None:
     due = scene.receiver.due
     scene.probe()
     assert scene.receiver.due == due, "a probe does not begin a back-off again"
-    scene.told()
+    scene.reported()
     assert scene.receiver.due == inf
     scene.probe()
     assert scene.receiver.due == inf, "the hold-off is not over"
@@ -124,23 +124,23 @@ def test_a_limiting_receiver_answers_each_probe_at_once(role: int) -> None:
         scene.probe(rtt=0.1, flags=role)
         assert scene.receiver.due == scene.now
         assert not scene.receiver.overhear(other(1.0), SENDER, scene.now)
-        assert scene.told().flags & role
+        assert scene.reported().flags & role
     scene.probe()
-    assert not scene.told().flags & role
+    assert not scene.reported().flags & role
 
 
-def test_the_clr_tells_each_loss_event_at_once_and_others_do_not() -> None:
+def test_the_clr_reports_each_loss_event_at_once_and_others_do_not() -> None:
     for flags, due in ((FLAG_CLR, True), (FLAG_PLR, False), (0, False)):
         scene = Scene()
         scene.probe(rtt=0.1, flags=flags)
         scene.send(100)
-        before = scene.told().sequence
+        before = scene.reported().sequence
         scene.send(10, 5)
         assert (scene.receiver.due <= scene.now) == due
-        assert scene.told().sequence == before + due
+        assert scene.reported().sequence == before + due
 
 
-def test_feedback_is_suppressed_by_that_of_others_that_tell_a_rate_as_low() -> None:
+def test_feedback_is_suppressed_by_that_of_others_with_a_rate_as_low() -> None:
     for rate, silent in ((2e5, True), (1e5, True), (1e6, False)):
         scene = Scene()
         scene.send(100)
@@ -159,14 +159,14 @@ def test_feedback_is_not_suppressed_by_the_clr_nor_while_its_round_trip_time_is_
     assert scene.receiver.overhear(other(1e3, FLAG_RTT | FLAG_START), SENDER, scene.now)
 
 
-def test_a_first_loss_is_told_although_others_receive_less() -> None:
+def test_a_first_loss_is_reported_although_others_receive_less() -> None:
     scene = Scene()
     scene.send(100, 90)
     scene.probe()
     assert not scene.receiver.overhear(other(1e3, FLAG_START), SENDER, scene.now)
 
 
-def test_the_less_it_receives_of_what_is_sent_the_earlier_it_tells() -> None:
+def test_the_less_it_receives_of_what_is_sent_the_earlier_it_reports() -> None:
     waits = []
     for rate in (1e5, 4e5):
         scene = Scene()
@@ -183,10 +183,10 @@ def test_marks_count_with_the_setting_for_them_only() -> None:
         assert scene.receiver.state(SENDER).loss_events == events
 
 
-def test_one_that_leaves_says_so() -> None:
+def test_a_receiver_that_leaves_reports_it() -> None:
     scene = Scene()
     scene.probe(rtt=0.1)
     assert scene.receiver.is_listed
     scene.receiver.leave(scene.now)
     assert scene.receiver.due == scene.now
-    assert scene.told().flags & FLAG_LEAVE
+    assert scene.reported().flags & FLAG_LEAVE

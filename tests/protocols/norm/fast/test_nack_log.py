@@ -1,4 +1,4 @@
-"""NACK processes that overhear by a log do what they do when each hears every NACK."""
+"""NACK processes that overhear by a log do what they do when each receives every NACK."""
 
 from dataclasses import replace
 
