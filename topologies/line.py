@@ -93,6 +93,7 @@ class Line:
         "_channel",
         "_classed",
         "_controls",
+        "_draws",
         "_key",
         "_last",
         "_port",
@@ -119,6 +120,9 @@ class Line:
         self._port = (
             DropTailPort(spec.rate, spec.queue) if spec.discipline is None else spec.discipline.port(spec.rate, port_key)
         )
+        varies = spec.jitter is not None or spec.mtu is not None
+        self._draws = bool(varies or spec.duplicate or spec.corrupt or spec.bit_errors)
+        """Whether packets have random numbers of their own, beside those of the channel and of the queue."""
         self._seen: dict[int, int] = {}
         self._repeats = Repeats()
         self._controls = 0
@@ -154,13 +158,7 @@ class Line:
         """Offer a packet of `size` bytes of UDP payload and of a message kind; `item` is returned with its arrival."""
         self.offered += 1
         spec = self._spec
-        if identity is None:
-            self._controls += 1
-            key, place = extend(extend(self._key, CONTROL), self._controls), self._controls - 1
-        else:
-            occurrence = count_occurrence(self._seen, self._repeats, identity)
-            key = extend(extend(extend(self._key, CONTENT), identity), occurrence)
-            place = (identity & 0xFFFFFFFF) + occurrence - 1
+        key, place = self._numbered(identity) if self._draws else (0, 0)
         if self._script is not None:
             lost = self._script.lost(identity, kind)
         else:
@@ -173,6 +171,14 @@ class Line:
         dscp = self.class_of(item) if self._classed else 0
         return self._arrivals(self._port.offer(_Transit(item, key, place, octets, lost, dscp), octets, now))
 
+    def _numbered(self, identity: int | None) -> tuple[int, int]:
+        """Return the key of a packet's random numbers, and its index for recorded delays."""
+        if identity is None:
+            self._controls += 1
+            return extend(extend(self._key, CONTROL), self._controls), self._controls - 1
+        occurrence = count_occurrence(self._seen, self._repeats, identity)
+        return extend(extend(extend(self._key, CONTENT), identity), occurrence), (identity & 0xFFFFFFFF) + occurrence - 1
+
     def wake(self, now: float) -> Arrivals:
         """Serve the queue when `deadline` is reached."""
         return self._arrivals(self._port.wake(now))
@@ -182,7 +188,7 @@ class Line:
         for transit, end in departures:
             if transit.lost:
                 self.lost += 1
-            elif self._damaged(transit):
+            elif self._draws and self._damaged(transit):
                 self.corrupt += 1
             else:
                 self._propagate(transit, end, arrivals)
