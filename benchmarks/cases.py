@@ -29,7 +29,7 @@ Settings = Callable[[int], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Case:
-    """A protocol on a network with 1 % independent loss on the last hops.
+    """A protocol on a network, with 1 % independent loss on the last hops unless the topology says otherwise.
 
     `protocol` and `topology` are given the number of receivers. `lengths` has by number of receivers the packets of content of
     each sender, in this simulator and in the textbook: equal where the cost per delivery depends on them.
@@ -74,6 +74,11 @@ def star(receivers: int) -> dict[str, Any]:
 def shared_loss(receivers: int) -> dict[str, Any]:
     """Return a star with 3 % loss on the trunk and no other."""
     return {"kind": "star", "receivers": receivers, "trunk": {**TRUNK, "down": {"loss": "3%"}}, "link": LINK}
+
+
+def much_loss(receivers: int) -> dict[str, Any]:
+    """Return a star with 20 % loss on the last hops."""
+    return {"kind": "star", "receivers": receivers, "trunk": TRUNK, "link": {**LINK, "down": {"loss": "20%"}}}
 
 
 def lan(receivers: int) -> dict[str, Any]:
@@ -130,6 +135,7 @@ CASES = {
     "wan20": Case(norm(), wan, {10: (3000, 1000), 100: (1000, 300), 1000: (200, 32)}),
     "bottleneck": Case(norm(), bottleneck, {10: (3000, 1000), 100: (1000, 300), 1000: (200, 32)}, traffic=CROSS),
     "nacks": Case(norm(parity=0, gsize=10), shared_loss, {10: (10_000, 3000), 100: (5000, 800), 1000: (1000, 60)}),
+    "losses": Case(norm(parity=0), much_loss, {10: (2000, 1000), 100: (500, 100), 1000: (100, 10)}),
 }
 """By name; docs/simulator.md describes them."""
 
