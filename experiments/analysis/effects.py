@@ -3,8 +3,7 @@
 `share` is the main effect of an axis: the variance of the means over its values, divided by the total variance. The variance
 between points not explained by main effects is interaction; the variance between replications of a point is the residual,
 called chance. On a balanced grid the parts add up to one. Axes that always change together, as zipped ones, are one effect: no
-run can tell them apart. Numeric axes with many values (sampled ones) are first cut into BINS
-quantile groups.
+run can tell them apart. Numeric axes with many values (sampled ones) are first cut into BINS quantile groups.
 """
 
 from collections.abc import Mapping, Sequence

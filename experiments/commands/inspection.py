@@ -1,4 +1,4 @@
-"""`mcastlab inspect`: explain a capture of NORM traffic."""
+"""`mcastlab inspect`: analyse a capture of NORM traffic."""
 
 import json
 from pathlib import Path

@@ -132,9 +132,7 @@ class History:
         return () if self.routes is None else self.routes.path(source, host)
 
 
-def read_history(
-    folder: RunFolder, object_id: int | None = None, receiver: str | None = None, sender: str | None = None
-) -> History:
+def read_history(folder: RunFolder, object_id: int | None, receiver: str | None, sender: str | None) -> History:
     """Read what a run recorded of an object at a receiver. UsageError for an unknown host, and a run without a record.
 
     None stands for the only sender, for its only object, and for the receiver that is not complete or was complete last.

@@ -1,7 +1,7 @@
 """What runs in the domains that are watched: domain, process, connection, publisher or subscriber, with rates and peaks.
 
-Whoever watches gives `Domain.update` a reading of every process each second; consoles and pages show its rows. A row is one
-connection of a process. Nothing here knows a protocol, a clock or a network.
+A watcher passes a reading of every process to `Domain.update` each second; consoles and pages show the rows. A row is one
+connection of a process. Nothing here depends on a protocol, a clock or a network.
 """
 
 from collections import deque
@@ -200,7 +200,7 @@ class Domain:
             tracked = self._tracked[key] = _Tracked(Row(key), None)
         before = tracked.row
         if not is_new and told is tracked.told and told is not None and told.flows is not None:
-            # A process that tells the very same as before.
+            # The process sent the same statistics as before.
             row = before if before.state == reading.state else _with_state(before, reading.state)
         else:
             row = _row(Row(key, owner), reading, told, tracked, self._when)

@@ -50,10 +50,10 @@ class Watcher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._update: str | None = None
         self.has_ended = False
-        """Whether nobody should wait for another look."""
+        """Whether `end` was called, after which no look follows."""
 
     def end(self) -> None:
-        """Wake everybody who waits for a look, for the last time; may be called by a signal handler."""
+        """Wake all tasks that wait in `change`, for the last time; may be called by a signal handler."""
         self.has_ended = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._changed.set)
