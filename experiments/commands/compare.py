@@ -9,9 +9,9 @@ import typer
 
 from experiments.commands.large_runs import admit_simulations
 from experiments.commands.options import Backend, Brief, Columns, FirstSeed, Json, ScenarioFile, Sets, Wide, Yes
-from experiments.output import tables
 from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
+from experiments.output.working import working
 from experiments.scenario.cases import cases_of
 from experiments.scenario.files import override, put
 from experiments.scenario.scenario import Scenario, load, read
@@ -80,7 +80,7 @@ def compare_command(
     if place == "sim" and not yes:
         admit_simulations(chosen.values())
     begun: list[RunProgress] = []
-    with tables.working(lambda: begun[-1].line() if begun else wanted.name):
+    with working(lambda: begun[-1].line() if begun else wanted.name):
         found = collate(wanted.name, compare(chosen, runs, place, begun.append))
     notes = notes_on_waits(chosen)
     if as_json:

@@ -15,6 +15,7 @@ from experiments.commands.options import Backend, Brief, Columns, Json, Scenario
 from experiments.output import tables
 from experiments.output.printer import Printer, View
 from experiments.output.run_folder import check_trace, claim_run
+from experiments.output.working import working
 from experiments.running.live_view import LiveView
 from experiments.scenario.cases import load_cases
 from experiments.scenario.scenario import Scenario
@@ -218,10 +219,10 @@ def _result(wanted: Scenario, place: str, recording: "Recording | None", live: b
     if hold is not None:
         return run(wanted, place, recording, None, hold)
     if place != "sim":
-        with tables.working(f"{wanted.name} on {place}"):
+        with working(f"{wanted.name} on {place}"):
             return run(wanted, place, recording)
     progress = RunProgress(wanted)
-    with tables.working(progress.line):
+    with working(progress.line):
         return run(wanted, place, recording, progress=progress)
 
 

@@ -80,9 +80,9 @@ class _Life:
 
     at: list[float]
     accepted: list[tuple[int, int]]
-    """Ranges of numbers within the life, of those that the protocol answers for."""
+    """Ranges of numbers within the life, of messages that the protocol accepted."""
     sent: list[tuple[int, int]]
-    """Of those that were sent, and nobody answers for."""
+    """Ranges of numbers of messages that were sent and not accepted."""
     expired: set[int]
     dropped: int
 
@@ -92,8 +92,8 @@ class _Message(NamedTuple):
 
     `octets` is the size of its body; `stream` has publisher and priority (0 if that does not matter), within which messages are
     sent in order. `is_expired`: it expired at its publisher or by the end of the run; `is_promised`: it was accepted, by a
-    publisher that did not crash later unless accepted ones survive that; `is_sent`: it was sent, by a publisher that did not
-    crash later, and nobody answers for it.
+    publisher that did not crash later unless accepted ones survive that; `is_sent`: it was sent and not accepted, by a
+    publisher that did not crash later.
     """
 
     number: int
@@ -301,7 +301,7 @@ class Ledger:
     def _add_gaps(
         self, gaps: Gaps, subscription: Subscription, entry: Mapping[str, Any], expired: set[Key], tally: _Tally
     ) -> None:
-        """Add what is missing in a subscription since it is in effect, of what its publishers answer for or have sent."""
+        """Add what is missing in a subscription since it is in effect, of messages that were accepted or sent."""
         steady = _steady_from(entry)
         due = []
         for key, message in self._due(subscription, *entry["wanted"]):
