@@ -128,7 +128,7 @@ class SubscriptionStream(ABC, Generic[Item]):
         self.received += count
         self.waiting -= count
         if not self.waiting:
-            # Who has taken everything that is here knows of everything that is not.
+            # A program that has taken all items learns of the dropped ones before it waits.
             self._tell_dropped()
 
     def _tell_dropped(self) -> None:
