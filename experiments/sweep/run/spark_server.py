@@ -1,4 +1,4 @@
-"""The process of a warm Spark server: hold a Spark session, hand it to clients of the same user, end when none came for long.
+"""The process of a warm Spark server: hold a Spark session for clients of the same user, and end some time after the last one.
 
 Requests are lines of JSON: `use` gets Java's port and secret, `tag` names the client's jobs, `status` describes the server,
 `stop` ends it. Run as `python -m experiments.sweep.run.spark_server SOCKET IDLE_SECONDS`.

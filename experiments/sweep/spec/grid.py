@@ -230,7 +230,7 @@ class SweepPlan:
         return made
 
     def _hint(self, error: str) -> str:
-        """Return what makes the range that an error is about one of whole numbers; empty if it is about no range."""
+        """Return a hint to `whole: true` if an error is about a range of fractions; else an empty text."""
         ranges = [name for name, axis in self.sweep.axes.items() if axis.values is None and not axis.whole]
         about = [name for name in ranges if _WHOLE.search(error) and any(f": {key}: " in error for key in self._keys(name))]
         return "".join(f" (axes.{name}: `whole: true` rounds the values of the range)" for name in about)

@@ -2,6 +2,7 @@
 
 sweep.yaml            copy of the sweep file
 base.yaml             base scenario as read
+plan.json             what a sweep that resumes must have in common
 jobs/<uuid>.json      versions, commit, machine and master of each invocation
 runs/job=<uuid>/      one row per run
 receivers/job=<uuid>/ one row per run and receiver
