@@ -63,7 +63,7 @@ def compare_command(
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.compare.comparison import collate, compare, usual_protocols, variants
     from experiments.compare.waiting import notes_on_waits
-    from experiments.running.run import BACKENDS, home_of
+    from experiments.running.run import BACKENDS, default_backend
 
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     if backend not in (None, *BACKENDS):
@@ -76,7 +76,7 @@ def compare_command(
         names = usual_protocols(wanted) if protocols is None else [name.strip() for name in protocols.split(",")]
         chosen = variants(wanted, names, settings)
     view.check(chosen)
-    place = backend or home_of(chosen.values())
+    place = backend or default_backend(chosen.values())
     if place == "sim" and not yes:
         admit_simulations(chosen.values())
     begun: list[RunProgress] = []

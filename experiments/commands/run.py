@@ -96,7 +96,7 @@ def run_command(
     2: bad input; 3: can't run here.
     """
     # Imported here, since simulator and emulation would slow down the start of other commands.
-    from experiments.running.run import BACKENDS, home_of
+    from experiments.running.run import BACKENDS, default_backend
 
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     if backend is not None and backend not in BACKENDS:
@@ -107,7 +107,7 @@ def run_command(
     if trace is not None and len(cases) > 1:
         raise UsageError("--trace: names one file, and the scenario has several cases; use --set trace=true and --out DIR")
     check_trace(trace, out)
-    place = backend or home_of(cases.values())
+    place = backend or default_backend(cases.values())
     view.check((*tables.RUN_COLUMNS, *(cases if len(cases) > 1 else [tables.WORLDS[place]])))
     hold = _hold(shell, keep, place, live, as_json)
     if dry:

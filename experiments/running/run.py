@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from emu.hold import Hold
     from emu.node_processes import ProgressCallback
 
-__all__ = ["BACKENDS", "check_runnable", "home_of", "run"]
+__all__ = ["BACKENDS", "check_runnable", "default_backend", "run"]
 
 
 def _emulate(
@@ -34,7 +34,7 @@ def _emulate(
 BACKENDS: dict[str, Callable[[Scenario, Recording | None], Result]] = {"sim": simulate_recorded, "emu": _emulate}
 
 
-def home_of(scenarios: Iterable[Scenario]) -> str:
+def default_backend(scenarios: Iterable[Scenario]) -> str:
     """Return the default backend: "sim", or "emu" if a scenario has foreign programs."""
     return "emu" if any(scenario.foreign for scenario in scenarios) else "sim"
 
@@ -68,7 +68,7 @@ def run(
     """
     if backend not in BACKENDS:
         raise UsageError(f"backend: {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
-    if watch is None and hold is None:
+    if watch is None and hold is None and not attendants:
         if progress is not None and backend == "sim":
             return simulate_recorded(scenario, recording, progress)
         return BACKENDS[backend](scenario, recording)
