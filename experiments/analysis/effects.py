@@ -112,7 +112,7 @@ def _decompose(
     sizes = np.array([row[f"{column}.n"] for row in rows], dtype=np.float64)
     means = np.array([row[f"{column}.mean"] for row in rows])
     labels = {name: [row[axis_column(name)] for row in rows] for name in varied}
-    # Where only runs at one value of an axis have the metric, these runs do not tell its effect.
+    # Where only runs at one value of an axis have the metric, its effect can't be computed from them.
     alone = [name for name, values in labels.items() if len(set(values)) == 1]
     groups = _together({name: values for name, values in labels.items() if name not in alone})
     shares = {group: _between(labels[group[0]], sizes, means) / variance for group in groups}

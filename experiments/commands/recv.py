@@ -44,7 +44,7 @@ __all__ = ["recv"]
 LONGEST_WAIT = 1.0
 """Seconds for which a receiver that has all files waits for a sender that goes on with other files."""
 POLL = 0.01
-"""Seconds between two looks at whether it may end."""
+"""Seconds between two checks whether it may end."""
 
 
 def recv(
@@ -167,7 +167,7 @@ class _Receiving:
             self._end(self.session.host.now)
 
     def _end(self, since: float) -> None:
-        """End as soon as no sender may ask whether the files have arrived; all are there `since` this time."""
+        """End as soon as no sender may request an ACK any more; all files are complete `since` this time."""
         longest = LONGEST_WAIT if self.session.received.declined else inf
         if self.session.host.now < since + longest and self.session.is_awaited(since):
             self.runner.loop.call_later(POLL, self._end, since)

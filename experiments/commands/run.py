@@ -210,7 +210,7 @@ def _run(
 
 
 def _result(wanted: Scenario, place: str, recording: "Recording | None", live: bool, hold: Hold | None) -> "Result":
-    """Run one case, and tell how far it is meanwhile."""
+    """Run one case, and show its progress meanwhile."""
     from experiments.running.run import run
     from experiments.running.run_progress import RunProgress
 

@@ -185,7 +185,7 @@ def _sources(files: list[Path], watching: str, config: NormConfig) -> list[FileS
 
 
 def _acks(ack: bool, expect: int | None, ackers: list[int]) -> AckRequest | None:
-    """Return who has to confirm; None: nobody."""
+    """Return the request for ACKs; None without one."""
     for each in ackers:
         check_node(each, "--acker")
     if not (ack or expect or ackers):

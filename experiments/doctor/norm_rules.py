@@ -20,7 +20,7 @@ __all__ = ["NORM_RULES", "UNSEEN", "NormTiming", "cache_below_load", "norm_findi
 _FAR, _MANY = 10, 10_000
 """How many times the round trip an initial GRTT, and the group an estimate of its size, may be before it is reported."""
 UNSEEN = 1e-3
-"""Probability that a receiver does not learn of the end, from which on it is reported."""
+"""Probability that a receiver misses every announcement of the end, above which it is reported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ class _Analysis:
 
     @property
     def _is_sent(self) -> bool:
-        """Whether all of the object was sent, as far as the record tells."""
+        """Whether all of the object was sent, as far as it was recorded."""
         history = self.history
         if history.kind == "trace":
             return any(
@@ -176,7 +176,7 @@ class _Analysis:
         return copies[0] if copies else self.history.receiver
 
     def _noticed(self, part: Part) -> None:
-        """Tell with which packet the receiver could see the loss."""
+        """Describe the packet by which the receiver could detect the loss."""
         history, since = self.history, part.lost[0].time
         later = [
             (packet.received[history.receiver], packet)

@@ -17,7 +17,7 @@ _SHOWN = 3
 
 
 def explain_capture(history: CaptureHistory) -> Explanation:
-    """Explain what became of the object at the receiver, as far as the capture tells."""
+    """Explain what became of the object at the receiver, as far as the capture shows it."""
     return _CaptureAnalysis(history).explanation()
 
 

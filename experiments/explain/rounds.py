@@ -1,4 +1,4 @@
-"""Rounds of requests for a part of an object: who asked, whose request suppressed whose, and what the sender made of it."""
+"""Rounds of requests for a part of an object: which receivers sent or suppressed requests, and which repairs followed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -26,7 +26,7 @@ MOST_GONE: Final = 100
 MOST_MEMBERS: Final = 50
 """Members of a connection that are shown."""
 FEWEST_LATE: Final = 10
-"""Messages that wait, up to which nobody lags."""
+"""Messages that wait, up to which a receiver does not count as lagging."""
 LONGEST: Final = 200
 """Characters of a name, beyond which it is cut."""
 
@@ -35,8 +35,8 @@ LONGEST: Final = 200
 class Connection:
     """What a process says of one of its connections.
 
-    `flows` are its counters with rates, by the names of `protocols.overview.FLOWS`; where a process tells no rates, `counters`
-    are given instead, and the rates are computed from them.
+    `flows` are its counters with rates, by the names of `protocols.overview.FLOWS`; where a process reports no rates,
+    `counters` are given instead, and the rates are computed from them.
     """
 
     id: str
@@ -256,7 +256,7 @@ def _row(row: Row, reading: Reading, told: Connection | None, tracked: _Tracked,
 
 
 def _flows(reading: Reading, told: Connection, tracked: _Tracked, when: str) -> Mapping[str, Flow]:
-    """Return the rates that a process tells, or those of its counters; `when` is the present as text."""
+    """Return the rates that a process reports, or those of its counters; `when` is the present as text."""
     if told.flows is not None:
         return told.flows
     tracked.history.add(reading.at, told.counters, when)

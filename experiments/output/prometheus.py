@@ -36,7 +36,7 @@ def endpoint_of(text: str) -> Endpoint:
     address, _, port = text.rpartition(":")
     address = address.removeprefix("[").removesuffix("]") or LOOPBACK
     if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= 0xFFFF):
-        # Port 0 would be any free one, which Prometheus could not know.
+        # Port 0 would be any free one, which no configuration of Prometheus could name.
         raise UsageError(f"--metrics: value {text!r} is not allowed; ADDR:PORT or PORT, as in 127.0.0.1:9100")
     return address, int(port)
 

@@ -180,7 +180,7 @@ class MosquittoPublisher(_Program):
                 due = now + work.think if work.think is not None else due + next(gaps)
             pipe.close()
         except BrokenPipeError:
-            # The program ended; the thread that reads its output tells.
+            # The program ended; the thread that reads its output notes that.
             return
 
     def _read(self, child: Child, host: PortsHost) -> None:

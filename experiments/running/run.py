@@ -62,8 +62,8 @@ def run(
     """Run a scenario until every sender is finished, at most for its `duration`; returns its result.
 
     `recording` names the files to write; `watch` is called every second of an emulation with the counters of its hosts;
-    `hold` holds the network of an emulation before and after its session (NotStartedError if it ends before); `progress` can
-    tell how far a simulation is; `attendants` answer others while an emulation runs.
+    `hold` holds the network of an emulation before and after its session (NotStartedError if it ends before); `progress`
+    follows a simulation; `attendants` answer queries from outside while an emulation runs.
     UsageError for an unknown backend, UnsupportedError for a scenario that the backend or this machine can't run.
     """
     if backend not in BACKENDS:

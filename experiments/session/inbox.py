@@ -146,7 +146,7 @@ class Inbox:
         return [*self._memory.unfinished, *(self.folder.unfinished if self.folder is not None else ())]
 
     def fail(self, error: Exception) -> None:
-        """Have all who wait get an error."""
+        """Raise an error in all calls that wait."""
         self.changes.fail(error)
         for stream in self._streams.values():
             stream.fail(error)

@@ -193,7 +193,7 @@ class ManagedProcess:
         self.host.stop()
         self.host.close()
 
-    # What the agent asks
+    # What the agent calls (`Managed`)
 
     def announcement(self) -> Announcement:
         """See `Managed.announcement`."""

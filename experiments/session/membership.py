@@ -70,5 +70,5 @@ class Membership:
 
     @staticmethod
     def instance() -> int:
-        """Return a random instance id, which tells one start of a sender from the next."""
+        """Return a random instance id, by which receivers distinguish one start of a sender from the next."""
         return secrets.randbelow(0xFFFF) + 1

@@ -87,7 +87,7 @@ class MessageBus(MessagingSession[MessageStream]):
     # Publishing
 
     async def announce(self) -> None:
-        """Open the bus before its first message: subscribers then know it, and miss nothing from the first message on."""
+        """Open the bus before its first message, so that subscribers hear its announcements and miss no message."""
         self._check()
         self._check_role("publisher", "publish")
         self._open()

@@ -96,9 +96,9 @@ class Outbox:
             return False
         was_announced = self._is_announced and item.state == "done"
         was_kept: bool = self._host.call(cancel, item.object_id)
-        # Receivers are told of the end of one that was done only if they ask.
+        # The end of an object that was done is announced only in answer to requests.
         self._is_announced = self._is_announced or was_announced
-        # It has failed as the program wants it.
+        # The program cancelled it, so that is no failure to report.
         self._failed = [other for other in self._failed if other is not item]
         return was_kept
 

@@ -18,7 +18,7 @@ from protocols.errors import TransferError, UsageError
 __all__ = ["FileOutcome", "FolderSender", "WatchedFolder"]
 
 PERIOD = 0.5
-"""Seconds between two looks at the folder."""
+"""Seconds between two scans of the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class FileOutcome:
 
 
 class WatchedFolder:
-    """Finds regular files that are complete: two looks in a row found them the same. Hidden ones are left alone."""
+    """Finds regular files that are complete: two scans in a row found them the same. Hidden ones are ignored."""
 
     def __init__(self, path: Path) -> None:
         if not path.is_dir():
             raise UsageError(f"--watch: value {str(path)!r} is not allowed; a folder")
         self.path = path
         self.names: set[str] = set()
-        """All files seen by the last look."""
+        """All files found by the last scan."""
         self._before: dict[str, Version] = {}
 
     def look(self) -> dict[str, Version]:

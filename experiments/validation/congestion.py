@@ -48,7 +48,7 @@ class _ProbingSender(Machine):
         """Ignore all messages."""
 
     def wake(self, now: float) -> None:
-        """Send a probe that asks for feedback."""
+        """Send a probe, which receivers answer by feedback."""
         self._sequence += 1
         microseconds = round(now * 1e6) + 1
         probe = Probe(self._origin, self._sequence, self._sequence, *divmod(microseconds, 1_000_000), rate_code(1e6))

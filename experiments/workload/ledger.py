@@ -206,7 +206,7 @@ class Ledger:
         self.subscriptions: list[SubscriptionAccount] = []
         self.broken: list[Broken] = []
         self.untold: list[Broken] = []
-        """What nobody told, or has not told yet. It breaks the rule `told` at the end of a run in which nothing goes on."""
+        """Messages missing without a notification so far. They break the rule `told` at the end of a run that comes to rest."""
 
     def add_publisher(self, name: str, plan: MessagePlan, result: Mapping[str, Any]) -> None:
         """Enter the result of a publisher; a process that failed has none."""

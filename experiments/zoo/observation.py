@@ -76,7 +76,7 @@ def observe(scenario: Scenario) -> Observation:
     for watcher in watchers:
         for broken in watcher.violations:
             if broken.rule == "answered" and broken.host in result.metrics["faults"]:
-                # It failed, and answers nobody.
+                # It failed, and does not answer.
                 continue
             found.setdefault(broken.rule, []).append(_told(broken.what, broken.host, broken.at))
     order = list(RULES)

@@ -256,7 +256,7 @@ def table(folder: Path, version: str | None = None) -> list[dict[str, Any]]:
 
 
 def _preference(row: Mapping[str, Any]) -> tuple[bool, str]:
-    # Folders of other programs may not tell when a run was made.
+    # Folders of other programs may lack the time of a run.
     return row["status"] == "ok", str(row.get("started"))
 
 
