@@ -114,7 +114,7 @@ def a_place(group: object, iface: object) -> tuple[str, str | None]:
 
 
 def a_node(value: object) -> int | None:
-    """Return the node id of a member of a session, None for one of its own. UsageError for what is none."""
+    """Return the node id of a member of a session, None for one of its own. UsageError for an invalid one."""
     return None if value is None else a_whole("node", value, 1, HIGHEST_NODE)
 
 

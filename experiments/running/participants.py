@@ -477,7 +477,7 @@ class Participants:
 
 
 def _foreign_hosts(scenario: Scenario, topology: Topology) -> dict[str, NodeChoice]:
-    """Return what runs on each host of a program of others that takes no role of the scenario's protocol."""
+    """Return the foreign program of each host, of those that take no role of the scenario's protocol."""
     chosen = [(name, choice) for name, choice in scenario.foreign.items() if choice.taken_role is None]
     return {host: choice for name, choice in chosen for host in topology.hosts_of(name)}
 

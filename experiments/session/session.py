@@ -186,7 +186,7 @@ class Session(Lifetime, SessionControls):
         """Wait until nothing more is sent for these objects and closed streams (default: all): all requests are served.
 
         With `by`, node ids or an `AckRequest`, these objects and streams have to be confirmed by receivers; of an open stream,
-        what was written so far. It returns when each has confirmed, or was asked in vain and is `missing` in its `Delivery`.
+        what was written so far. It returns when each has confirmed, or did not answer and is `missing` in its `Delivery`.
 
         TransferError when an object can't be sent (a file changed), or the session failed. UsageError with `by` if nothing is
         named, or the protocol has no acknowledgements.

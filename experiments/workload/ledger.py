@@ -3,7 +3,7 @@
 A message is *due* in a subscription that matches it if it was published while the application wanted the subscription. It is
 *promised* if the protocol accepted it, and the subscription was in effect from then to the end of the run: of one that was
 interrupted, by a crash or a broken connection, nothing is promised that was under way. A message that is due and neither
-delivered nor expired is *lost*; one that is promised and lost is *missing*, and *untold* if nobody was told that it is.
+delivered nor expired is *lost*; one that is promised and lost is *missing*, and *untold* if its subscriber was not notified.
 """
 
 from bisect import bisect_left
@@ -167,15 +167,15 @@ class _Tally:
 
 
 class _ToldLost:
-    """The messages of which a subscriber was told that they are lost; `rows` are those of its result."""
+    """The messages that a subscriber was notified to be lost; `rows` are those of its result."""
 
     def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
         self._ranges = [(publisher, first, last) for publisher, _, first, last, _ in rows if first is not None]
-        # Publisher -> when (seconds) only the number of lost messages was told the last time.
+        # Publisher -> when (seconds) the last notification had only the number of lost messages.
         self._counted = {publisher: at for publisher, _, first, _, at in rows if first is None}
 
     def has(self, key: Key, published_at: float, is_passed: bool) -> bool:
-        """Return whether it was told that a message is lost.
+        """Return whether it was notified that a message is lost.
 
         `is_passed`: whether a later one was delivered. Of those behind the last delivered one only the number is told, when
         they are given up or the publisher is gone.

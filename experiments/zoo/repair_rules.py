@@ -75,7 +75,7 @@ class RepairRules(Watcher):
     """Checks one run in the strict engine, in which all that arrives at a host reaches its machine.
 
     `config` is that of the protocol, `restarts` are the times (seconds) at which hosts crash or start again, without any state.
-    What `carriers` send is that of others, and is not checked.
+    `carriers` send packets of other nodes, which are not checked.
     """
 
     def __init__(
