@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 BUILDS = (ROOT / "build" / "compiled", *map(Path, sys.path))
 """Where `make compiled` and `make setup COMPILED=1` build."""
 ROUNDS = 3
+"""Runs of each build of which the fastest counts."""
 CALL = "import json; from benchmarks import compiled; print(json.dumps(compiled.{}))"
 COMPILED_CALL = f"import mcastlab_compiled; {CALL}"
 
@@ -60,10 +61,10 @@ def check(build: Path) -> None:
         sys.exit(f"{build}: {found}; build it again")
 
 
-def speed_up(build: Path, name: str, receivers: int, packets: int, rounds: int = ROUNDS) -> float:
+def speed_up(build: Path, name: str, receivers: int, packets: int) -> float:
     """Return how many times as fast the compiled build in a folder runs a case, from the fastest runs of each in turn."""
     call = f"time_case({name!r}, {receivers}, {packets})"
-    times = [(measure_in(None, call), measure_in(build, call)) for _ in range(rounds)]
+    times = [(measure_in(None, call), measure_in(build, call)) for _ in range(ROUNDS)]
     assert [one["from"] for one in times[0]] == [".py", ".so"], "these are not a pure and a compiled build"
     pure, compiled = (min(one["each"] for one in build) for build in zip(*times, strict=True))
     return float(pure / compiled)

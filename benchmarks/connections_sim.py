@@ -1,9 +1,8 @@
 """The part "sim" of benchmarks.connections.
 
-A publisher sends messages to a relay, which copies each to all subscribers; the
-cost is CPU time per message delivered to a subscriber, and `ratio_textbook` that of the simulator divided by that of textbook
-SimPy, which has a process and a Store for each end of a connection and each link. `bytes_per_connection` is the memory of both
-ends of an idle connection.
+A publisher sends messages to a relay, which copies each to all subscribers; the cost is CPU time per message delivered to a
+subscriber, and `ratio_textbook` that of the simulator divided by that of textbook SimPy, which has a process and a Store for
+each end of a connection and each link. `bytes_per_connection` is the memory of both ends of an idle connection.
 """
 
 import gc

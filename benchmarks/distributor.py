@@ -33,6 +33,8 @@ PORT = 5656
 RATES = (1_600_000, 1_200_000, 900_000, 700_000, 500_000, 400_000, 300_000, 200_000, 150_000, 100_000)
 """Offered updates per second."""
 NODE = [sys.executable, "-m", "benchmarks.distributor_node"]
+SUBSCRIPTIONS, SUBJECTS = 100_000, 500
+"""Subscriptions with which subjects are matched, and the subjects of a set that is timed."""
 
 
 def session(options: argparse.Namespace, subscribers: int, rate: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -67,26 +69,26 @@ def held(published: dict[str, Any], received: list[dict[str, Any]]) -> float:
     return float(min(count / (row["ended"] - row["began"]) for row in received))
 
 
-def match_us(subscriptions: int = 100_000, subjects: int = 500) -> float:
+def match_us() -> float:
     """Return the least time of a match over several sets of new subjects, in microseconds."""
     trie: SubjectTrie[int] = SubjectTrie()
-    for number in range(subscriptions):
+    for number in range(SUBSCRIPTIONS):
         trie.add(f"/market/{'*' if number % 10 == 0 else f'm{number % 97}'}/share/s{number}", number)
     trie.add("/market/...", -1)
     least = inf
-    for start in range(0, 40 * subjects, subjects):
-        wanted = [f"/market/m{number % 97}/share/s{number}" for number in range(start, start + subjects)]
+    for start in range(0, 40 * SUBJECTS, SUBJECTS):
+        wanted = [f"/market/m{number % 97}/share/s{number}" for number in range(start, start + SUBJECTS)]
         began = time.process_time()
         for subject in wanted:
             trie.match(subject)
         least = min(least, time.process_time() - began)
-    return round(least / subjects * 1e6, 2)
+    return round(least / SUBJECTS * 1e6, 2)
 
 
 def measure(options: argparse.Namespace, say: Callable[[str], None]) -> dict[str, Any]:
     """Measure everything; rates are in updates per second."""
     matched = match_us()
-    say(f"match with 100,000 subscriptions: {matched} us")
+    say(f"match with {SUBSCRIPTIONS:,} subscriptions: {matched} us")
     best: dict[str, Any] | None = None
     for _ in range(options.repeat):
         published, _ = session(options, 0, 0.0)

@@ -15,18 +15,20 @@ from sim.network import Network
 
 __all__ = ["sim_ratio_norm"]
 
+SIZE, TIMES = 4000, 3
+"""Bytes of a message, and runs of which the fastest counts."""
 HEAD = FIXED_SIZE + 2
 """Bytes of the head of a message to a topic of one letter."""
 
 
-def _subscribers(network: Network, messages: int, size: int) -> Outcome:
-    """Run subscribers of one topic on all hosts but the first, and there a publisher of messages of `size` bytes."""
+def _subscribers(network: Network, messages: int) -> Outcome:
+    """Run subscribers of one topic on all hosts but the first, and there a publisher."""
     outcome, publish = subscribe_all(network, "fjm2", FJM2)
-    publish(messages, size)
+    publish(messages, SIZE)
     return outcome
 
 
-def _receivers(network: Network, messages: int, size: int) -> Outcome:
+def _receivers(network: Network, messages: int) -> Outcome:
     """Run NORM receivers, and a sender of objects as large as such messages."""
     outcome = Outcome()
     first, *others = [network.host(name) for name in network.topology.hosts]
@@ -36,22 +38,22 @@ def _receivers(network: Network, messages: int, size: int) -> Outcome:
     sender = make_sender(first, FJM2, 1, GROUP, 1)
     first.run(sender, outcome.on_event)
     for _ in range(messages):
-        first.call(sender.submit, Content(Extent(size + HEAD), b"", is_file=False))
+        first.call(sender.submit, Content(Extent(SIZE + HEAD), b"", is_file=False))
     return outcome
 
 
-def sim_ratio_norm(receivers: int = 1000, messages: int = 100, size: int = 4000, times: int = 3) -> float:
+def sim_ratio_norm(receivers: int = 1000, messages: int = 100) -> float:
     """Return the processor time of subscribers over that of NORM receivers that get the same packets, least of some runs."""
     subscribers, norm = inf, inf
-    for _ in range(times):
-        norm = min(norm, _processor_time(_receivers, receivers, messages, size))
-        subscribers = min(subscribers, _processor_time(_subscribers, receivers, messages, size))
+    for _ in range(TIMES):
+        norm = min(norm, _processor_time(_receivers, receivers, messages))
+        subscribers = min(subscribers, _processor_time(_subscribers, receivers, messages))
     return subscribers / norm
 
 
-def _processor_time(fill: Callable[[Network, int, int], Outcome], receivers: int, messages: int, size: int) -> float:
+def _processor_time(fill: Callable[[Network, int], Outcome], receivers: int, messages: int) -> float:
     network = Network(star(receivers, LOSS), seed=1)
-    outcome = fill(network, messages, size)
+    outcome = fill(network, messages)
     seconds = timed(lambda: network.run(1e6, lambda: outcome.is_over))
     assert outcome.delivered == receivers * messages, "messages or objects are missing"
     return seconds

@@ -61,11 +61,11 @@ def measure_layer(layer: Layer, loss: float, receivers: int, packets: int) -> Me
     return Measure(cpu, network.deliveries, network.events)
 
 
-def measure_layers(share: float = 1.0) -> dict[str, dict[str, float]]:
-    """Return microseconds per delivery by layer and case, from runs of a `share` of the usual length."""
+def measure_layers() -> dict[str, dict[str, float]]:
+    """Return microseconds per delivery by layer and case."""
     found: dict[str, dict[str, float]] = {}
     for receivers, loss in CASES:
-        packets = max(int(DELIVERIES * share / receivers), 20)
+        packets = max(DELIVERIES // receivers, 20)
         for layer in LAYERS:
             measured = best(partial(measure_layer, layer, loss), receivers, packets)
             found.setdefault(layer.name, {})[f"{receivers}, {loss:.1%}"] = round(measured.each * 1e6, 3)

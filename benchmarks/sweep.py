@@ -2,13 +2,15 @@
 
 Synthetic runs of 0.2 to 0.8 s of CPU time, so that a quiet machine of 2 cores needs two minutes:
 
-* efficiency: CPU time of the runs over (cores x time of the job); * gap_ms: median time between two tasks on a core; *
-resume_s: time to find the missing ones of 5,000 runs in 1,000 files.
+* efficiency: CPU time of the runs over (cores x time of the job);
+* gap_ms: median time between two tasks on a core;
+* resume_s: time to find the missing ones of 5,000 runs in 1,000 files.
 
 And the commands, each from its start to its end, on a warm server of their own:
 
-* small_sweep_s: the 135 short runs of examples/first-sweep.yaml, with the start of the server; * second_question_s: `analyse`
-after another `analyse`; * report_s: `report` with all figures.
+* small_sweep_s: the 135 short runs of examples/first-sweep.yaml, with the start of the server;
+* second_question_s: `analyse` after another `analyse`;
+* report_s: `report` with all figures.
 """
 
 import argparse
@@ -42,6 +44,8 @@ from protocols.rng import Rng, key_of
 __all__ = ["main", "spin"]
 
 MEAN = 0.5
+FILES, ROWS = 1000, 5
+"""Files of the store of which a resume reads the runs, and the runs in each."""
 SMALL = Path(__file__).parents[1] / "examples" / "first-sweep.yaml"
 SCENARIO = {"topology": {"kind": "lan", "receivers": 2}, "protocol": {"name": "norm"}, "workload": {"size": "1kB"}}
 
@@ -108,20 +112,20 @@ def gap(tasks: list[list[dict[str, Any]]], cores: int) -> float:
     return median(gaps)
 
 
-def measure_resume(files: int = 1000, rows: int = 5) -> float:
+def measure_resume() -> float:
     """Return the seconds to read the stored runs and find that one is missing."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        plan = plan_in(folder, files * rows)
+        plan = plan_in(folder, FILES * ROWS)
         runs = planned_runs(plan, {})
         part = folder / "runs" / "job=bench"
         part.mkdir(parents=True)
-        for number in range(files):
-            made = [{"run_id": run.run_id, "status": "ok", "version": "v"} for run in runs[number * rows : (number + 1) * rows]]
+        for number in range(FILES):
+            made = [{"run_id": run.run_id, "status": "ok", "version": "v"} for run in runs[number * ROWS : (number + 1) * ROWS]]
             made = made[1:] if number == 0 else made
             parquet.write_table(pa.Table.from_pylist(made, runs_schema({})), part / f"part-{number:05}.parquet")
         began = time.perf_counter()
-        missing = missing_runs(planned_runs(plan_in(folder, files * rows), {}), stored_runs(folder))
+        missing = missing_runs(planned_runs(plan_in(folder, FILES * ROWS), {}), stored_runs(folder))
         spent = time.perf_counter() - began
         assert missing == runs[:1]
         return spent

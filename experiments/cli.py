@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "EXIT_CODES", "app", "command", "invoke", "main"]
 
 YOUNG_OBJECTS = 20_000
-"""New objects from which on Python searches for cycles of garbage."""
+"""Number of new objects at which Python searches them for cycles of garbage (threshold 0 of the module gc)."""
 COMMANDS = {
     "run": ("run:run_command", "Run a scenario, or all its cases, and show the results."),
     "attach": ("attach:attach", "Open a shell on a host of an emulation that runs."),
@@ -195,7 +195,9 @@ def _advise(error: BaseException) -> None:
         from experiments.scenario.protocol_modules import external_sources
 
         for path in sorted(external_sources()):
-            error.add_note(f"{path} may have returned what no protocol may; mcastlab contract shows which rule it breaks")
+            error.add_note(
+                f"{path} may have returned a value that is not allowed; mcastlab contract shows which rule it breaks"
+            )
 
 
 def _fail_otherwise(error: BaseException) -> int | None:
@@ -234,7 +236,7 @@ def _lacking(error: ModuleNotFoundError) -> str:
 
 
 def _place_in(error: BaseException | None) -> str:
-    """Return the place that an error, or one that caused it, tells of what a user wrote (`SelectorError`); empty for none."""
+    """Return the excerpt of the user's text that an error, or one that caused it, names (`SelectorError.place`); else empty."""
     while error is not None:
         place: str = getattr(error, "place", "")
         if place:

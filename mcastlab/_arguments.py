@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from experiments.scenario.plain_values import plain_value
 from experiments.scenario.suggestion import one_of
-from experiments.scenario.validation_errors import shown
+from experiments.session.arguments import refused
 from experiments.session.membership import HIGHEST_NODE
 from protocols.errors import ConfigError, UsageError
 from topologies.units import parse_fraction, parse_size
@@ -58,7 +58,7 @@ def a_path(name: str, value: object) -> Path:
     """Return the path of a file or folder. UsageError for what is no path, and for an empty one."""
     text = fspath(value) if isinstance(value, (str, PathLike)) else None
     if not isinstance(text, str) or not text or "\0" in text:
-        raise _refused(name, value, "the path of a file or folder")
+        raise refused(name, value, "the path of a file or folder")
     return Path(text)
 
 
@@ -66,7 +66,7 @@ def a_whole(name: str, value: object, least: int, most: int | None = None) -> in
     """Return a whole number from `least` to `most`; one of numpy as a plain one. UsageError for all else."""
     number = _plain(name, value)
     if not isinstance(number, int) or isinstance(number, bool) or number < least or (most is not None and number > most):
-        raise _refused(name, value, f"a whole number from {least} " + ("on" if most is None else f"to {most}"))
+        raise refused(name, value, f"a whole number from {least} " + ("on" if most is None else f"to {most}"))
     return number
 
 
@@ -75,13 +75,13 @@ def a_fraction(name: str, value: object) -> float:
     try:
         return parse_fraction(_plain(name, value))
     except ConfigError as error:
-        raise _refused(name, value, "a fraction like 2% or 0.02") from error
+        raise refused(name, value, "a fraction like 2% or 0.02") from error
 
 
 def a_choice(name: str, value: object, known: Sequence[str]) -> str:
     """Return the one of `known` that was given. UsageError, with the nearest, for all else."""
     if not isinstance(value, str) or value not in known:
-        raise _refused(name, value, one_of(value, known))
+        raise refused(name, value, one_of(value, known))
     return str(value)
 
 
@@ -89,14 +89,14 @@ def a_flag(name: str, value: object) -> bool:
     """Return True or False; one of numpy as a plain one. UsageError for all else."""
     flag = _plain(name, value)
     if not isinstance(flag, bool):
-        raise _refused(name, value, "True or False")
+        raise refused(name, value, "True or False")
     return flag
 
 
 def a_text(name: str, value: object) -> str:
     """Return text that is not empty. UsageError for all else."""
     if not isinstance(value, str) or not value:
-        raise _refused(name, value, "text that is not empty")
+        raise refused(name, value, "text that is not empty")
     return str(value)
 
 
@@ -105,7 +105,7 @@ def a_size(name: str, value: object) -> int:
     try:
         return parse_size(_plain(name, value))
     except ConfigError as error:
-        raise _refused(name, value, "a size, like 64MB") from error
+        raise refused(name, value, "a size, like 64MB") from error
 
 
 def a_place(group: object, iface: object) -> tuple[str, str | None]:
@@ -114,7 +114,7 @@ def a_place(group: object, iface: object) -> tuple[str, str | None]:
 
 
 def a_node(value: object) -> int | None:
-    """Return the node id of a member of a session, None for one of its own. UsageError for what is none."""
+    """Return the node id of a member of a session, None for one of its own. UsageError for an invalid one."""
     return None if value is None else a_whole("node", value, 1, HIGHEST_NODE)
 
 
@@ -123,10 +123,10 @@ def names(name: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (str(value),)
     if not isinstance(value, Iterable) or isinstance(value, (Mapping, bytes)):
-        raise _refused(name, value, "a name or a list of names")
+        raise refused(name, value, "a name or a list of names")
     listed = list(value)
     if not all(isinstance(item, str) for item in listed):
-        raise _refused(name, listed, "a name or a list of names")
+        raise refused(name, listed, "a name or a list of names")
     texts = tuple(map(str, listed))
     # The order of a set is that of hashes.
     return tuple(sorted(texts)) if isinstance(value, Set) else texts
@@ -137,7 +137,3 @@ def _plain(name: str, value: object) -> object:
         return plain_value(value, name)
     except UsageError:
         return None
-
-
-def _refused(name: str, value: object, allowed: str) -> UsageError:
-    return UsageError(f"{name}: value {shown(value)} is not allowed; {allowed}")

@@ -41,7 +41,7 @@ def run(
     wanted = _loaded(scenario)
     if seed is not None:
         wanted = wanted.model_copy(update={"seed": a_whole("seed", seed, 0, SEEDS - 1)})
-    place = running.home_of([wanted]) if on is None else a_choice("on", on, list(running.BACKENDS))
+    place = running.default_backend([wanted]) if on is None else a_choice("on", on, list(running.BACKENDS))
     folder = None if out is None else a_path("out", out)
     recording = Recording.of(wanted, folder)
     with nullcontext() if folder is None else claim_run(folder):

@@ -3,8 +3,7 @@
 `share` is the main effect of an axis: the variance of the means over its values, divided by the total variance. The variance
 between points not explained by main effects is interaction; the variance between replications of a point is the residual,
 called chance. On a balanced grid the parts add up to one. Axes that always change together, as zipped ones, are one effect: no
-run can tell them apart. Numeric axes with many values (sampled ones) are first cut into BINS
-quantile groups.
+run can tell them apart. Numeric axes with many values (sampled ones) are first cut into BINS quantile groups.
 """
 
 from collections.abc import Mapping, Sequence
@@ -113,7 +112,7 @@ def _decompose(
     sizes = np.array([row[f"{column}.n"] for row in rows], dtype=np.float64)
     means = np.array([row[f"{column}.mean"] for row in rows])
     labels = {name: [row[axis_column(name)] for row in rows] for name in varied}
-    # Where only runs at one value of an axis have the metric, these runs do not tell its effect.
+    # Where only runs at one value of an axis have the metric, its effect can't be computed from them.
     alone = [name for name, values in labels.items() if len(set(values)) == 1]
     groups = _together({name: values for name, values in labels.items() if name not in alone})
     shares = {group: _between(labels[group[0]], sizes, means) / variance for group in groups}

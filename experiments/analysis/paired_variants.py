@@ -20,8 +20,9 @@ __all__ = [
     "compare_all_variants",
 ]
 
-BASE_PREFIX = "_held_"
+BASE_PREFIX = "_base_"
 """Prefix of the columns of the base run of a pair."""
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +89,22 @@ def changing_with(runs: Runs, axis: str) -> list[str]:
 
 
 def compare_variants(
-    runs: Runs, axis: str, metrics: Sequence[str], by: Sequence[str] = (), base: Any = None, confidence: float = 0.95
+    runs: Runs, axis: str, metrics: Sequence[str], by: Sequence[str] = (), base: Any = None
 ) -> list[VariantDifference]:
     """Compare every value of `axis` with `base` (default: the first value), within the groups of `by`.
 
     The two runs of a pair have equal seed, case and values of all other axes, except for those that always change together with
-    this one; runs without a partner are left out. Intervals are Student's t intervals of the mean difference. Raises UsageError
-    for an axis of one value or an unknown base.
+    this one; runs without a partner are left out. Intervals are 95 % Student's t intervals of the mean difference. Raises
+    UsageError for an axis of one value or an unknown base.
     """
-    found = compare_all_variants(runs, axis, metrics, by, base, confidence)
+    found = compare_all_variants(runs, axis, metrics, by, base, CONFIDENCE)
     return [each for each in found if isinstance(each, VariantDifference)]
 
 
 def compare_all_variants(
-    runs: Runs, axis: str, metrics: Sequence[str], by: Sequence[str] = (), base: Any = None, confidence: float = 0.95
+    runs: Runs, axis: str, metrics: Sequence[str], by: Sequence[str], base: Any, confidence: float
 ) -> list[VariantDifference | VariantWithoutPairs]:
-    """Compare like `compare_variants`, and include variants whose pairs have no value of a metric."""
+    """Compare like `compare_variants`, at a confidence, and include variants whose pairs have no value of a metric."""
     values = variants_of(runs, axis)
     chosen = _base(axis, values, base)
     from pyspark.sql import functions as f
@@ -133,7 +134,7 @@ def _base(axis: str, values: list[Any], base: Any) -> Any:
 
 
 def _pairs(runs: Runs, axis: str, metrics: Sequence[str], base: Any) -> Any:
-    """Join pairs: all columns of the variant, and the base's metrics in columns prefixed HELD."""
+    """Join pairs: all columns of the variant, and the base's metrics in columns with the prefix BASE_PREFIX."""
     from pyspark.sql import functions as f
 
     column = axis_column(axis)

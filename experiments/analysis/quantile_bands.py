@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis.runs import Runs, axis_column, flat_row
-from experiments.analysis.summary import sort_key
+from experiments.analysis.summary import ACCURACY, sort_key
 from experiments.scenario.suggestion import one_of
 from experiments.sweep.store import datasets as store
 from protocols.errors import UsageError
@@ -17,8 +17,6 @@ __all__ = ["QUANTILES", "QuantileBand", "quantile_bands"]
 QUANTILES = (5, 25, 50, 75, 95)
 POINTS = 100
 """Default number of time bins."""
-ACCURACY = 1000
-"""The rank of an approximate percentile is off by at most 1/ACCURACY of the group's size."""
 TOLERANCE = 1e-6
 """Tolerance as a fraction of a bin; times are sums of intervals and carry rounding errors."""
 CUMULATIVE = ("objects_received", "receivers_complete")

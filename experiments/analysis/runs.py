@@ -107,17 +107,20 @@ class Runs:
         if self.failed == self.count:
             raise UsageError(f"{folder}: no run succeeded; `mcastlab results {quote(str(folder))}` shows the reasons")
 
-    def chosen_axes(self, written: Iterable[str], option: str = "--by") -> tuple[str, ...]:
-        """Resolve axis names written by the user to full names."""
-        return tuple(dict.fromkeys(pick(option, name.strip(), self.axes, "axis") for name in written if name.strip()))
+    def chosen_axes(self, written: Iterable[str]) -> tuple[str, ...]:
+        """Resolve axis names given to `--by` to full names. UsageError for an unknown or ambiguous one."""
+        return tuple(dict.fromkeys(pick("--by", name.strip(), self.axes, "axis") for name in written if name.strip()))
 
-    def chosen_metrics(self, written: Iterable[str], option: str = "--metric") -> tuple[str, ...]:
-        """Resolve metric names written by the user to full names; all metrics if there are none."""
+    def chosen_metrics(self, written: Iterable[str]) -> tuple[str, ...]:
+        """Resolve metric names given to `--metric` to full names; all metrics if there are none.
+
+        UsageError for an unknown or ambiguous one, and one of which no run has a value.
+        """
         written = [name.strip() for name in written if name.strip()]
         for name in written:
             if name not in self.metrics and (name in METRICS or name in DERIVED):
-                raise UsageError(f"{option}: value {name!r} is not allowed; no run here has a value of it")
-        chosen = [pick(option, name, self.metrics, "metric") for name in written]
+                raise UsageError(f"--metric: value {name!r} is not allowed; no run here has a value of it")
+        chosen = [pick("--metric", name, self.metrics, "metric") for name in written]
         return tuple(dict.fromkeys(chosen)) or self.metrics
 
 

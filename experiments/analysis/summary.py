@@ -12,6 +12,7 @@ from experiments.statistics.intervals import Interval, mean_interval
 from experiments.sweep.spec.metrics import METRICS
 
 __all__ = [
+    "ACCURACY",
     "EXACT_UP_TO",
     "PERCENTILES",
     "RESAMPLES",
@@ -93,16 +94,15 @@ def summarise(
     *,
     percentiles: Sequence[int] = PERCENTILES,
     exact: bool | None = None,
-    confidence: float = 0.95,
     resamples: int = RESAMPLES,
 ) -> list[GroupSummary]:
-    """Summarise every metric of every group that has a value of it, sorted by the keys.
+    """Summarise every metric of every group that has a value of it, with 95 % intervals, sorted by the keys.
 
     `exact` selects exact or approximate percentiles (None: exact up to EXACT_UP_TO runs); `resamples` 0 skips the bootstrap.
     """
     if exact is None:
         exact = runs.count <= EXACT_UP_TO
-    found = summarise_all(runs, by, metrics, percentiles, exact, confidence, resamples)
+    found = summarise_all(runs, by, metrics, percentiles, exact, 0.95, resamples)
     return [each for each in found if isinstance(each, GroupSummary)]
 
 
@@ -115,7 +115,7 @@ def summarise_all(
     confidence: float,
     resamples: int,
 ) -> list[GroupSummary | GroupWithoutValues]:
-    """Summarise every metric of every group like `summarise`, groups without a value of it included."""
+    """Summarise every metric of every group like `summarise`, at a confidence, groups without a value of it included."""
     keys = [axis_column(name) for name in by]
     wanted = [item for metric in metrics for item in _aggregates(metric, runs.metrics, percentiles, exact)]
     rows = without_nan(runs.ok, metrics).groupBy(*keys).agg(*wanted).collect()

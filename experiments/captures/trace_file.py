@@ -53,6 +53,11 @@ class TracedPacket:
     received: dict[str, float] = field(default_factory=dict)
     missed: list[LostCopy] = field(default_factory=list)
 
+    @property
+    def label(self) -> str:
+        """Kind and brief, as in `data 0.2.17`."""
+        return f"{self.kind} {self.brief}".strip()
+
 
 @dataclass(slots=True)
 class TraceEvent:

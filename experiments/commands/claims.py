@@ -13,7 +13,7 @@ import typer
 from experiments.commands.options import Brief, Columns, Json, Wide
 from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
-from experiments.output.tables import working
+from experiments.output.working import working
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import typer
 
 from experiments.commands.large_runs import admit_simulations
 from experiments.commands.options import Backend, Brief, Columns, FirstSeed, Json, ScenarioFile, Sets, Wide, Yes
-from experiments.output import tables
 from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
+from experiments.output.working import working
 from experiments.scenario.cases import cases_of
 from experiments.scenario.files import override, put
 from experiments.scenario.scenario import Scenario, load, read
@@ -63,7 +63,7 @@ def compare_command(
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.compare.comparison import collate, compare, usual_protocols, variants
     from experiments.compare.waiting import notes_on_waits
-    from experiments.running.run import BACKENDS, home_of
+    from experiments.running.run import BACKENDS, default_backend
 
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     if backend not in (None, *BACKENDS):
@@ -76,11 +76,11 @@ def compare_command(
         names = usual_protocols(wanted) if protocols is None else [name.strip() for name in protocols.split(",")]
         chosen = variants(wanted, names, settings)
     view.check(chosen)
-    place = backend or home_of(chosen.values())
+    place = backend or default_backend(chosen.values())
     if place == "sim" and not yes:
         admit_simulations(chosen.values())
     begun: list[RunProgress] = []
-    with tables.working(lambda: begun[-1].line() if begun else wanted.name):
+    with working(lambda: begun[-1].line() if begun else wanted.name):
         found = collate(wanted.name, compare(chosen, runs, place, begun.append))
     notes = notes_on_waits(chosen)
     if as_json:

@@ -7,6 +7,7 @@ import typer
 from experiments.commands.options import Brief, Columns, Json, Wide
 from experiments.output import tables
 from experiments.output.printer import Printer, View
+from experiments.output.working import working
 from experiments.scenario.scenario import load
 from protocols.errors import UnsupportedError
 
@@ -28,10 +29,10 @@ def demo(*, wide: Wide = False, columns: Columns = "", brief: Brief = False, as_
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     view.check(tables.WORLDS.values())
     scenario, missing = load(SCENARIO), None
-    with tables.working(f"{scenario.name} in the simulator"):
+    with working(f"{scenario.name} in the simulator"):
         results = {"sim": run(scenario, "sim")}
     try:
-        with tables.working(f"{scenario.name} in Mininet"):
+        with working(f"{scenario.name} in Mininet"):
             results["emu"] = run(scenario, "emu")
     except UnsupportedError as error:
         missing = str(error)

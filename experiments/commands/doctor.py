@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from emu.capabilities import Capability, list_capabilities
-from experiments.commands.options import Brief, Columns, Json, Sets, Wide, scenarios_beginning
+from experiments.commands.options import Brief, Columns, Json, Sets, Wide, scenarios_beginning, size_in_bytes
 from experiments.output.budget import Column, Table
 from experiments.output.extras import EXTRAS, Extra
 from experiments.output.printer import Printer, View
-from protocols.errors import ConfigError, UsageError
-from topologies.units import parse_size
+from protocols.errors import UsageError
 
 if TYPE_CHECKING:
     from experiments.doctor.examination import Examination
@@ -89,7 +88,7 @@ def _examine(view: View, path: Path, sets: list[str], stream: str | None, as_jso
     from experiments.doctor.examination import examine
     from experiments.scenario.cases import load_cases
 
-    octets = None if stream is None else _octets(stream)
+    octets = None if stream is None else size_in_bytes("--stream-buffer", stream)
     found = {name: examine(case, octets) for name, case in load_cases(path, sets).items()}
     if as_json:
         plain = {name: examination.plain() for name, examination in found.items()}
@@ -105,13 +104,6 @@ def _examine(view: View, path: Path, sets: list[str], stream: str | None, as_jso
 
 def _code(found: Iterable["Examination"]) -> int:
     return 0 if all(examination.is_sound for examination in found) else 1
-
-
-def _octets(text: str) -> int:
-    try:
-        return parse_size(text)
-    except ConfigError as error:
-        raise UsageError(f"--stream-buffer: {error}") from error
 
 
 def _show_examination(printer: Printer, examination: "Examination", path: str, sets: list[str]) -> None:

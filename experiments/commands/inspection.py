@@ -1,4 +1,4 @@
-"""`mcastlab inspect`: explain a capture of NORM traffic."""
+"""`mcastlab inspect`: analyse a capture of NORM traffic."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from experiments.inspection.inspection_page import inspection_page
 from experiments.inspection.inspection_tables import INSPECTED, show
 from experiments.inspection.packet import packet_lines, packet_of
 from experiments.output.printer import Printer, View
-from experiments.output.tables import working
+from experiments.output.working import working
 from experiments.running.authentication import read_keys
 from protocols.errors import UsageError
 from protocols.norm.wire.authentication import Authenticator

@@ -1,4 +1,4 @@
-"""What commands that simulate say of a large run before it begins."""
+"""Estimate large simulations before they begin, for all commands that simulate."""
 
 import sys
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ __all__ = ["admit_simulations"]
 
 
 def admit_simulations(scenarios: Iterable[Scenario], time_limit: float = inf) -> None:
-    """Estimate large simulations before they begin; UsageError for one that needs too much memory or time (seconds)."""
+    """Print the estimated cost of each large simulation; UsageError for one that needs too much memory or time (seconds)."""
     from experiments.running.run_cost import NO_ESTIMATE, admit, begins_at_once
 
     for wanted in scenarios:

@@ -19,7 +19,6 @@ from experiments.session.node_file import read_node
 from experiments.workload.publish import MessageRate
 from protocols.distributor.management import GROUP as MANAGEMENT
 from protocols.errors import UsageError
-from topologies.units import parse_size
 
 __all__ = [
     "Application",
@@ -35,7 +34,6 @@ __all__ = [
     "chosen",
     "connection",
     "per_second",
-    "size_in_bytes",
 ]
 
 MessagingProtocol: TypeAlias = Annotated[
@@ -136,14 +134,6 @@ def bus(
         of_file = [key for key, given_here in (("group", group), ("iface", iface)) if given_here is None and getattr(node, key)]
         raise UsageError(f"{path}: {error}" if str(error).partition(":")[0] in of_file else f"--{error}") from error
     return MessageBus(place, node.waiting, role)
-
-
-def size_in_bytes(option: str, value: str) -> int:
-    """Return a size in bytes. UsageError names the option."""
-    try:
-        return int(parse_size(value))
-    except UsageError as error:
-        raise UsageError(f"{option}: {error}") from error
 
 
 def per_second(rate: str | None, gap: str | None) -> float | None:

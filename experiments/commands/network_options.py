@@ -70,12 +70,12 @@ Reuse: TypeAlias = Annotated[
 
 
 def transmitting(*, ttl: int | None, tos: str, df: bool | None, loopback: bool, tx_port: int) -> UdpOptions:
-    """Return what a sender asks of the IP layer. Raises UsageError that names the option."""
+    """Return the IP and UDP options of a sender. Raises UsageError that names the option."""
     return replace(_options(ttl, tos), df=df, loopback=loopback, tx_port=tx_port)
 
 
 def receiving(sources: list[str] | None, *, ttl: int | None, tos: str, reuse: bool) -> UdpOptions:
-    """Return what a receiver asks of the IP layer. Raises UsageError that names the option."""
+    """Return the IP and UDP options of a receiver. Raises UsageError that names the option."""
     return replace(_options(ttl, tos), sources=tuple(sources or ()), reuse=reuse)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from protocols.errors import ConfigError, UsageError
-from topologies.units import parse_duration
+from topologies.units import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from experiments.session.membership import Membership
@@ -42,11 +42,12 @@ __all__ = [
     "norm_config",
     "option_errors",
     "scenarios_beginning",
+    "size_in_bytes",
     "time_limit",
 ]
 
 LONGEST = 1e9
-"""Seconds, 31 years."""
+"""Longest time that an option may limit, in seconds: 31 years."""
 
 Group: TypeAlias = Annotated[str, typer.Option("--group", help="Multicast address and port.", metavar="ADDR:PORT")]
 Iface: TypeAlias = Annotated[
@@ -151,6 +152,14 @@ def duration(option: str, text: str) -> float:
     """Return the seconds of an option like 500ms. UsageError names the option."""
     try:
         return parse_duration(text)
+    except ConfigError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def size_in_bytes(option: str, text: str) -> int:
+    """Return the bytes of an option like 64kB. UsageError names the option."""
+    try:
+        return parse_size(text)
     except ConfigError as error:
         raise UsageError(f"{option}: {error}") from error
 

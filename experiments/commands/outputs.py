@@ -18,7 +18,7 @@ RECORDED = (".json", ".jsonl", ".parquet", ".pcap", ".pcapng", ".yaml")
 """Names of files in the folder of a run or a sweep that other commands read end like this."""
 
 
-def check_outputs(arguments: Mapping[str, Any], options: Mapping[str, Any], folders: frozenset[str] = frozenset()) -> None:
+def check_outputs(arguments: Mapping[str, Any], options: Mapping[str, Any], folders: frozenset[str]) -> None:
     """Raise UsageError for an output that can't be written, that another output is, or that the command reads.
 
     `folders` are the options that name a folder. A recording in a folder that an argument names counts as read.

@@ -19,9 +19,8 @@ from experiments.commands.messaging_options import (
     chosen,
     connection,
     per_second,
-    size_in_bytes,
 )
-from experiments.commands.options import Iface, Json, Metrics, Stats, duration, time_limit
+from experiments.commands.options import Iface, Json, Metrics, Stats, duration, size_in_bytes, time_limit
 from experiments.commands.pub_messages import MessageOptions, publish_messages
 from experiments.commands.pub_updates import UpdateOptions, publish_updates
 from experiments.running.authentication import readable_keys
@@ -33,7 +32,7 @@ from protocols.jms import check_priority, property_of, topic_of
 __all__ = ["pub"]
 
 LARGEST = 1 << 30
-"""Bytes of a generated message: more than the pools of publishers are large."""
+"""Largest generated message in bytes; the default pool of a publisher has 16 MB."""
 
 
 def pub(

@@ -44,7 +44,7 @@ __all__ = ["recv"]
 LONGEST_WAIT = 1.0
 """Seconds for which a receiver that has all files waits for a sender that goes on with other files."""
 POLL = 0.01
-"""Seconds between two looks at whether it may end."""
+"""Seconds between two checks whether it may end."""
 
 
 def recv(
@@ -167,7 +167,7 @@ class _Receiving:
             self._end(self.session.host.now)
 
     def _end(self, since: float) -> None:
-        """End as soon as no sender may ask whether the files have arrived; all are there `since` this time."""
+        """End as soon as no sender may request an ACK any more; all files are complete `since` this time."""
         longest = LONGEST_WAIT if self.session.received.declined else inf
         if self.session.host.now < since + longest and self.session.is_awaited(since):
             self.runner.loop.call_later(POLL, self._end, since)
@@ -207,22 +207,19 @@ class _Receiving:
             note = f" ({stored.asked} was taken)" if renamed else ""
             self.says.detail(f"{stored.name}{note}  {format_size(stored.size)}")
 
-    def _counts(self) -> dict[str, int]:
-        return self.session.counts()
-
     def _loss(self, counts: dict[str, int]) -> float:
         lost = counts.get("data_lost", 0)
         return lost / (lost + counts.get("data_received", 0)) if lost else 0.0
 
     def _measure(self) -> TransferStatus:
-        counts, unfinished = self._counts(), list(self.folder.unfinished)
+        counts, unfinished = self.session.counts(), list(self.folder.unfinished)
         octets = self.session.received.octets
         done = octets + sum(sink.written for sink in unfinished)
         total = octets + sum(sink.size for sink in unfinished)
         return TransferStatus(done, total, self._loss(counts), counts.get("nacks_sent", 0))
 
     def _conclude(self, ok: bool, elapsed: float, lost: int) -> None:
-        counts, received = self._counts(), self.session.received
+        counts, received = self.session.counts(), self.session.received
         rows = [file_row(item.name, item.size, digest_of(item.digest)) for item in self.stored]
         seconds = elapsed
         if received.first_at is not None and received.last_at is not None:

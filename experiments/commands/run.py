@@ -15,6 +15,7 @@ from experiments.commands.options import Backend, Brief, Columns, Json, Scenario
 from experiments.output import tables
 from experiments.output.printer import Printer, View
 from experiments.output.run_folder import check_trace, claim_run
+from experiments.output.working import working
 from experiments.running.live_view import LiveView
 from experiments.scenario.cases import load_cases
 from experiments.scenario.scenario import Scenario
@@ -95,7 +96,7 @@ def run_command(
     2: bad input; 3: can't run here.
     """
     # Imported here, since simulator and emulation would slow down the start of other commands.
-    from experiments.running.run import BACKENDS, home_of
+    from experiments.running.run import BACKENDS, default_backend
 
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     if backend is not None and backend not in BACKENDS:
@@ -106,7 +107,7 @@ def run_command(
     if trace is not None and len(cases) > 1:
         raise UsageError("--trace: names one file, and the scenario has several cases; use --set trace=true and --out DIR")
     check_trace(trace, out)
-    place = backend or home_of(cases.values())
+    place = backend or default_backend(cases.values())
     view.check((*tables.RUN_COLUMNS, *(cases if len(cases) > 1 else [tables.WORLDS[place]])))
     hold = _hold(shell, keep, place, live, as_json)
     if dry:
@@ -209,7 +210,7 @@ def _run(
 
 
 def _result(wanted: Scenario, place: str, recording: "Recording | None", live: bool, hold: Hold | None) -> "Result":
-    """Run one case, and tell how far it is meanwhile."""
+    """Run one case, and show its progress meanwhile."""
     from experiments.running.run import run
     from experiments.running.run_progress import RunProgress
 
@@ -218,10 +219,10 @@ def _result(wanted: Scenario, place: str, recording: "Recording | None", live: b
     if hold is not None:
         return run(wanted, place, recording, None, hold)
     if place != "sim":
-        with tables.working(f"{wanted.name} on {place}"):
+        with working(f"{wanted.name} on {place}"):
             return run(wanted, place, recording)
     progress = RunProgress(wanted)
-    with tables.working(progress.line):
+    with working(progress.line):
         return run(wanted, place, recording, progress=progress)
 
 

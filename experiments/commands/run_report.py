@@ -11,7 +11,7 @@ import typer
 
 from experiments.commands.options import duration
 from experiments.commands.text_file import write_text
-from experiments.output import tables
+from experiments.output.working import working
 from experiments.report.run_report import gather, run_page
 from experiments.report.run_report_folder import is_run, open_run
 from experiments.report.run_report_recording import Window
@@ -49,7 +49,7 @@ def write_run_report(
     names = [name.strip() for name in options.get("--hosts", "").split(",") if name.strip()]
     command = shlex.join(["mcastlab", "report", str(folder), *(word for option in options.items() for word in option)])
     target = out or folder / "report.html"
-    with tables.working(f"reading {folder}"):
+    with working(f"reading {folder}"):
         page = run_page(gather(open_run(folder), window, names), command)
     write_text("--out", target, page)
     typer.echo(json.dumps({"written": [str(target)]}) if as_json else f"{target} ({target.stat().st_size / 1e6:.1f} MB)")

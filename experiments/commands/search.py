@@ -10,8 +10,8 @@ import yaml
 
 from experiments.commands.options import Brief, Json, ScenarioFile, Sets
 from experiments.commands.text_file import write_text
-from experiments.output import tables
 from experiments.output.printer import Printer, View
+from experiments.output.working import working
 from experiments.scenario.scenario import read
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def search_command(
     printer = Printer(View.of(brief=brief, as_json=as_json))
     data = read(scenario, sets or ())
     file = out if out is not None else Path(f"{data.get('name', 'scenario')}-violation.yaml")
-    with tables.working(f"{runs} runs of {scenario.name} with random faults"):
+    with working(f"{runs} runs of {scenario.name} with random faults"):
         found = search(data, str(scenario), runs=runs, seed=seed, complete=complete)
     if found is not None:
         _save(found, file)

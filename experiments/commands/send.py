@@ -185,7 +185,7 @@ def _sources(files: list[Path], watching: str, config: NormConfig) -> list[FileS
 
 
 def _acks(ack: bool, expect: int | None, ackers: list[int]) -> AckRequest | None:
-    """Return who has to confirm; None: nobody."""
+    """Return the request for ACKs; None without one."""
     for each in ackers:
         check_node(each, "--acker")
     if not (ack or expect or ackers):
@@ -310,11 +310,8 @@ class _Sending:
         elif now - self.refused_since >= PATIENCE:
             self.runner.stop(GAVE_UP)
 
-    def _counts(self) -> dict[str, int]:
-        return self.session.counts()
-
     def _measure(self) -> TransferStatus:
-        counts = self._counts()
+        counts = self.session.counts()
         sizes = [source.size for source in self.sources]
         done = bytes_sent(sizes, self.config.segment, counts.get("data_sent", 0))
         return TransferStatus(done, sum(sizes), 0.0, counts.get("nacks_received", 0))
@@ -330,7 +327,7 @@ class _Sending:
         return f"{known if self._is_confirmed() else f'{known} of {wanted}'} receiver{'s' if wanted > 1 else ''}"
 
     def _conclude(self, ok: bool, word: str, rows: list[dict[str, Any]], seconds: float) -> None:
-        counts, errors, reason = self._counts(), self.session.host.faults["send_errors"], self.session.host.refusal[1]
+        counts, errors, reason = self.session.counts(), self.session.host.faults["send_errors"], self.session.host.refusal[1]
         feedback = counts.get("nacks_received", 0) + counts.get("acks_received", 0)
         last = summary(
             ok=ok,

@@ -9,7 +9,7 @@ from experiments.running.live_statistics import WantedStatistics
 from experiments.session.membership import Membership
 from experiments.session.sent_files import SentFiles
 from experiments.session.session import Session
-from experiments.session.watched_folder import FolderSender, Told, WatchedFolder
+from experiments.session.watched_folder import FileOutcome, FolderSender, WatchedFolder
 from protocols.acknowledgement import AckRequest
 from topologies.units import format_size
 
@@ -66,7 +66,7 @@ class _FolderSending:
     def _measure(self) -> TransferStatus:
         return TransferStatus(self.octets, 0, 0.0, self.session.counts().get("nacks_received", 0))
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: FileOutcome) -> None:
         """Report what became of a file."""
         if told.problem:
             self.failed += 1

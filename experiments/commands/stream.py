@@ -29,6 +29,7 @@ from experiments.commands.options import (
     Stats,
     membership,
     norm_config,
+    size_in_bytes,
     time_limit,
 )
 from experiments.running.live import FINISHED, Live, live
@@ -41,7 +42,7 @@ from experiments.session.session import Session
 from experiments.session.stream_copy import StreamsOutput, copy_input
 from protocols.errors import TransferError, UsageError
 from protocols.stream import Flush
-from topologies.units import format_duration, format_size, parse_size
+from topologies.units import format_duration, format_size
 
 __all__ = ["recv", "send", "stream_command"]
 
@@ -105,7 +106,7 @@ def send(
     longest = time_limit("--timeout", timeout)
     network = transmitting(ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
     place = membership(config, group, iface, node, receives=False, network=network)
-    sending = _Sending(place, by, _size("--buffer", buffer), push=push, flush=flush)
+    sending = _Sending(place, by, size_in_bytes("--buffer", buffer), push=push, flush=flush)
     wanted = WantedStatistics.of(stats, metrics)
     with live() as runner:
         ending = runner.play(_told(runner, sending, wanted, as_json), longest)
@@ -212,14 +213,6 @@ def _first(group: BaseExceptionGroup[OSError]) -> OSError:
     """Return one of the errors of a group."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
-
-
-def _size(option: str, value: str) -> int:
-    """Return a size in bytes; UsageError names the option."""
-    try:
-        return int(parse_size(value))
-    except UsageError as error:
-        raise UsageError(f"{option}: {error}") from error
 
 
 def _conclude(as_json: bool, failure: str, ok: bool, word: str, elapsed: float, octets: int, **more: Any) -> None:

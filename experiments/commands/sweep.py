@@ -99,7 +99,7 @@ def _print(printer: Printer, found: dict[str, Any] | str) -> None:
 
 
 def summary_text(summary: "SweepSummary", file: Path) -> str:
-    """Return the lines that tell what an invocation has made, what is left, and how to go on."""
+    """Return the lines about the runs that an invocation has made, those left, and how to go on."""
     ok, folder = summary.status["ok"], quote(str(summary.folder))
     total = f"{summary.total} run{'s' * (summary.total != 1)}"
     lines = [f"{summary.folder}: {total}, {ok} ok, {summary.failed} failed, {summary.left} left"]

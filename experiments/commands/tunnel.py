@@ -7,7 +7,6 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +29,7 @@ from experiments.scenario.user_settings import read_settings
 from protocols.admin.node import Node
 from protocols.admin.registration import Registration, registration_of
 from protocols.errors import UnsupportedError, UsageError, WireError
-from protocols.machine import Group
+from protocols.machine import Codec, Group
 from protocols.norm.messages import Fti
 from protocols.norm.wire.sizes import header_size
 from protocols.rng import Rng
@@ -125,7 +124,7 @@ def tunnel(
         _check_unused({"--token-file": token_file, "--name": name})
     registry = None if admin is None else _registry(admin, token_file, name, options.site or place.node, place)
     with live() as runner:
-        host = _host(runner, place, lambda: make_codec(None, keys, time.time, enrolled=False))
+        host = _host(runner, place, make_codec(None, keys, time.time, enrolled=False))
         try:
             machine = Tunnel(host, place.node, place.group, options)
             machine.update_peers(peers)
@@ -216,14 +215,14 @@ def _registry(url: str, token_file: Path | None, name: str | None, site: int, pl
     return _Registry(check_url(url), own, "" if token_file is None else read_token(token_file), token_file)
 
 
-def _host(runner: Live, place: _Place, codec: Any) -> UdpHost:
+def _host(runner: Live, place: _Place, codec: Codec) -> UdpHost:
     """Return a host at the address. UnsupportedError if the port is in use, also by a program that shares it."""
     try:
         with socket.socket(socket.AF_INET6 if len(place.listen) == 4 else socket.AF_INET, socket.SOCK_DGRAM) as alone:
             alone.bind(place.listen)
         return UdpHost(
             runner.loop,
-            codec(),
+            codec,
             interface=place.listen[0],
             port=place.listen[1],
             rng=Rng(secrets.randbits(64)),
@@ -248,18 +247,17 @@ async def _serve(
             machine.update_peers(nodes)
             _tell_peers(nodes, as_json)
 
-        async with AsyncExitStack() as stack:
-            client = HttpRegistryClient(
-                registry.url,
-                registry.registration,
-                update_peers,
-                machine.counters,
-                address=host.unicast_address[0],
-                secret=registry.secret,
-                token_file=registry.token_file,
-                told=partial(_tell_registry, as_json=as_json),
-            )
-            await stack.enter_async_context(client)
+        client = HttpRegistryClient(
+            registry.url,
+            registry.registration,
+            update_peers,
+            machine.counters,
+            address=host.unicast_address[0],
+            secret=registry.secret,
+            token_file=registry.token_file,
+            told=partial(_tell_registry, as_json=as_json),
+        )
+        async with client:
             await client.run()
 
 

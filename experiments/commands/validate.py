@@ -15,7 +15,7 @@ import typer
 from experiments.commands.options import Brief, Columns, Jobs, Json, Wide
 from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
-from experiments.output.tables import working
+from experiments.output.working import working
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["validate_command"]
 
-MOST_EFFORT = 1000
+MOST_EFFORT = 100
 _COLUMNS = (
     Column("agrees", rank=0),
     Column("value", rank=0),
@@ -67,8 +67,6 @@ def validate_command(
     from experiments.validation.references import REFERENCES, read_references
     from experiments.validation.validation_page import validation_page
 
-    if not 0.0 < effort <= 100.0:
-        raise UsageError(f"--effort: value {effort!r} is not allowed; a number above 0, at most 100")
     if resume and out is None:
         raise UsageError("--resume: nothing to go on with without --out")
     file = reference or REFERENCES

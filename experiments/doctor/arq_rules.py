@@ -14,7 +14,7 @@ from topologies.units import format_duration
 __all__ = ["ARQ_RULES"]
 
 _GROUP = 20
-"""Receivers from which on the feedback of each of them is worth a word."""
+"""Receivers from which on feedback that each of them sends is reported."""
 
 
 def _timeout_below_path(scenario: Scenario, facts: SessionFacts, config: AConfig) -> Iterator[Finding]:
@@ -76,8 +76,8 @@ def _distance_below_path(scenario: Scenario, facts: SessionFacts, config: AConfi
     if not isinstance(config, SrmConfig) or not facts.is_lossy or 4 * config.distance >= facts.rtt:
         return
     implies = (
-        f"it is {quoted(facts.rtt / 2)}: until session messages have measured it, requests and repairs of members do not "
-        "suppress each other"
+        f"the longest one-way delay is {quoted(facts.rtt / 2)}: until session messages have measured it, requests and repairs "
+        "of members do not suppress each other"
     )
     better = format_duration(rounded_up(facts.rtt * 500) / 1000)
     changes = {"protocol.distance": better}

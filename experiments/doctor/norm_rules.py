@@ -18,10 +18,9 @@ from topologies.units import format_duration, format_rate, format_size
 __all__ = ["NORM_RULES", "UNSEEN", "NormTiming", "cache_below_load", "norm_finding", "stream_buffer"]
 
 _FAR, _MANY = 10, 10_000
-"""How many times the round trip an initial GRTT, and the group an estimate of its size, may be before it is worth a word."""
-_LARGEST_GROUP = 500_000_000
+"""How many times the round trip an initial GRTT, and the group an estimate of its size, may be before it is reported."""
 UNSEEN = 1e-3
-"""Probability that a receiver does not learn of the end, from which on it is worth a word."""
+"""Probability that a receiver misses every announcement of the end, above which it is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class NormTiming:
 
     @property
     def heard(self) -> float:
-        """From a NACK until other receivers are told of it, in GRTT: by itself, or by the sender's CMD(REPAIR_ADV)."""
+        """From a NACK until other receivers receive it, or the sender's CMD(REPAIR_ADV) with its content, in GRTT."""
         return min((self.facts.rtt if self.config.feedback == "unicast" else self.facts.apart) / self.grtt, 1.0)
 
     @property
@@ -216,7 +215,7 @@ def _parity_below_loss(scenario: Scenario, facts: SessionFacts, config: NormConf
     needed = next((parity for parity in range(config.parity, most + 1) if fails(parity) < 0.01), most)
     implies = (
         f"at {facts.loss:.3g} loss, {fails(config.parity):.0%} of the blocks have a receiver that misses more than "
-        f"{config.parity} of {config.block}: what lacks is then repeated symbol by symbol"
+        f"{config.parity} of {config.block}: what is missing is then repeated symbol by symbol"
     )
     yield norm_finding("parity-below-loss", COST, "parity", str(config.parity), implies, {"parity": str(needed)})
 

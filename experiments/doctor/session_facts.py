@@ -77,11 +77,6 @@ class SessionFacts:
         return self.receivers if self.shared or self.has_outages else max(1, round(self.receivers * self.loss))
 
     @property
-    def files(self) -> int:
-        """The number of files it sends."""
-        return sum(work.count for work in self.works)
-
-    @property
     def octets(self) -> int:
         """The bytes of all files."""
         return sum(work.count * work.size for work in self.works)

@@ -26,7 +26,7 @@ __all__ = ["MOST_NODES", "MeasuredTraffic", "draw_topology", "read_measured_traf
 MOST_NODES = 400
 _MOST_LABELS = 120
 _USUAL = 6
-"""Smallest number of directions with equal parameters that are told once, in the legend."""
+"""Smallest number of directions with equal parameters that the legend states once."""
 _LARGEST_RESULT = 100_000_000
 _MARGIN, _TOP = 40.0, 64.0
 _LABEL, _TITLE = 10.0, 14.0
@@ -184,7 +184,7 @@ class _Map:
         return f"{lost}{offered:,} packets" if offered else "no packets"
 
     def _usual(self) -> str:
-        """Return the parameters that most links have in both directions, which the legend tells instead of a label at each."""
+        """Return the parameters that most links have in both directions, which the legend states instead of a label at each."""
         if self.traffic is not None:
             return ""
         found = Counter(self._described(*link) for link in self.topology.links)

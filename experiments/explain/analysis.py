@@ -123,7 +123,7 @@ class _Analysis:
 
     @property
     def _is_sent(self) -> bool:
-        """Whether all of the object was sent, as far as the record tells."""
+        """Whether all of the object was sent, as far as it was recorded."""
         history = self.history
         if history.kind == "trace":
             return any(
@@ -166,17 +166,17 @@ class _Analysis:
 
     def _lost(self, packet: TracedPacket) -> None:
         fate = self.fates[packet.number]
-        self._add("sent", packet.time, packet.node, f"sends {_brief(packet)}", packet)
+        self._add("sent", packet.time, packet.node, f"sends {packet.label}", packet)
         where = self._place_of_loss(packet)
         if fate.cause:
-            self._add("lost", fate.at, where, f"{_brief(packet)}: {fate.text}", packet)
+            self._add("lost", fate.at, where, f"{packet.label}: {fate.text}", packet)
 
     def _place_of_loss(self, packet: TracedPacket) -> str:
         copies = [copy.link for copy in packet.missed if copy.node == self.history.receiver or copy.node in self.history.path]
         return copies[0] if copies else self.history.receiver
 
     def _noticed(self, part: Part) -> None:
-        """Tell with which packet the receiver could see the loss."""
+        """Describe the packet by which the receiver could detect the loss."""
         history, since = self.history, part.lost[0].time
         later = [
             (packet.received[history.receiver], packet)
@@ -187,9 +187,7 @@ class _Analysis:
         when, number = min(arrived, default=(inf, 0))
         if when < inf:
             packet = history.packets[number]
-            self._add(
-                "noticed", when, history.receiver, f"{_brief(packet)} arrives and shows that something is missing", packet
-            )
+            self._add("noticed", when, history.receiver, f"{packet.label} arrives and shows that something is missing", packet)
 
     def _request(self, each: Round) -> None:
         receiver = self.history.receiver
@@ -201,16 +199,14 @@ class _Analysis:
             text = f"its NACK{due} is suppressed by that of {other.node} ({other.brief})"
             self._add("suppressed", each.suppressed_at, receiver, text, other)
         for packet in each.requests:
-            self._add("request", packet.time, receiver, f"sends {_brief(packet)}", packet)
+            self._add("request", packet.time, receiver, f"sends {packet.label}", packet)
         if each.is_needless:
             self._add("needless", each.due or each.begin, receiver, "sends no NACK: nothing is missing any more")
         for packet, fate in zip(each.asked, each.fates, strict=True):
             if fate.when < inf:
-                self._add(
-                    "request arrives", fate.when, self.history.sender, f"{_brief(packet)} of {packet.node} arrives", packet
-                )
+                self._add("request arrives", fate.when, self.history.sender, f"{packet.label} of {packet.node} arrives", packet)
             else:
-                what = f"{_brief(packet)} of {packet.node} does not reach {self.history.sender}: {fate.text}"
+                what = f"{packet.label} of {packet.node} does not reach {self.history.sender}: {fate.text}"
                 self._add("request lost", min(fate.at, self.history.end), packet.node, what, packet)
 
     def _answer(self, part: Part, each: Round, shown: set[int]) -> None:
@@ -229,12 +225,12 @@ class _Analysis:
             if packet.number in shown or is_late or (place >= _SHOWN and packet.number != last):
                 continue
             shown.add(packet.number)
-            self._add("repair", packet.time, packet.node, f"sends {_brief(packet)} as a repair", packet)
+            self._add("repair", packet.time, packet.node, f"sends {packet.label} as a repair", packet)
             if fate.when < inf:
                 ends = f", and completes {self._named(part)}" if packet.number == last else ""
-                self._add("repair arrives", fate.when, self.history.receiver, f"{_brief(packet)} arrives{ends}", packet)
+                self._add("repair arrives", fate.when, self.history.receiver, f"{packet.label} arrives{ends}", packet)
             else:
-                self._add("repair lost", fate.at, self._place_of_loss(packet), f"{_brief(packet)}: {fate.text}", packet)
+                self._add("repair lost", fate.at, self._place_of_loss(packet), f"{packet.label}: {fate.text}", packet)
 
     def _ends(self, outcome: Outcome) -> None:
         """Tell of the purge of the object, of squelches, and of the outcome."""
@@ -249,9 +245,7 @@ class _Analysis:
             packet = heard[0]
             text = f"sends SQUELCH {packet.brief}, so object {history.object_id} is not repaired any more"
             self._add("squelch", packet.time, packet.node, text, packet)
-            self._add(
-                "squelch arrives", packet.received[history.receiver], history.receiver, f"{_brief(packet)} arrives", packet
-            )
+            self._add("squelch arrives", packet.received[history.receiver], history.receiver, f"{packet.label} arrives", packet)
         if outcome.time is not None:
             word = "complete" if outcome.state == "received" else "aborted"
             self._add(word, outcome.time, history.receiver, f"object {history.object_id}: {outcome.text}")
@@ -439,7 +433,7 @@ class _Analysis:
         return Cause("purge", text, max(0.0, (outcome.time or history.end) - min(purged, outcome.time or history.end)))
 
     def _slow(self, outcome: Outcome, spent: dict[str, float]) -> Cause | None:
-        """Return who was slow, if the time without losses is worth a word."""
+        """Return the sender, link or receiver that was slow as a cause; None if it explains little of the time."""
         history = self.history
         if "sending" not in spent or outcome.time is None:
             return None
@@ -487,7 +481,3 @@ class _Analysis:
         else:
             ends = "; it was repaired while the rest was sent"
         return Cause(name, text + ends, repair)
-
-
-def _brief(packet: TracedPacket) -> str:
-    return f"{packet.kind} {packet.brief}".strip()

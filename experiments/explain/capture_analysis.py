@@ -17,7 +17,7 @@ _SHOWN = 3
 
 
 def explain_capture(history: CaptureHistory) -> Explanation:
-    """Explain what became of the object at the receiver, as far as the capture tells."""
+    """Explain what became of the object at the receiver, as far as the capture shows it."""
     return _CaptureAnalysis(history).explanation()
 
 
@@ -90,7 +90,7 @@ class _CaptureAnalysis:
         originals = part.first_transmissions()
         if originals:
             last = max(originals, key=lambda packet: packet.time)
-            self._add("sent", last, f"sends {_brief(last)}, the last content of {self._named(part)}")
+            self._add("sent", last, f"sends {last.label}, the last content of {self._named(part)}")
         for packet in requests:
             if packet.node != history.receiver and packet.kind == "nack" and packet.time < own[0].time:
                 self._add("request", packet, f"requests {self._named(part)} ({packet.brief}), before {history.receiver} does")
@@ -102,7 +102,7 @@ class _CaptureAnalysis:
                 break
         repairs = self._repairs(part, own[0].time)
         for packet in [*repairs[:_SHOWN], *(repairs[_SHOWN:][-1:])]:
-            self._add("repair", packet, f"sends {_brief(packet)} as a repair")
+            self._add("repair", packet, f"sends {packet.label} as a repair")
 
     def _outcome(self, own: dict[str, list[TracedPacket]], critical: str | None, squelch: TracedPacket | None) -> Outcome:
         history = self.history
@@ -169,7 +169,3 @@ class _CaptureAnalysis:
     def _named(self, part: Part) -> str:
         own = self.history.object_id
         return f"the NORM_INFO of object {own}" if part.name == "info" else f"block {own}.{part.name}"
-
-
-def _brief(packet: TracedPacket) -> str:
-    return f"{packet.kind} {packet.brief}".strip()

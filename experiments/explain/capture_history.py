@@ -38,9 +38,7 @@ class CaptureHistory(History):
     """Whether any message of the receiver was captured."""
 
 
-def read_capture_history(
-    path: Path, object_id: int | None = None, receiver: str | None = None, sender: str | None = None
-) -> CaptureHistory:
+def read_capture_history(path: Path, object_id: int | None, receiver: str | None, sender: str | None) -> CaptureHistory:
     """Read a capture file. UsageError for a sender or receiver that is not in it, ConfigError for no capture of NORM.
 
     None stands for the only sender, the only object, and the only receiver that sent anything.

@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Explanation:
-    """All that is said of an object at a receiver. `spent` are the seconds of each phase, `unknown` what can't be told."""
+    """The explanation of an object at a receiver. `spent` are the seconds of each phase, `unknown` what was not recorded."""
 
     record: str
     sender: str

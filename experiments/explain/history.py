@@ -31,7 +31,7 @@ __all__ = ["Fate", "History", "read_history"]
 class Fate:
     """What became of a packet on its way to a host: when it reached its machine, or why not (`cause`, `text`, and where).
 
-    `cause` is empty for a packet that arrived, and `unknown` where the record does not tell.
+    `cause` is empty for a packet that arrived, and `unknown` where it was not recorded.
     """
 
     when: float = inf
@@ -82,7 +82,7 @@ class History:
     hides_losses: bool = False
     """Whether the kernel of the receiver can drop packets after its capture has recorded them."""
     completed_at: float | None = None
-    """When the receiver had the object, in seconds, if the result of the run tells it of this object alone."""
+    """When the receiver had the object, in seconds, if the result of the run has it of this object alone."""
     path: tuple[str, ...] = ()
     """The nodes from the sender to the receiver, if the network is known."""
     routes: Routes | None = None
@@ -132,9 +132,7 @@ class History:
         return () if self.routes is None else self.routes.path(source, host)
 
 
-def read_history(
-    folder: RunFolder, object_id: int | None = None, receiver: str | None = None, sender: str | None = None
-) -> History:
+def read_history(folder: RunFolder, object_id: int | None, receiver: str | None, sender: str | None) -> History:
     """Read what a run recorded of an object at a receiver. UsageError for an unknown host, and a run without a record.
 
     None stands for the only sender, for its only object, and for the receiver that is not complete or was complete last.

@@ -1,4 +1,4 @@
-"""Rounds of requests for a part of an object: who asked, whose request suppressed whose, and what the sender made of it."""
+"""Rounds of requests for a part of an object: which receivers sent or suppressed requests, and which repairs followed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -113,7 +113,7 @@ def _heard(history: History, when: float, begin: float) -> TracedPacket | None:
 
 
 def _by_packets(history: History, part: Part, since: float) -> Iterator[Round]:
-    """Yield rounds as far as packets tell: each request of the receiver, and those of others that it heard before its own."""
+    """Yield rounds as far as packets show them: each request of the receiver, and those it heard from others before its own."""
     current: Round | None = None
     for packet in sorted(_requests_for(history, part), key=lambda packet: packet.time):
         if packet.time < since:

@@ -105,7 +105,7 @@ def _tunnel(flow: Mapping[str, Any]) -> str:
 
 
 def _signals(told: Mapping[str, Any]) -> str:
-    """Return a line about what one tunnel tells its site or another tunnel."""
+    """Return a line about the control messages of one tunnel to its site or another tunnel."""
     counts = ", ".join(f"{kind} {count}" for kind, count in told["messages"].items())
     sites = ", ".join(map(str, told["sites"]))
     brakes = f"; at most {told['ring']:.0%} of the ring in use and {told['lost']:.2%} missing" if "ring" in told else ""
@@ -151,7 +151,7 @@ def _sender(printer: Printer, sender: SenderView) -> None:
 
 
 def _states(printer: Printer, sender: SenderView) -> None:
-    """Print what the sender advertised over time, in a few of its probes, and who answered its watermarks."""
+    """Print what the sender advertised over time, in a few of its probes, and which nodes answered its watermarks."""
     states, marks = sender.states.states, sender.states.watermarks
     if len(states) > 1:
         step = max(1, -(-len(states) // _STATES))

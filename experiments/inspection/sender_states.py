@@ -43,7 +43,7 @@ class ProbeState:
 
 @dataclass(slots=True)
 class Watermark:
-    """A FLUSH that asks nodes for an ACK: the symbol it names, the nodes asked, and after how many seconds each answered."""
+    """A FLUSH that requests ACKs: the symbol it names, the nodes listed in it, and the seconds after which each answered."""
 
     time: float
     packet: int
@@ -109,7 +109,7 @@ class SenderStates:
         self._octets = self._data = self._repairs = self._nacks = 0
 
     def flushed(self, flush: Flush, packet: int, time: float) -> None:
-        """Record the nodes that a FLUSH asks for an ACK."""
+        """Record the nodes from which a FLUSH requests ACKs."""
         if not flush.acking:
             return
         last = self.watermarks[-1] if self.watermarks else None

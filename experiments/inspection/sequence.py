@@ -13,8 +13,8 @@ class SequenceTracker:
     """Extend one sender's 16-bit sequence numbers without wrap-around, and classify each message."""
 
     def __init__(self) -> None:
-        self.count = self.late = self.duplicates = self.lost = 0
-        """Messages, late messages, duplicates, and all skipped numbers."""
+        self.late = self.duplicates = self.lost = 0
+        """Late messages, duplicates, and all skipped numbers."""
         self._highest: int | None = None
         self._missing = 0
         """Bit n stands for the n-th number before the highest one, as far back as a message can be late."""
@@ -26,7 +26,6 @@ class SequenceTracker:
 
     def add(self, sequence: int) -> tuple[int, bool]:
         """Record a number; return (numbers skipped before it, whether it is a duplicate)."""
-        self.count += 1
         if self._highest is None:
             self._highest = sequence
             return 0, False

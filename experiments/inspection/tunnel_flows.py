@@ -1,4 +1,4 @@
-"""The datagrams of tunnels in a capture: who sends to whom, what is in them, which are missing, and what tunnels tell."""
+"""The datagrams of tunnels in a capture: their sources and targets, content and losses, and the control messages."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -126,7 +126,7 @@ def _carried(codec: TunnelCodec, datagram: CapturedDatagram) -> Carried | None:
 
 
 def _told(datagram: CapturedDatagram) -> Presence | Report | Brake | None:
-    """Return what a tunnel tells in a datagram; None for any other."""
+    """Return the control message of a tunnel in a datagram; None for any other."""
     data = datagram.payload
     if not data or data[0] & ~KEYED not in (PRESENCE, REPORT, BRAKE):
         return None

@@ -34,7 +34,7 @@ class Answer:
     statistics: Snapshot
     measures: Mapping[str, Measure]
     managed: int | None = None
-    """The id by which management knows the process, if it does."""
+    """The id by which the process announces itself on a management group, if it does."""
 
 
 def running(table: Path = Path("/proc/net/unix")) -> list[str]:

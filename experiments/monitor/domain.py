@@ -1,7 +1,7 @@
 """What runs in the domains that are watched: domain, process, connection, publisher or subscriber, with rates and peaks.
 
-Whoever watches gives `Domain.update` a reading of every process each second; consoles and pages show its rows. A row is one
-connection of a process. Nothing here knows a protocol, a clock or a network.
+A watcher passes a reading of every process to `Domain.update` each second; consoles and pages show the rows. A row is one
+connection of a process. Nothing here depends on a protocol, a clock or a network.
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ MOST_GONE: Final = 100
 MOST_MEMBERS: Final = 50
 """Members of a connection that are shown."""
 FEWEST_LATE: Final = 10
-"""Messages that wait, up to which nobody lags."""
+"""Messages that wait, up to which a receiver does not count as lagging."""
 LONGEST: Final = 200
 """Characters of a name, beyond which it is cut."""
 
@@ -35,8 +35,8 @@ LONGEST: Final = 200
 class Connection:
     """What a process says of one of its connections.
 
-    `flows` are its counters with rates, by the names of `protocols.overview.FLOWS`; where a process tells no rates, `counters`
-    are given instead, and the rates are computed from them.
+    `flows` are its counters with rates, by the names of `protocols.overview.FLOWS`; where a process reports no rates,
+    `counters` are given instead, and the rates are computed from them.
     """
 
     id: str
@@ -200,7 +200,7 @@ class Domain:
             tracked = self._tracked[key] = _Tracked(Row(key), None)
         before = tracked.row
         if not is_new and told is tracked.told and told is not None and told.flows is not None:
-            # A process that tells the very same as before.
+            # The process sent the same statistics as before.
             row = before if before.state == reading.state else _with_state(before, reading.state)
         else:
             row = _row(Row(key, owner), reading, told, tracked, self._when)
@@ -256,7 +256,7 @@ def _row(row: Row, reading: Reading, told: Connection | None, tracked: _Tracked,
 
 
 def _flows(reading: Reading, told: Connection, tracked: _Tracked, when: str) -> Mapping[str, Flow]:
-    """Return the rates that a process tells, or those of its counters; `when` is the present as text."""
+    """Return the rates that a process reports, or those of its counters; `when` is the present as text."""
     if told.flows is not None:
         return told.flows
     tracked.history.add(reading.at, told.counters, when)

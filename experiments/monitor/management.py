@@ -127,7 +127,7 @@ def reading_of(process: ObservedProcess, domain: str, connections: Sequence[Conn
 
 
 def connection_of(view: ConnectionView) -> Connection:
-    """Return what a process says of a connection, with the rates as it tells them."""
+    """Return what a process reports of a connection, with the rates it computed."""
     requests = view.retransmissions
     hosts = [f"requests by {name}" for name in requests.received_from or ()]
     hosts += [f"requests to {name}" for name in requests.sent_to or ()]

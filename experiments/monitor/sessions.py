@@ -42,14 +42,14 @@ class SessionSource:
         self._questions: dict[str, Question] = {}
         self.answers: dict[str, Answer] = {}
         """The last answers, by the names of the sessions."""
-        # Processes that management tells of, too.
+        # Processes that management reports, too.
         self._managed: dict[str, int] = {}
         self._known: dict[str, tuple[Snapshot, list[Connection]]] = {}
 
     async def look(self, managed: Collection[int] = ()) -> None:
         """Ask all sessions that run; forget those that do not answer.
 
-        `managed` are processes of which management tells: they are asked once, to know which session is theirs.
+        `managed` are processes that management reports: they are queried once, to find which session is theirs.
         """
         names = dict.fromkeys(self._find())
         self._managed = {name: number for name, number in self._managed.items() if name in names}
@@ -85,7 +85,7 @@ class SessionSource:
         self._questions.clear()
 
     def session_of(self, managed: int) -> str:
-        """Return the session of a process that management tells of, "" if it is none of this user on this machine."""
+        """Return the session of a process that management reports, "" if it is none of this user on this machine."""
         return next((name for name, number in self._managed.items() if number == managed), "")
 
     def readings(self, managed: Collection[int] = ()) -> dict[str, Reading]:

@@ -13,7 +13,7 @@ from protocols.snapshot import Measure, Snapshot
 __all__ = ["INTERVAL", "Management", "Watcher", "shortened"]
 
 INTERVAL: Final = 1.0
-"""Seconds between two looks."""
+"""Seconds between two queries of all processes."""
 MOST_SHOWN: Final = 50
 """Parts of one kind below another that a page shows."""
 
@@ -50,10 +50,10 @@ class Watcher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._update: str | None = None
         self.has_ended = False
-        """Whether nobody should wait for another look."""
+        """Whether `end` was called, after which no look follows."""
 
     def end(self) -> None:
-        """Wake everybody who waits for a look, for the last time; may be called by a signal handler."""
+        """Wake all tasks that wait in `change`, for the last time; may be called by a signal handler."""
         self.has_ended = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._changed.set)
@@ -74,7 +74,7 @@ class Watcher:
                 self._management.close()
 
     async def look(self) -> None:
-        """Ask everybody, and take the answers to the rows."""
+        """Query all processes and sessions, and update the rows."""
         if self._management is None and self._open_management is not None:
             self._management = self._open_management()
         managed = self._management.process_ids() if self._management is not None else ()
@@ -132,7 +132,7 @@ class Watcher:
 
 
 def _after(last: Event | None, events: list[Event]) -> list[Event]:
-    """Return the events behind the last one that was told."""
+    """Return the events after the last one that was reported."""
     for place in range(len(events) - 1, -1, -1):
         if events[place] is last:
             return events[place + 1 :]
@@ -155,7 +155,7 @@ NAMES: Final = {
 
 
 def _process(rows: list[Row]) -> Snapshot:
-    """Return a process that management tells of as statistics, from the rows of its connections."""
+    """Return a process that management reports as statistics, from the rows of its connections."""
     first = rows[0]
     name = f"{first.process} {first.place} {first.owner.split('/')[2]}"
     return Snapshot("process", name, {}, {"state": first.state}, [_session(row) for row in rows if row.flows])

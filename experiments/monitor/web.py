@@ -29,8 +29,8 @@ MOST_METRICS: Final = 1000
 def application(watcher: Watcher, hosts: frozenset[str], secret: str | None = None) -> FastAPI:
     """Return the application.
 
-    `hosts` are the names under which it may be asked, so that no other page can reach it by a name of its own; empty: any.
-    With a `secret`, requests need it: as `?token=` once, which sets a cookie, or as a bearer.
+    `hosts` are the allowed values of the header Host, so that no page of another site can reach it by DNS rebinding; empty:
+    any. With a `secret`, requests need it: as `?token=` once, which sets a cookie, or as a bearer token.
     """
 
     @asynccontextmanager

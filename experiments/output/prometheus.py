@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from experiments.output.extras import need
 from experiments.output.safe_text import printable
 from protocols.errors import UsageError
-from protocols.snapshot import MEASURES, Measure, Path, Snapshot, measure_of
+from protocols.snapshot import Measure, Path, Snapshot, measure_of
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -36,7 +36,7 @@ def endpoint_of(text: str) -> Endpoint:
     address, _, port = text.rpartition(":")
     address = address.removeprefix("[").removesuffix("]") or LOOPBACK
     if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= 0xFFFF):
-        # Port 0 would be any free one, which Prometheus could not know.
+        # Port 0 would be any free one, which no configuration of Prometheus could name.
         raise UsageError(f"--metrics: value {text!r} is not allowed; ADDR:PORT or PORT, as in 127.0.0.1:9100")
     return address, int(port)
 
@@ -94,7 +94,7 @@ class _Collector:
         return [] if snapshot is None else families_of(snapshot, self._measures, self._most)
 
 
-def families_of(snapshot: Snapshot, measures: Mapping[str, Measure] = MEASURES, most: int = MOST_PARTS) -> list["Metric"]:
+def families_of(snapshot: Snapshot, measures: Mapping[str, Measure], most: int) -> list["Metric"]:
     """Return the metric families of a snapshot: counters, gauges, and states as gauges that are 1.
 
     Of the parts of one kind below another, at most `most` are shown.

@@ -58,7 +58,7 @@ class StatisticsView:
         self._live: Live | None = None
 
     def show(self, now: float, snapshot: Snapshot) -> None:
-        """Show what a snapshot tells that was made at `now` seconds, with the rates since the one before."""
+        """Show a snapshot made at `now` seconds, with the rates since the one before."""
         rates = self._rates.add(now, snapshot)
         if not snapshot.parts:
             # No machine runs yet; what the first one counts is compared with nothing.

@@ -14,13 +14,12 @@ from experiments.output.node_errors import last_call
 from experiments.output.printer import Printer
 from experiments.output.receivers import RECEIVER_COLUMNS, receiver_tables
 from experiments.output.safe_text import csv_row
-from experiments.output.working import working
 from experiments.running.result import Result, Row
 from experiments.scenario.scenario import Scenario
 from experiments.workload.publish import PublishWorkload
 from topologies.units import format_duration, format_rate
 
-__all__ = ["RUN_COLUMNS", "WORLDS", "brief", "compare", "show", "summary", "working", "write"]
+__all__ = ["RUN_COLUMNS", "WORLDS", "brief", "compare", "show", "summary", "write"]
 
 _UNITS = {"units": "seconds, bytes, bytes per second; this is not a scenario file"}
 _LATE = 0.2

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from experiments.analysis.paired_variants import VariantDifference
 from experiments.report.figures import Figure, FigureAxis, IntervalMark, Panel
-from experiments.report.labels import DisplayedAxis, axis_name, metric_label, metric_name
+from experiments.report.labels import DisplayedAxis, metric_label, metric_name
 from experiments.report.sweep_pair import PairedSweeps
 
 __all__ = ["differences", "sweep_differences"]
@@ -51,12 +51,7 @@ def _row(label: str, gap: VariantDifference) -> IntervalMark:
 
 def _place(gap: VariantDifference, axes: Mapping[str, DisplayedAxis]) -> str:
     """Return the point of a difference in words."""
-    return ", ".join(_words(axes[name], value) for name, value in gap.keys.items() if name in axes)
-
-
-def _words(axis: DisplayedAxis, value: object) -> str:
-    text = axis.text(value)
-    return f"{axis_name(axis.name)} {text}" if axis.numeric else text
+    return ", ".join(axes[name].named(value) for name, value in gap.keys.items() if name in axes)
 
 
 def _clearness(gap: VariantDifference) -> tuple[bool, float]:

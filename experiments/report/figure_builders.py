@@ -44,8 +44,12 @@ def _words(shown: DisplayedAxis) -> FigureAxis:
 
 
 def _metric_axis(metric: str, groups: Sequence[GroupSummary]) -> FigureAxis:
-    means = [group.mean for group in groups]
-    return FigureAxis(metric_label(metric), log=bool(means) and min(means) > 0 and max(means) >= LOG_RATIO * min(means))
+    return FigureAxis(metric_label(metric), log=_is_log([group.mean for group in groups]))
+
+
+def _is_log(values: Sequence[float]) -> bool:
+    """Return whether values are positive and spread so far that their axis is logarithmic."""
+    return bool(values) and min(values) > 0 and max(values) >= LOG_RATIO * min(values)
 
 
 def _caption(metric: str, layout: FigureLayout, *more: str) -> str:
@@ -199,12 +203,8 @@ def pareto(first: str, second: str, groups: Sequence[GroupSummary], layout: Figu
     wanted = " and ".join(f"{'more' if name in HIGHER_IS_BETTER else 'less'} {metric_name(name)}" for name in (first, second))
     caption = f"Every point of the sweep; joined: the Pareto front (points not dominated by another). Better is {wanted}."
     title = f"{metric_name(first)} against {metric_name(second)}"
-    axes = [_means_axis(name, [values[place][name] for place in both]) for name in (first, second)]
+    axes = [FigureAxis(metric_label(name), log=_is_log([values[place][name] for place in both])) for name in (first, second)]
     return Figure("pareto", "dots", title, caption, command, axes[0], axes[1], [Panel("", dots)], legend)
-
-
-def _means_axis(metric: str, means: Sequence[float]) -> FigureAxis:
-    return FigureAxis(metric_label(metric), log=min(means) > 0 and max(means) >= LOG_RATIO * min(means))
 
 
 def _cost(metric: str, value: float) -> float:
@@ -277,6 +277,4 @@ def _expected_axis(rows: Sequence[Prediction], dots: Sequence[DotMark]) -> Figur
     """Return the axis of the expected values, with the metric and its unit if there is one."""
     values, metrics = [dot.x for dot in dots], list(dict.fromkeys(row.metric for row in rows))
     label = metric_label(metrics[0]) if len(metrics) == 1 else "each metric in its unit"
-    return FigureAxis(
-        f"expected by theory: {label}", log=bool(values) and min(values) > 0 and max(values) >= LOG_RATIO * min(values)
-    )
+    return FigureAxis(f"expected by theory: {label}", log=_is_log(values))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.summary import GroupSummary
-from experiments.report.labels import DisplayedAxis, axis_name
+from experiments.report.labels import DisplayedAxis
 from experiments.sweep.spec.sweep_file import BACKEND
 
 __all__ = ["COLOURS", "PANELS", "FigureLayout", "assign_axes", "independent_axes", "spread"]
@@ -50,16 +50,11 @@ class FigureLayout:
 
     def colour_label(self, colour: Any) -> str:
         """Return the label of a line."""
-        return "" if self.colour is None else _named(self.colour, colour)
+        return "" if self.colour is None else self.colour.named(colour)
 
     def panel_label(self, panel: Any) -> str:
         """Return the title of a panel."""
-        return "" if self.panel is None else _named(self.panel, panel)
-
-
-def _named(axis: DisplayedAxis, value: Any) -> str:
-    text = axis.text(value)
-    return f"{axis_name(axis.name)} {text}" if axis.numeric else text
+        return "" if self.panel is None else self.panel.named(panel)
 
 
 def spread(values: Sequence[Any], most: int) -> list[Any]:

@@ -179,6 +179,11 @@ class DisplayedAxis:
         unit = "" if self.unit == "fraction" else self.unit
         return f"{text} {unit}".replace(" %", "%").strip()
 
+    def named(self, stored: Any) -> str:
+        """Format a stored value with its unit, a number also with the name of the axis."""
+        text = self.text(stored)
+        return f"{axis_name(self.name)} {text}" if self.numeric else text
+
     def plain(self, stored: Any) -> str:
         """Format a stored value without its unit, which the label of the axis has."""
         value = self.value(stored)

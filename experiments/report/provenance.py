@@ -71,7 +71,7 @@ def sources(folder: Path) -> dict[str, str]:
 
 
 def side_by_side(first: list[tuple[str, str]], second: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Join the provenance of two sweeps: what is equal is told once, what differs with A and B."""
+    """Join the provenance of two sweeps: an equal value stands once, values that differ with A and B."""
     left, right = dict(first), dict(second)
     found = []
     for name in dict.fromkeys([*left, *right]):

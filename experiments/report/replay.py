@@ -183,8 +183,7 @@ class _Replay:
         kind = self.kinds[_kind(packet, packet.node in self.folder.senders)]
         came = [item for name, when in packet.received.items() for item in (self.places[name], _micro(when - packet.time))]
         lost = [item for name, each in self._missed(packet) for item in (self.places[name], _micro(each.time - packet.time))]
-        label = f"{packet.kind} {packet.brief}".strip()
-        return [round(packet.time, 7), self.places[packet.node], kind, tree, label, came, lost]
+        return [round(packet.time, 7), self.places[packet.node], kind, tree, packet.label, came, lost]
 
     def _missed(self, packet: TracedPacket) -> Iterator[tuple[str, LostCopy]]:
         for each in packet.missed:
@@ -220,7 +219,7 @@ class _Replay:
         senders = frozenset(self.folder.senders)
         for packet in self.packets:
             content = packet.node in senders
-            label = f"{packet.kind} {packet.brief}".strip()
+            label = packet.label
             kind = _kind(packet, content)
             if packet.repair:
                 yield packet.time, REPAIR, packet.node, f"{packet.node} repairs: {label}", label

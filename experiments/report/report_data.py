@@ -81,9 +81,9 @@ class ReportData:
         """The folders as a command line has them."""
         return " ".join(shlex.quote(str(folder)) for folder in self.folders)
 
-    def command(self, options: str) -> str:
-        """Return the command that prints the numbers of a figure."""
-        return f"mcastlab analyse {shlex.quote(str(self.folders[0]))} {options}"
+    def command(self, *words: str) -> str:
+        """Return the command that prints the numbers of a figure, from the words after the folder."""
+        return shlex.join(["mcastlab", "analyse", str(self.folders[0]), *words])
 
 
 def collect(
@@ -220,21 +220,26 @@ def _figures(session: Any, runs: Runs, data: ReportData, points: PointScenarios)
         found += [_trade_off(data, layout)]
         found += _compared(runs, data, layout)
     if data.effects:
-        command = data.command(f"--effects --metric {','.join(data.metrics)}")
+        command = data.command("--effects", "--metric", ",".join(data.metrics))
         found.append(figure_builders.importance(data.effects, data.axes, command))
     if any(row.expected for row in data.theory):
-        names = " ".join(f"--theory {name}" for name in dict.fromkeys(row.formula for row in data.theory))
-        found.append(figure_builders.residuals(data.theory, data.command(names)))
+        words = [word for name in dict.fromkeys(row.formula for row in data.theory) for word in ("--theory", name)]
+        found.append(figure_builders.residuals(data.theory, data.command(*words)))
     if parts(data.folders[0], "series"):
         by = [layout.colour.name] if layout and layout.colour else []
         made = quantile_bands(session, data.folders[0], runs, by)
-        found += band_figures(made, data.axes, data.command(f"--series all --by {','.join(by)}"))
+        found += band_figures(made, data.axes, data.command("--series", "all", *_grouped(by)))
     return [figure for figure in found if figure is not None]
+
+
+def _grouped(by: Sequence[str]) -> list[str]:
+    """Return the option that groups by these axes; nothing without any."""
+    return ["--by", ",".join(by)] if by else []
 
 
 def _of_metric(data: ReportData, layout: FigureLayout, metric: str, sampled: bool) -> list[Figure | None]:
     groups = [group for group in data.groups if group.metric == metric]
-    command = data.command(f"--metric {metric}")
+    command = data.command("--metric", metric)
     if sampled:
         return list(figure_builders.scatter(metric, groups, layout, command))
     theory = [row for row in data.theory if row.metric == metric]
@@ -249,7 +254,7 @@ def _of_metric(data: ReportData, layout: FigureLayout, metric: str, sampled: boo
 def _trade_off(data: ReportData, layout: FigureLayout) -> Figure | None:
     for first, second in TRADE_OFFS:
         if first in data.metrics and second in data.metrics:
-            command = data.command(f"--metric {first},{second}")
+            command = data.command("--metric", f"{first},{second}")
             judged = [group for group in data.groups if tuple(group.keys.values()) not in data.bound]
             return figure_builders.pareto(first, second, judged, layout, command)
     return None
@@ -264,7 +269,7 @@ def _compared(runs: Runs, data: ReportData, layout: FigureLayout) -> list[Figure
     gaps = compare_variants(runs, axis.name, data.metrics[:DETAILED], by)
     found = []
     for metric in dict.fromkeys(gap.metric for gap in gaps):
-        options = f"--compare {axis.name} --metric {metric}" + (f" --by {by[0]}" if by else "")
+        command = data.command("--compare", axis.name, "--metric", metric, *_grouped(by))
         mine = [gap for gap in gaps if gap.metric == metric]
-        found.append(differences(metric, mine, data.axes, data.command(options)))
+        found.append(differences(metric, mine, data.axes, command))
     return found

@@ -18,8 +18,8 @@ __all__ = ["MOST_POINTS", "report_page"]
 
 MOST_POINTS = 20_000
 """Largest number of rows in the explorer and the table; the report of a larger sweep has figures only."""
-MOST_TOLD = 6
-"""Values of an axis that are told one by one above the report."""
+MOST_LISTED = 6
+"""Largest number of values of an axis that are listed above the report."""
 TABLES = {
     "points": (
         "Points",
@@ -68,7 +68,7 @@ def _summary(contents: ReportData) -> str:
 def _varied(axis: DisplayedAxis) -> str:
     """Return the name of an axis with its values, or with the first and the last of many."""
     texts = [axis.text(value) for value in axis.values]
-    few = len(texts) <= MOST_TOLD
+    few = len(texts) <= MOST_LISTED
     return f"{axis_name(axis.name)} {', '.join(texts) if few else f'{texts[0]} to {texts[-1]} ({len(texts)} values)'}"
 
 

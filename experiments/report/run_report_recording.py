@@ -110,7 +110,7 @@ class RunRecording:
         ways = {way[-1]: way for way in (self.routes.way_to_loss(packet.node, host, lost, expected) for host in lost)}
         for far, way in ways.items():
             packet.missed.append(LostCopy(packet.time, far, f"{way[-2]}-{far}", "did not arrive"))
-        self.losses.lost(packet.number, packet.time, lost, f"{packet.kind} {packet.brief}".strip())
+        self.losses.lost(packet.number, packet.time, lost, packet.label)
         self.not_arrived += len(lost)
 
     def _expected(self, packet: TracedPacket) -> list[str]:

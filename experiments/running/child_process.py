@@ -135,7 +135,7 @@ def _serve(pipe: Connection, child_end: Connection, perform: Perform, memory: in
 
 def _limit_memory(more: int) -> None:
     """Limit the data segment to the current size plus `more` bytes; allocations beyond it raise MemoryError."""
-    used = sum(map(int, Path("/proc/self/statm").read_text().split()[5:6])) * resource.getpagesize()
+    used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = used + more
     resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))

@@ -33,7 +33,7 @@ class Role:
     """One program of a host; its port is its number among those of the host."""
 
     name: str
-    """That of its random stream; "" for the host's own."""
+    """The name of its random stream; "" for the host's own."""
     program: RestartableProgram
     codec: Callable[[], Codec] | None = None
     """Makes the codec of its messages; None: that of the protocol of the scenario."""
@@ -125,7 +125,7 @@ class PartTimeReceiver:
             host.later(self._leave, partial(self._in_life, self._life, partial(self._depart, host)))
 
     def _depart(self, host: PortsHost) -> None:
-        """Stop the host, whose machine may tell others before."""
+        """Stop the host; a machine that announces its leaving does so before."""
         if isinstance(self.program.machine, LeavingMachine):
             host.call(self.program.machine.leave)
         host.stop()

@@ -54,20 +54,25 @@ def _partition(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]
     yield real.NetworkPartition(what, _at(fault), fault.lasts, deaf)
 
 
+def _pairs(topology: Topology, ends: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the links between two ends, each a switch or the members of a group of hosts."""
+    near, far = ([name] if name in topology.switches else members_of(topology, name) for name in ends)
+    return [(a, b) for a in near for b in far]
+
+
 def _flap(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
     assert fault.flap is not None
-    near, far = ([name] if name in topology.switches else members_of(topology, name) for name in fault.flap)
+    pairs = _pairs(topology, fault.flap)
     period = fault.every if fault.every is not None else 2 * (fault.lasts or 0.0)
-    pairs = [(a, b) for a in near for b in far]
     for number in range(fault.times):
         yield real.LinkOutage("-".join(fault.flap), _at(fault) + number * period, fault.lasts, pairs)
 
 
 def _change(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
     assert fault.change is not None
-    near, far = ([name] if name in topology.switches else members_of(topology, name) for name in fault.change)
-    pairs = [(a, b) for a in near for b in far]
-    yield real.LinkChange("-".join(fault.change), _at(fault), fault.lasts, pairs, fault.rate, fault.loss)
+    yield real.LinkChange(
+        "-".join(fault.change), _at(fault), fault.lasts, _pairs(topology, fault.change), fault.rate, fault.loss
+    )
 
 
 def _crash(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
@@ -78,7 +83,7 @@ def _crash(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
 
 
 def _neighbour(topology: Topology, host: str) -> str:
-    """Return the node that a host is linked to; in an emulation it is one."""
+    """Return the node at the other end of a host's only link."""
     return next(iter(topology.graph.successors(topology.member(host).node)))
 
 

@@ -21,7 +21,7 @@ exit            end the session and the network, and show the results (also Ctrl
 
 
 class _Prompt(cmd.Cmd):
-    """The prompt of `--shell`. Names of hosts are known to the hosts, too, like `ping sender`."""
+    """The prompt of `--shell`. Hosts resolve each other's names, as in `ping sender`."""
 
     prompt = "mcastlab> " if sys.stdin.isatty() else ""
     use_rawinput = sys.stdin.isatty()

@@ -182,7 +182,7 @@ class Folder:
         if reason:
             self.refused.append(Refused(offer, reason))
             return None
-        # Without the lock yet if that fails; then the first write tells.
+        # If that fails, the first write fails with the reason.
         with suppress(OSError):
             self._parts.claim()
         sink = FileSink(self, offer)
@@ -231,10 +231,10 @@ class Folder:
         for sink in self.unfinished:
             with suppress(OSError):
                 sink.abort()
-        self.rest()
+        self.unlock()
 
-    def rest(self) -> None:
-        """Remove the lock file when no file is unfinished; call it now and then."""
+    def unlock(self) -> None:
+        """Remove the lock file if no file is unfinished; call it now and then."""
         if not self.unfinished:
             self._parts.release()
 
@@ -273,7 +273,7 @@ class Folder:
             disk = os.fstatvfs(self.fd)
         except OSError:
             return inf
-        # Some file systems don't know.
+        # Some file systems report no sizes.
         return disk.f_bavail * disk.f_frsize if disk.f_blocks else inf
 
     def with_space(self, action: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""Brokers of others on a host of an emulation, and the C programs that publish and subscribe at mosquitto.
+"""Foreign brokers on a host of an emulation, and the C programs that publish and subscribe at mosquitto.
 
 ActiveMQ speaks STOMP, so the publishers and subscribers of the protocol `broker` are its clients as they are. Mosquitto speaks
 MQTT: `mosquitto_pub` gets the messages of a plan as lines of text, and `mosquitto_sub` prints those it receives, each with the
@@ -100,7 +100,7 @@ class _Program:
 
 
 class ForeignBrokerProgram(_Program):
-    """A broker of others at a port of a host; it is ready when it listens, and runs as long as the host does."""
+    """A foreign broker at a port of a host; it is ready when it listens, and runs as long as the host does."""
 
     def __init__(self, name: str, place: Place) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ class MosquittoPublisher(_Program):
                 due = now + work.think if work.think is not None else due + next(gaps)
             pipe.close()
         except BrokenPipeError:
-            # The program ended; the thread that reads its output tells.
+            # The program ended; the thread that reads its output notes that.
             return
 
     def _read(self, child: Child, host: PortsHost) -> None:

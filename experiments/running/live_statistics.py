@@ -1,4 +1,4 @@
-"""Statistics of a command on a real network while it runs: shown at an interval, told to Prometheus and to monitors."""
+"""Statistics of a command on a real network while it runs: shown at an interval, served to Prometheus and to monitors."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -47,12 +47,10 @@ class WantedStatistics:
         out: TextIO | None = None,
         managed: int | None = None,
     ) -> Iterator[StatisticsView | None]:
-        """Show and serve the statistics of a host in the block, and show the last; yield what shows them, if any.
+        """Show and serve the statistics of a host within the block, and once more at its end; yield the view, None without one.
 
-        Monitors of the same user find the host meanwhile.
-
-        They go to `out`; None: as JSON to standard output, else to standard error. `managed` is the id of the process on a
-        management group.
+        Monitors of the same user find the host meanwhile. The view goes to `out`; None: as JSON to standard output, else to
+        standard error. `own` are the measures of the protocol, `managed` the id of the process on a management group.
         """
         own = tuple(own)
         measures = measures_by_name(own)
@@ -87,7 +85,7 @@ def _interval(text: str) -> float:
 
 
 def _ask(runner: Live, host: UdpHost) -> Snapshot | None:
-    """Return a snapshot that the event loop makes, since machines know one thread; None when the loop does not run."""
+    """Return a snapshot made in the thread of the event loop, since machines are not thread-safe; None when it does not run."""
     answer: Future[Snapshot] = Future()
 
     def make() -> None:

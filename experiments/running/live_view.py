@@ -82,7 +82,7 @@ class LiveView:
         rows = [[name, *_cells(rates[name]), *([_ring(census[name])] if has_ring else [])] for name in rates if name in shown]
         columns = (*_COLUMNS, _RING) if has_ring else _COLUMNS
         drawn, _ = draw(Table(columns, rows), View(), self._console.width, self._console.encoding)
-        rest = [Text(f"and {len(rates) - len(shown)} hosts that lost less")] if len(shown) < len(rates) else []
+        rest = [Text(f"and {len(rates) - len(shown)} hosts that sent or lost less")] if len(shown) < len(rates) else []
         return Group(Text(f"{self._title}, second {now:g}"), drawn, *rest)
 
 

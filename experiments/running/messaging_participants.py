@@ -57,7 +57,7 @@ class _Slot:
     id: int
     work: Work | None
     run: str = ""
-    """The broker of others that takes the role; empty for a machine of the protocol."""
+    """The foreign broker that takes the role; empty for a machine of the protocol."""
 
     @property
     def place(self) -> tuple[str, int]:

@@ -93,7 +93,7 @@ class RunMonitor:
         """Check the invariants at the end of the run and add the violations to the result.
 
         `ledger` is that of the messages, None in a run without any; `ledger_at` makes it again later. `finished`: whether the
-        senders finished before the time limit; if so, the network runs on to check quiescence, and what is told until then.
+        senders finished before the time limit; if so, the network runs on to check quiescence, and notifications of losses.
         """
         for name, program in self._programs.items():
             self._invariants.inspect(name, program.machine, results[name], self._network.env.now)
@@ -102,7 +102,7 @@ class RunMonitor:
         if ledger is not None:
             self._invariants.add_ledger(ledger)
         is_at_end = finished and self._quiet
-        # What is missing is told, or comes, when nothing goes on any more.
+        # Missing messages may still arrive, or be reported lost, until the network is at rest.
         waits = is_at_end and ledger is not None and bool(ledger.untold)
         quiet = self._invariants if result.completed else None
         observed = is_at_end and (result.completed or waits)

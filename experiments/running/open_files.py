@@ -38,7 +38,7 @@ class OpenFiles:
     def __init__(self, limit: int | None = None) -> None:
         self.limit = most_open() if limit is None else limit
         self._open: dict[Reopenable, int] = {}
-        # Errors of close(2), which tell that earlier writes failed (NFS, quotas).
+        # Errors of close(2): earlier writes failed (NFS, quotas).
         self._failed: dict[Reopenable, OSError] = {}
 
     def __len__(self) -> int:

@@ -2,7 +2,7 @@
 
 Unfinished files are named `.mcastlab-ID-N.part`. While there are any, and a moment longer, their receiver holds a lock
 (flock(2)) on the file `.mcastlab-ID.lock` beside them. The kernel releases it when the receiver ends, in whatever way, so that
-the next one in this folder can tell which files belong to nobody.
+the next one in this folder finds which files are abandoned.
 """
 
 import fcntl
@@ -65,7 +65,7 @@ class PartFiles:
         except (BlockingIOError, FileNotFoundError):
             return False
         except OSError:
-            # A file system without locks, on which nobody can take this file for one that belongs to nobody.
+            # On a file system without locks, no other receiver can lock this file and take it for abandoned.
             return True
         return True
 

@@ -410,7 +410,7 @@ class Participants:
         return {"servers": {name: counts for name, counts in found.items() if counts}} if any(found.values()) else {}
 
     def _uncounted(self) -> dict[str, Any]:
-        """Return the metrics that nobody can count beside a broker of others."""
+        """Return the metrics that can't be counted beside a foreign broker."""
         is_foreign = any(choice.foreign and choice.taken_role for choice in self.scenario.nodes.values())
         return {"packets": {"total": None}, "bytes_sent": None, "overhead": None} if is_foreign else {}
 
@@ -433,7 +433,7 @@ class Participants:
         return any("error" in faults.get(host, ()) for host in self._awaited)
 
     def _faults(self, host_results: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> dict[str, Any]:
-        """Return the faults of the hosts, with those of senders, publishers and servers, which have no row to tell theirs."""
+        """Return the faults of the hosts, with those of senders, publishers and servers, which have no row for them."""
         without_row: list[_Enrolled | Party] = [*self._senders, *self.parties]
         told = {enrolled.host: self._result_of(enrolled, host_results).get("fault") for enrolled in without_row}
         return {**world.metrics["faults"], **{host: {"error": fault} for host, fault in told.items() if fault}}
@@ -477,7 +477,7 @@ class Participants:
 
 
 def _foreign_hosts(scenario: Scenario, topology: Topology) -> dict[str, NodeChoice]:
-    """Return what runs on each host of a program of others that takes no role of the scenario's protocol."""
+    """Return the foreign program of each host, of those that take no role of the scenario's protocol."""
     chosen = [(name, choice) for name, choice in scenario.foreign.items() if choice.taken_role is None]
     return {host: choice for name, choice in chosen for host in topology.hosts_of(name)}
 

@@ -27,7 +27,7 @@ def run_to_rest(network: Network, faults: Faults | None, invariants: Invariants 
     """Run the network until no event is left, in spans that double; return False if it is too large to be observed.
 
     If it does not come to rest, the kinds of packets sent in the last span are a violation of quiescence, but for `periodic`
-    ones, which a protocol sends as long as it runs; without `invariants` nothing is said about them. It is dated to the end of
+    ones, which a protocol sends as long as it runs; without `invariants` no violation is recorded. It is dated to the end of
     the run. The results of the run must be read before: clock and counters move on.
     """
     if len(network.topology.hosts) > LARGEST:

@@ -64,7 +64,7 @@ class Result:
     messages: dict[str, list[dict[str, Any]]] | None = None
     """Tables of the ledger, by name (`publishers`, `subscriptions`); None in a run without messages."""
     statistics: list[dict[str, Any]] | None = None
-    """Rows with the `time` in seconds, the `host` and its `statistics` (`Snapshot.plain`); None where nobody asked for them."""
+    """Rows with the `time` in seconds, the `host` and its `statistics` (`Snapshot.plain`); None if not requested."""
 
     @property
     def violations(self) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ class RoleNode:
 
 
 class RoleProgram:
-    """The program of a node whose role serves others, such as a relay: it runs the machine, and nobody waits for it."""
+    """The program of a node whose role serves others, such as a relay: it runs the machine; a run does not wait for it."""
 
     def __init__(self, node: RoleNode) -> None:
         self.node = node

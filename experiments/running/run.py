@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from emu.hold import Hold
     from emu.node_processes import ProgressCallback
 
-__all__ = ["BACKENDS", "check_runnable", "home_of", "run"]
+__all__ = ["BACKENDS", "check_runnable", "default_backend", "run"]
 
 
 def _emulate(
@@ -34,7 +34,7 @@ def _emulate(
 BACKENDS: dict[str, Callable[[Scenario, Recording | None], Result]] = {"sim": simulate_recorded, "emu": _emulate}
 
 
-def home_of(scenarios: Iterable[Scenario]) -> str:
+def default_backend(scenarios: Iterable[Scenario]) -> str:
     """Return the default backend: "sim", or "emu" if a scenario has foreign programs."""
     return "emu" if any(scenario.foreign for scenario in scenarios) else "sim"
 
@@ -62,13 +62,13 @@ def run(
     """Run a scenario until every sender is finished, at most for its `duration`; returns its result.
 
     `recording` names the files to write; `watch` is called every second of an emulation with the counters of its hosts;
-    `hold` holds the network of an emulation before and after its session (NotStartedError if it ends before); `progress` can
-    tell how far a simulation is; `attendants` answer others while an emulation runs.
+    `hold` holds the network of an emulation before and after its session (NotStartedError if it ends before); `progress`
+    follows a simulation; `attendants` answer queries from outside while an emulation runs.
     UsageError for an unknown backend, UnsupportedError for a scenario that the backend or this machine can't run.
     """
     if backend not in BACKENDS:
         raise UsageError(f"backend: {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
-    if watch is None and hold is None:
+    if watch is None and hold is None and not attendants:
         if progress is not None and backend == "sim":
             return simulate_recorded(scenario, recording, progress)
         return BACKENDS[backend](scenario, recording)

@@ -54,8 +54,8 @@ class Trial:
     end: float = 0.0
 
 
-def begins_at_once(scenario: Scenario, time_limit: float = inf) -> bool:
-    """Whether a run is so small that it needs no estimate; one with a `time_limit` (seconds) must stay below it in any case."""
+def begins_at_once(scenario: Scenario, time_limit: float) -> bool:
+    """Whether a run is so small that it needs no estimate, and stays below `time_limit` seconds in any case."""
     size = size_of(scenario)
     small = size.deliveries <= SMALL_DELIVERIES and size.hosts <= SMALL_HOSTS
     return small and size.deliveries * SECONDS_PER_DELIVERY <= time_limit
@@ -64,7 +64,7 @@ def begins_at_once(scenario: Scenario, time_limit: float = inf) -> bool:
 def admit(scenario: Scenario, time_limit: float = inf) -> RunCost | None:
     """Estimate a run unless it is small; UsageError if it takes more memory than there is, or longer than `time_limit` seconds.
 
-    None for a small run, and for one of which no short run could be made. Without a `time_limit` that may run.
+    None for a small run, and for one of which no short run could be made; with a `time_limit` the latter raises UsageError.
     """
     if begins_at_once(scenario, time_limit):
         return None

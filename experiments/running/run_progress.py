@@ -1,4 +1,4 @@
-"""How far a simulated run is: a line of text that another thread may ask for at any time."""
+"""The progress of a simulated run: a line of text that another thread may request at any time."""
 
 import time
 

@@ -42,7 +42,7 @@ def simulate_recorded(scenario: Scenario, recording: Recording | None = None, pr
 
 
 def simulate(scenario: Scenario, watchers: Sequence[Watcher] = (), progress: RunProgress | None = None) -> Result:
-    """Run a scenario in the simulator; `watchers` are called at events of links and hosts, `progress` tells how far it is.
+    """Run a scenario in the simulator; `watchers` are called at events of links and hosts, `progress` follows it.
 
     UnsupportedError for foreign programs.
     """

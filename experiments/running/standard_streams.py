@@ -13,7 +13,7 @@ __all__ = ["BufferedOutput", "PipeReader", "PipeWriter", "output_line"]
 
 _PIECE = 1 << 16
 _MOST_BUFFERED = 1 << 20
-"""Bytes from which on who writes waits until they are taken."""
+"""Bytes in the buffer from which on writers wait."""
 
 
 class _Pipe:
@@ -92,7 +92,7 @@ def output_line(text: str) -> bytes:
 
 
 class BufferedOutput(PipeWriter):
-    """Writes to a descriptor while `run` runs; a slow reader keeps only who writes waiting, and not the event loop."""
+    """Writes to a descriptor while `run` runs; a slow reader makes writers wait, and not the event loop."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor)
@@ -119,7 +119,7 @@ class BufferedOutput(PipeWriter):
             await self.write(data)
 
     def finish(self) -> Callable[[], bool]:
-        """Write the rest when `run` has ended; return a function that tells whether it is taken. `check` tells of failures."""
+        """Write the rest when `run` has ended; return a function: whether it is written. `check` raises failures."""
         ended, data = Event(), bytes(self._buffer)
         self._calls.put((lambda: self._write(data), lambda result, error: ended.set()))
         return ended.is_set

@@ -105,7 +105,7 @@ class Unfinished(Generic[T]):
         elif self._last is not sink:
             del self._established[sink]
             self._established[sink] = None
-            self._last = sink
+        self._last = sink
         return self.waiting > MOST_WAITING
 
     def flushed(self, octets: int) -> None:

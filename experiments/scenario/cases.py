@@ -78,7 +78,7 @@ def _leave_other_protocol(case: dict[str, Any], wanted: object) -> None:
 
 
 def _has_role(node: dict[str, Any]) -> bool:
-    """Return whether a node takes a role, itself or by a program of others."""
+    """Return whether a node takes a role, by a machine or a foreign program."""
     return "role" in node or node.get("run") in BROKERS
 
 

@@ -19,7 +19,7 @@ __all__ = ["BY_WORKLOAD", "FOREIGN", "OURS", "NodeChoice", "check_networks", "ch
 
 OURS, FOREIGN = "mcastlab", "nrl-norm"
 BROKERS = ("mosquitto", "activemq")
-"""Brokers of others, which take the role `broker` of the protocol of this name."""
+"""Foreign brokers, which take the role `broker` of the protocol of this name."""
 BROKER = "broker"
 BY_WORKLOAD = ("sender", "receiver", "publisher", "subscriber")
 """Roles that hosts take by the workload."""
@@ -61,7 +61,7 @@ class NodeChoice(BaseModel):
 
     @property
     def taken_role(self) -> str | None:
-        """The role that the node takes, itself or by a broker of others."""
+        """The role that the node takes, by a machine or a foreign broker."""
         return BROKER if self.run in BROKERS else self.role
 
     @property

@@ -74,7 +74,6 @@ def search(
     runs: int,
     seed: int,
     complete: bool = False,
-    progress: Callable[[int], None] = lambda number: None,
 ) -> Counterexample | None:
     """Run the scenario with `runs` random schedules added to its faults, each with its own seed.
 
@@ -84,7 +83,6 @@ def search(
     topology, fixed = base.build_topology(), list(data.get("faults", ()))
     targets, span = targets_of(base, topology), _span(base)
     for number in range(1, runs + 1):
-        progress(number)
         plan = random_plan(Rng(key_of(seed, "search", number)), topology, span, targets) if number > 1 else []
         drawn = {**data, "seed": (base.seed + number - 1) % SEEDS}
 

@@ -42,7 +42,7 @@ def as_whole(name: str, value: object, least: int) -> int:
 
 
 def check_callback(value: object) -> None:
-    """Raise UsageError for a callback that can't be called; None is none."""
+    """Raise UsageError for a callback that can't be called; None stands for no callback."""
     if value is not None and not callable(value):
         raise refused("callback", value, "a function of one argument")
 

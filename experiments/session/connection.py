@@ -126,7 +126,7 @@ class DistributorConnection(MessagingSession[UpdateStream]):
     # Publishing
 
     async def announce(self) -> None:
-        """Announce this node as a publisher, before its first update: who hears it then misses none."""
+        """Announce this node as a publisher before its first update: subscribers that hear it miss no update."""
         self._check()
         self.host.call(self.node.announce)
 
@@ -218,7 +218,7 @@ class DistributorConnection(MessagingSession[UpdateStream]):
         """Requests of subscribers for what this node has published."""
         return 0 if self.node.publisher is None else self.node.publisher.counts()["requests_received"]
 
-    # What management tells (`experiments.session.managed_process`)
+    # What management reports (`experiments.session.managed_process`)
 
     @property
     def endpoint(self) -> tuple[str, int]:

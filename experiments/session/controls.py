@@ -35,7 +35,7 @@ class SessionControls(ABC):
     # -- of the sender ---------------------------------------------------------------------------------------------
 
     def cancel(self, what: Transmission) -> bool:
-        """Drop an object that nobody needs any more: it is neither sent nor repaired, and receivers that ask are told so.
+        """Drop an object that is not needed any more: it is neither sent nor repaired, and requests for it are refused.
 
         Returns False if it was not kept any more. UsageError for a protocol that can't.
         """
@@ -59,7 +59,7 @@ class SessionControls(ABC):
     async def send_command(self, content: bytes, *, copies: int = 0) -> None:
         """Send a command to all receivers, out of band and without repair, and wait until its last copy was sent.
 
-        There are so many `copies`, 0: as many as the parameter `robust`. Receivers are told of them once, by
+        There are so many `copies`, 0: as many as the parameter `robust`. The application of a receiver gets one
         `CommandReceived`. A task that is cancelled withdraws copies not sent yet. UsageError for one longer than a segment.
         """
         await self._sending().command(as_bytes("content", content), as_whole("copies", copies, 0))

@@ -23,10 +23,11 @@ MOST_STREAMS = 64
 
 
 class Inbox:
-    """Takes what the receiver offers and tells; files go to `folder`, if there is one, others only without `files_only`.
+    """Stores the objects and streams that the receiver offers, and queues its events for the program.
 
-    `told` is called with every event at once. Without it events wait until the program reads them by `next`. `resume` tells
-    the machine that a stream has room again, `give_up` that an object is not stored any more.
+    Files go to `folder`, if there is one; other objects go there only without `files_only`, else to memory. `told` is called
+    with every event at once. Without it events wait until the program reads them by `next`. `resume` is called with sender and
+    object id of a stream that has room again, `give_up` with the offer of an object that is not stored any more, and why.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Inbox:
         self.settle()
 
     def settle(self) -> None:
-        """Tell what was offered, tell the machine what was given up, and let the folder rest; call it now and then."""
+        """Deliver events of offers, have the machine drop what was given up, and unlock the folder; call it now and then."""
         while self._later:
             event = self._later.popleft()
             self.lost += isinstance(event, ObjectRefused)
@@ -123,7 +124,7 @@ class Inbox:
             while self.folder.given_up:
                 given = self.folder.given_up.popleft()
                 self.give_up(given.offer, given.reason)
-            self.folder.rest()
+            self.folder.unlock()
 
     def tell(self, event: Event, sink: MemoryObject | None = None) -> None:
         """Give an event to the program, with the content that it takes with it."""
@@ -145,7 +146,7 @@ class Inbox:
         return [*self._memory.unfinished, *(self.folder.unfinished if self.folder is not None else ())]
 
     def fail(self, error: Exception) -> None:
-        """Have all who wait get an error."""
+        """Raise an error in all calls that wait."""
         self.changes.fail(error)
         for stream in self._streams.values():
             stream.fail(error)

@@ -10,7 +10,7 @@ from protocols.errors import TransferError
 __all__ = ["IncomingStream"]
 
 _ROOM = 1 << 20
-"""Bytes that wait for the program before the stream is told to wait."""
+"""Bytes that wait for the program, above which the protocol stops delivering."""
 
 
 class IncomingStream:
@@ -108,7 +108,7 @@ class IncomingStream:
         return self._boundary != "byte"
 
     def write(self, data: bytes, starts: Sequence[int]) -> bool:
-        """Take bytes; return whether the program is slow."""
+        """Take bytes; return whether more of them wait for the program than there is room for."""
         self.octets += len(data)
         data = bytes(data)
         if self._is_lost:

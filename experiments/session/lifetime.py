@@ -35,7 +35,7 @@ class Lifetime(ABC):
         self._failure: Exception | None = None
 
     def _guard(self) -> GuardedLoop:
-        """Return the running event loop, as hosts are to see it, at the beginning of the block. UsageError for a second one."""
+        """Return the running event loop, guarded, at the beginning of the block. UsageError for a second block."""
         if self._is_entered:
             raise UsageError(f"a {self._what} is entered once; make another one")
         self._is_entered = True
@@ -60,7 +60,7 @@ class Lifetime(ABC):
 
     @abstractmethod
     def _release(self, error: TransferError) -> None:
-        """Raise an error in all that wait, and let go of what is not a host."""
+        """Raise an error in all calls that wait, and close what is not a host."""
 
     @abstractmethod
     def _own_hosts(self) -> Iterable[UdpHost]:

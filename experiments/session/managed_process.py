@@ -45,7 +45,7 @@ MEGA = 1e6
 
 
 class ConnectionFacts(Protocol):
-    """What a connection tells of itself."""
+    """The facts of a connection that management reports."""
 
     @property
     def endpoint(self) -> tuple[str, int]:
@@ -121,7 +121,7 @@ class _Sampled:
 
 
 class ManagedProcess:
-    """What the agent of this program tells of; connections enter and leave. `port` is where it answers, by TCP."""
+    """A process with Distributor connections, as its management agent reports it. `port` is where the agent answers, by TCP."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, iface: str | None, group: str, application: str) -> None:
         self._application = application
@@ -152,13 +152,13 @@ class ManagedProcess:
         self._sample()
 
     def add(self, connection: ConnectionFacts) -> None:
-        """Tell of a connection from now on."""
+        """Report a connection from now on."""
         self._numbers += 1
         sampled = self._connections[connection] = _Sampled(connection, self.process_id + self._numbers)
         sampled.sample(self.host.now)
 
     def remove(self, connection: ConnectionFacts) -> None:
-        """Forget a connection; the agent ends with the last one."""
+        """Report a connection no more; the agent ends with the last one."""
         self._connections.pop(connection, None)
         if not self._connections:
             self._end()
@@ -193,13 +193,13 @@ class ManagedProcess:
         self.host.stop()
         self.host.close()
 
-    # What the agent asks
+    # What the agent calls (`Managed`)
 
     def announcement(self) -> Announcement:
         """See `Managed.announcement`."""
         rows = [self._summary(sampled) for sampled in self._connections.values()]
         return Announcement(
-            *(self._application, self.process_id, self._started_at, self.host.address, socket.gethostname(), self.port),
+            *self._identity(),
             publishers=sum(row.publishers for row in rows),
             subscribers=sum(row.subscribers for row in rows),
             connections=len(rows),
@@ -208,12 +208,14 @@ class ManagedProcess:
             subscriptions=sum(row.subscriptions for row in rows),
         )
 
+    def _identity(self) -> tuple[str, int, str, str, str, int]:
+        return self._application, self.process_id, self._started_at, self.host.address, socket.gethostname(), self.port
+
     def process(self) -> ProcessView:
         """See `Managed.process`."""
         most, used = _memory()
-        place = (self._application, self.process_id, self._started_at, self.host.address, socket.gethostname(), self.port)
         rows = tuple(self._summary(sampled) for sampled in self._connections.values())
-        return ProcessView(*place, most, used, most - used, rows)
+        return ProcessView(*self._identity(), most, used, most - used, rows)
 
     def connection(self, connection_id: int) -> ConnectionView | None:
         """See `Managed.connection`."""

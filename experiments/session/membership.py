@@ -34,7 +34,7 @@ def check_node(node: int | None, name: str = "node") -> None:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The parameters of a node in a session. UsageError for a group or a node id that is none.
+    """The parameters of a node in a session. UsageError for an invalid group or node id.
 
     `group` is "ADDR:PORT", or the other host's in a session of two; `iface` a device or an own address, None where the system
     routes the group; `network` is asked of the IP layer. Without a `node`, `own_node` makes the node id from the own address.
@@ -70,5 +70,5 @@ class Membership:
 
     @staticmethod
     def instance() -> int:
-        """Return a random instance id, which tells one start of a sender from the next."""
+        """Return a random instance id, by which receivers distinguish one start of a sender from the next."""
         return secrets.randbelow(0xFFFF) + 1

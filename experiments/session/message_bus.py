@@ -87,7 +87,7 @@ class MessageBus(MessagingSession[MessageStream]):
     # Publishing
 
     async def announce(self) -> None:
-        """Open the bus before its first message: subscribers then know it, and miss nothing from the first message on."""
+        """Open the bus before its first message, so that subscribers hear its announcements and miss no message."""
         self._check()
         self._check_role("publisher", "publish")
         self._open()
@@ -120,7 +120,7 @@ class MessageBus(MessagingSession[MessageStream]):
         message = jms_message(
             self._node,
             self._published,
-            topic if topic.startswith((TOPIC, "queue:")) else TOPIC + topic,
+            _destination(topic),
             body=write_body(kind, content),
             priority=priority,
             sent_at=now,
@@ -172,9 +172,8 @@ class MessageBus(MessagingSession[MessageStream]):
         selector_of(as_text("selector", selector))
         as_text("topic", topic)
         check_callback(callback)
-        destination = topic if topic.startswith((TOPIC, "queue:")) else TOPIC + topic
         stream = MessageStream(self._numbers, topic, callback, self._limit(most), self._tell, self._unsubscribe)
-        return self._enter(stream, destination, selector)
+        return self._enter(stream, _destination(topic), selector)
 
     def _subscriber(self) -> tuple[UdpHost, Any]:
         return self._open(), self._machine
@@ -207,3 +206,8 @@ class MessageBus(MessagingSession[MessageStream]):
 
     def _own_hosts(self) -> Iterable[UdpHost]:
         return () if self._host is None else (self._host,)
+
+
+def _destination(topic: str) -> str:
+    """Return the destination of a topic, which may be given with its prefix, or as a queue, which the protocol refuses."""
+    return topic if topic.startswith((TOPIC, "queue:")) else TOPIC + topic

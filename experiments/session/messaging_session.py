@@ -23,14 +23,14 @@ MOST_EVENTS = 10_000
 
 
 class MessagingSession(Lifetime, Generic[S]):
-    """Subscriptions by number, events for the program, and what the publisher says of itself.
+    """Subscriptions by number, events for the program, and whether the publisher is idle.
 
     At most `waiting` messages of a subscription wait for the program, unless it says otherwise; UsageError for less than one.
     It is an asynchronous iterator of events: what is lost, expired or dropped, and callbacks that failed.
     """
 
     _untold: ClassVar[tuple[type[Event], ...]]
-    """Events that say nothing new to the program."""
+    """Events that are not passed on to the program."""
 
     def __init__(self, waiting: int) -> None:
         super().__init__()

@@ -62,7 +62,7 @@ class Outbox:
         self._unsent = 0
         self._early: list[Event] | None = None
         self._is_announced = True
-        """Whether receivers were told of all objects that failed."""
+        """Whether the end of all objects that failed was announced to receivers."""
         self.changes = Changes()
 
     def submit(self, content: Content, name: str, release: Callable[[], None] | None = None) -> Transmission:
@@ -96,9 +96,9 @@ class Outbox:
             return False
         was_announced = self._is_announced and item.state == "done"
         was_kept: bool = self._host.call(cancel, item.object_id)
-        # Receivers are told of the end of one that was done only if they ask.
+        # The end of an object that was done is announced only in answer to requests.
         self._is_announced = self._is_announced or was_announced
-        # It has failed as the program wants it.
+        # The program cancelled it, so that is no failure to report.
         self._failed = [other for other in self._failed if other is not item]
         return was_kept
 
@@ -182,14 +182,14 @@ class Outbox:
         return [question.answer for question in asked if question.answer is not None]
 
     def _check(self, item: Transmission) -> None:
-        """Raise TransferError for an object that has failed; its failure is told with that."""
+        """Raise TransferError for an object that has failed, whose failure `all_delivered` then does not report again."""
         if item.state == "failed":
             if item in self._failed:
                 self._failed.remove(item)
             raise TransferError(f"{item.name}: {item.reason}")
 
     async def all_delivered(self) -> list[Delivery]:
-        """Wait for all objects and closed streams submitted so far. TransferError for failures that nobody was told of."""
+        """Wait for all objects and closed streams submitted so far. TransferError for failures not raised before."""
         open_streams = {key for key, stream in self._streams.items() if not stream.is_closed}
         waiting = [item for item in self._pending if item.object_id not in open_streams]
         await self.changes.until(lambda: self._is_announced and all(item.is_over for item in waiting))
@@ -204,7 +204,7 @@ class Outbox:
             stream.end(graceful)
 
     def fail(self, error: Exception) -> None:
-        """Have all who wait get an error, and release all sources."""
+        """Raise an error in all calls that wait, and release all sources."""
         self.changes.fail(error)
         for object_id in list(self._releases):
             self._release(object_id)
@@ -214,7 +214,7 @@ class Outbox:
     def on_event(self, event: Event) -> None:
         """Take an event of the machine."""
         if self._early is not None:
-            # The sender tells of an object whose id is not known yet.
+            # `submit` has not returned the id of this object yet.
             self._early.append(event)
         elif isinstance(event, ObjectSent):
             self._settle(event.object_id, "sent")
@@ -257,7 +257,7 @@ class Outbox:
         return question
 
     def _cancel(self, questions: "list[_Question]") -> None:
-        """Await no more ACKs that nobody waits for."""
+        """Cancel requests for ACKs that no call waits for any more."""
         for question in questions:
             if question in self._questions and self.changes.failure is None and isinstance(self._sender, AckSender):
                 self._host.call(self._sender.cancel_acks, question.item.object_id)

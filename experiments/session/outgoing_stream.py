@@ -143,7 +143,7 @@ class OutgoingStream:
     def on_event(self, event: Event) -> None:
         """Take an event of the sender."""
         self._writer.on_event(event)
-        # The writer tells of room only while it is open.
+        # The writer calls back for room only while it is open.
         self._changes.changed()
         if isinstance(event, ObjectAborted):
             self.fail(TransferError(f"stream {self.object_id}: {event.reason}"))

@@ -40,7 +40,7 @@ __all__ = ["MEMORY", "Session"]
 MEMORY = 64 << 20
 """Bytes of received objects in memory, unless the program says otherwise."""
 _PERIOD = 0.2
-"""Seconds between two looks at what receivers have given up."""
+"""Seconds between two checks for what receivers have given up."""
 
 
 class Session(Lifetime, SessionControls):
@@ -186,7 +186,7 @@ class Session(Lifetime, SessionControls):
         """Wait until nothing more is sent for these objects and closed streams (default: all): all requests are served.
 
         With `by`, node ids or an `AckRequest`, these objects and streams have to be confirmed by receivers; of an open stream,
-        what was written so far. It returns when each has confirmed, or was asked in vain and is `missing` in its `Delivery`.
+        what was written so far. It returns when each has confirmed, or did not answer and is `missing` in its `Delivery`.
 
         TransferError when an object can't be sent (a file changed), or the session failed. UsageError with `by` if nothing is
         named, or the protocol has no acknowledgements.
@@ -229,9 +229,9 @@ class Session(Lifetime, SessionControls):
         return self._inbox
 
     def is_awaited(self, since: float) -> bool:
-        """Return whether a sender may still ask this node, which only receives, to confirm what it has since that time.
+        """Return whether a sender may still request ACKs from this node, which only receives, for what it has since that time.
 
-        False with a protocol that can't tell, and for a node that sends, too.
+        False with a protocol without ACKs, and for a node that also sends.
         """
         return isinstance(self._machine, AwaitedReceiver) and self._machine.is_awaited(self.host.now, since)
 

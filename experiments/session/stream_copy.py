@@ -47,7 +47,7 @@ class StreamsOutput:
     def __init__(self, write: Callable[[bytes], Awaitable[None]]) -> None:
         self._write = write
         self._streams: dict[IncomingStream, asyncio.Task[None]] = {}
-        # Streams of several senders follow each other by messages, not by pieces of them.
+        # Streams of several senders are interleaved by whole messages.
         self._turn = asyncio.Lock()
         self._changes = Changes()
         self._octets = self._gaps = 0

@@ -35,8 +35,8 @@ class CallbackFailed(Event):
 class SubscriptionStream(ABC, Generic[Item]):
     """One subscription to a `pattern`: an asynchronous iterator of items, unless it has a callback.
 
-    At most `most` items wait for the program; what does not fit is dropped, counted in `dropped` and told by `tell`. `end` ends
-    the subscription. A subclass keeps the items that wait.
+    At most `most` items wait for the program; what does not fit is dropped, counted in `dropped` and reported by `tell`. `end`
+    ends the subscription. A subclass keeps the items that wait.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class SubscriptionStream(ABC, Generic[Item]):
         return bool(self.waiting)
 
     def _call(self, callback: Callable[[Item], object], item: Item) -> None:
-        """Give an item to the callback; what that raises is told, and others do not suffer."""
+        """Give an item to the callback; an exception of it becomes an event, and later items are delivered."""
         self.received += 1
         try:
             callback(item)
@@ -128,7 +128,7 @@ class SubscriptionStream(ABC, Generic[Item]):
         self.received += count
         self.waiting -= count
         if not self.waiting:
-            # Who has taken everything that is here knows of everything that is not.
+            # A program that has taken all items learns of the dropped ones before it waits.
             self._tell_dropped()
 
     def _tell_dropped(self) -> None:

@@ -7,20 +7,20 @@ __all__ = ["Changes"]
 
 
 class Changes:
-    """What tasks wait for: `changed()` has them look again, `fail` raises an error in all of them, now and later."""
+    """A condition variable: `changed()` makes waiting tasks test their conditions, `fail` raises an error in them and later."""
 
     def __init__(self) -> None:
         self._next: asyncio.Future[None] | None = None
         self.failure: Exception | None = None
 
     def changed(self) -> None:
-        """Have those who wait look again."""
+        """Make the tasks that wait test their conditions again."""
         if self._next is not None:
             self._next.set_result(None)
             self._next = None
 
     def fail(self, error: Exception) -> None:
-        """Raise an error in all who wait; the first one counts."""
+        """Raise an error in all tasks that wait; the first one counts."""
         if self.failure is None:
             self.failure = error
             self.changed()

@@ -15,14 +15,14 @@ from experiments.session.session import Session
 from protocols.acknowledgement import AckRequest
 from protocols.errors import TransferError, UsageError
 
-__all__ = ["FolderSender", "Told", "WatchedFolder"]
+__all__ = ["FileOutcome", "FolderSender", "WatchedFolder"]
 
 PERIOD = 0.5
-"""Seconds between two looks at the folder."""
+"""Seconds between two scans of the folder."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FileOutcome:
     """What became of a file: `problem` is empty if it was sent and `then`, the exit code of the command, is 0 or None."""
 
     name: str
@@ -33,14 +33,14 @@ class Told:
 
 
 class WatchedFolder:
-    """Finds regular files that are complete: two looks in a row found them the same. Hidden ones are left alone."""
+    """Finds regular files that are complete: two scans in a row found them the same. Hidden ones are ignored."""
 
     def __init__(self, path: Path) -> None:
         if not path.is_dir():
             raise UsageError(f"--watch: value {str(path)!r} is not allowed; a folder")
         self.path = path
         self.names: set[str] = set()
-        """All files seen by the last look."""
+        """All files found by the last scan."""
         self._before: dict[str, Version] = {}
 
     def look(self) -> dict[str, Version]:
@@ -59,7 +59,7 @@ class WatchedFolder:
 
 
 class FolderSender:
-    """Sends the files of a folder in a session, and tells `tell` what became of each. With `acks` they have to be confirmed.
+    """Sends the files of a folder in a session, and calls `report` after each. With `acks` they have to be confirmed.
 
     A file is noted when it was sent, and once more when `command` ended with 0 after it. After a crash it is sent again, or
     only the command is run again, as far as was noted. Commands are run by sh(1), one at a time, with the file's path as $1.
@@ -70,10 +70,10 @@ class FolderSender:
         folder: WatchedFolder,
         files: SentFiles,
         command: str,
-        tell: Callable[[Told], None],
+        report: Callable[[FileOutcome], None],
         acks: AckRequest | None = None,
     ) -> None:
-        self._folder, self._files, self._command, self._tell = folder, files, command, tell
+        self._folder, self._files, self._command, self._report = folder, files, command, report
         self._acks = acks
         self._under_way: dict[str, Version] = {}
         self._failed: dict[str, Version] = {}
@@ -112,7 +112,7 @@ class FolderSender:
             elif self._command:
                 self._files.note(name, version, "done")
             problem = f"the command exited with {code}" if code else ""
-            self._tell(Told(name, version[0], problem, delivery, code))
+            self._report(FileOutcome(name, version[0], problem, delivery, code))
         except (TransferError, UsageError) as error:
             if session.is_closed:
                 raise
@@ -120,7 +120,7 @@ class FolderSender:
             # that did not confirm one were asked as often as configured.
             if isinstance(error, (UsageError, _NotConfirmed)):
                 self._failed[name] = version
-            self._tell(Told(name, version[0], str(error).removeprefix(f"{self._folder.path / name}: ")))
+            self._report(FileOutcome(name, version[0], str(error).removeprefix(f"{self._folder.path / name}: ")))
         finally:
             del self._under_way[name]
 

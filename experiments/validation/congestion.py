@@ -5,10 +5,9 @@ all of them begin a back-off with each probe.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from experiments.validation.references import Families, Measured, Reference, mean_of
-from experiments.validation.testbed import PassiveListener, StarTestbed
+from experiments.validation.testbed import PassiveListener, StarTestbed, ignore
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.congestion.equation import tcp_rate
@@ -49,7 +48,7 @@ class _ProbingSender(Machine):
         """Ignore all messages."""
 
     def wake(self, now: float) -> None:
-        """Send a probe that asks for feedback."""
+        """Send a probe, which receivers answer by feedback."""
         self._sequence += 1
         microseconds = round(now * 1e6) + 1
         probe = Probe(self._origin, self._sequence, self._sequence, *divmod(microseconds, 1_000_000), rate_code(1e6))
@@ -69,13 +68,13 @@ def feedback_counts(receivers: int, delay: float, rtt: float, rounds: int, seed:
     config = NormConfig(congestion="norm", backoff=FACTOR, gsize=receivers)
     for number in range(1, receivers + 1):
         host = network.host(f"r{number}")
-        host.run(NormBatchReceiver(host, config, 1 + number, GROUP), _ignore)
+        host.run(NormBatchReceiver(host, config, 1 + number, GROUP), ignore)
     ear = network.host("ear")
     listener = PassiveListener(ear, GROUP, lambda message: isinstance(message, (Ack, Probe)))
-    ear.run(listener, _ignore)
+    ear.run(listener, ignore)
     sender = network.host("sender")
     origin = Origin(1, 1, rtt_code(rtt), FACTOR, gsize_code(receivers))
-    sender.run(_ProbingSender(sender, origin, SPACING * grtt, rounds), _ignore)
+    sender.run(_ProbingSender(sender, origin, SPACING * grtt, rounds), ignore)
     network.run((rounds + 1) * SPACING * grtt)
     counts: list[float] = []
     for _, message in listener.received:
@@ -84,10 +83,6 @@ def feedback_counts(receivers: int, delay: float, rtt: float, rounds: int, seed:
         else:
             counts[-1] += 1.0
     return counts
-
-
-def _ignore(event: Any) -> None:
-    """Discard an event."""
 
 
 def _feedback(reference: Reference, effort: float) -> Mapping[str, Measured]:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.validation.references import Families, Measured, Reference
+from experiments.validation.testbed import ignore
 from protocols.connection import Connection
 from protocols.cross.messages import Load, load_of
-from protocols.machine import Address, Event, Machine, Message, Packet, Ports
+from protocols.machine import Address, Machine, Message, Packet, Ports
 from protocols.tcp import TcpOptions
 from sim.network import Network
 from sim.tcp.end import TcpEnd
@@ -94,15 +95,11 @@ def _flows(number: int, options: TcpOptions, **star: Any) -> tuple[Network, _Gre
     names = topology.hosts[1:]
     drains = [_Drain(network.host(name)) for name in names]
     for name, drain in zip(names, drains, strict=True):
-        network.host(name).run(drain, _ignore)
+        network.host(name).run(drain, ignore)
     host = network.host("sender")
     greedy = _Greedy(host, list(names))
-    host.run(greedy, _ignore)
+    host.run(greedy, ignore)
     return network, greedy, drains
-
-
-def _ignore(event: Event) -> None:
-    del event
 
 
 def _window(reference: Reference, effort: float) -> Mapping[str, Measured]:

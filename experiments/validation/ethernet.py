@@ -10,9 +10,9 @@ from typing import Any
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
 from experiments.validation.references import Families, Measured, Reference
-from experiments.validation.testbed import PassiveListener
+from experiments.validation.testbed import PassiveListener, ignore
 from protocols.cross import PacedSource, constant
-from protocols.machine import Address, Event, Group
+from protocols.machine import Address, Group
 from sim.network import Network
 from topologies.inline import Inline
 
@@ -30,17 +30,13 @@ def _arrivals(nodes: dict[str, Any], links: list[dict[str, Any]], size: int, gap
     names = [name for name in network.topology.hosts if name.startswith("b")]
     listeners = [PassiveListener(network.host(name), GROUP, lambda message: True) for name in names]
     for name, listener in zip(names, listeners, strict=True):
-        network.host(name).run(listener, _ignore)
+        network.host(name).run(listener, ignore)
     end = gap * DATAGRAMS
     for number, target in enumerate(to):
         host = network.host(f"a{number + 1}")
-        host.run(PacedSource(host, number, target, size, constant(gap), 0.0, end), _ignore)
+        host.run(PacedSource(host, number, target, size, constant(gap), 0.0, end), ignore)
     network.run(until=end)
     return [[when for when, _ in listener.received] for listener in listeners]
-
-
-def _ignore(event: Event) -> None:
-    del event
 
 
 def _rate(times: list[float]) -> float:

@@ -6,9 +6,9 @@ from math import inf
 import networkx as nx
 
 from experiments.validation.references import Families, Measured, Reference
-from experiments.validation.testbed import PassiveListener
+from experiments.validation.testbed import PassiveListener, ignore
 from protocols.arq.messages import Nack
-from protocols.machine import Address, Event, Group, Machine, Message, Packet, Ports
+from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from sim.network import Network
 from topologies.spec import LinkSpec, NodeSpec, Topology
 
@@ -54,16 +54,12 @@ def _burst(reference: Reference, effort: float) -> Mapping[str, Measured]:
         graph.add_edge(near, far, link=link)
     network = Network(Topology(graph), seed=1)
     listener = PassiveListener(network.host("sender"), Group("validation"), lambda message: True)
-    network.host("sender").run(listener, _ignore)
+    network.host("sender").run(listener, ignore)
     for number in range(1, params["G"] + 1):
         host = network.host(f"r{number}")
-        host.run(_OneShotSender(host, params["frame_wire_bytes"] - AROUND), _ignore)
+        host.run(_OneShotSender(host, params["frame_wire_bytes"] - AROUND), ignore)
     network.run(inf)
     return {"drops": Measured(float(params["G"] - len(listener.received))), "last_delay_s": Measured(listener.received[-1][0])}
-
-
-def _ignore(event: Event) -> None:
-    """Discard an event; none is expected."""
 
 
 FAMILIES: Families = {"implosion_drop": _burst}

@@ -3,7 +3,7 @@
 A message is *due* in a subscription that matches it if it was published while the application wanted the subscription. It is
 *promised* if the protocol accepted it, and the subscription was in effect from then to the end of the run: of one that was
 interrupted, by a crash or a broken connection, nothing is promised that was under way. A message that is due and neither
-delivered nor expired is *lost*; one that is promised and lost is *missing*, and *untold* if nobody was told that it is.
+delivered nor expired is *lost*; one that is promised and lost is *missing*, and *untold* if its subscriber was not notified.
 """
 
 from bisect import bisect_left
@@ -80,9 +80,9 @@ class _Life:
 
     at: list[float]
     accepted: list[tuple[int, int]]
-    """Ranges of numbers within the life, of those that the protocol answers for."""
+    """Ranges of numbers within the life, of messages that the protocol accepted."""
     sent: list[tuple[int, int]]
-    """Of those that were sent, and nobody answers for."""
+    """Ranges of numbers of messages that were sent and not accepted."""
     expired: set[int]
     dropped: int
 
@@ -92,8 +92,8 @@ class _Message(NamedTuple):
 
     `octets` is the size of its body; `stream` has publisher and priority (0 if that does not matter), within which messages are
     sent in order. `is_expired`: it expired at its publisher or by the end of the run; `is_promised`: it was accepted, by a
-    publisher that did not crash later unless accepted ones survive that; `is_sent`: it was sent, by a publisher that did not
-    crash later, and nobody answers for it.
+    publisher that did not crash later unless accepted ones survive that; `is_sent`: it was sent and not accepted, by a
+    publisher that did not crash later.
     """
 
     number: int
@@ -167,15 +167,15 @@ class _Tally:
 
 
 class _ToldLost:
-    """The messages of which a subscriber was told that they are lost; `rows` are those of its result."""
+    """The messages that a subscriber was notified to be lost; `rows` are those of its result."""
 
     def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
         self._ranges = [(publisher, first, last) for publisher, _, first, last, _ in rows if first is not None]
-        # Publisher -> when (seconds) only the number of lost messages was told the last time.
+        # Publisher -> when (seconds) the last notification had only the number of lost messages.
         self._counted = {publisher: at for publisher, _, first, _, at in rows if first is None}
 
     def has(self, key: Key, published_at: float, is_passed: bool) -> bool:
-        """Return whether it was told that a message is lost.
+        """Return whether it was notified that a message is lost.
 
         `is_passed`: whether a later one was delivered. Of those behind the last delivered one only the number is told, when
         they are given up or the publisher is gone.
@@ -206,7 +206,7 @@ class Ledger:
         self.subscriptions: list[SubscriptionAccount] = []
         self.broken: list[Broken] = []
         self.untold: list[Broken] = []
-        """What nobody told, or has not told yet. It breaks the rule `told` at the end of a run in which nothing goes on."""
+        """Messages missing without a notification so far. They break the rule `told` at the end of a run that comes to rest."""
 
     def add_publisher(self, name: str, plan: MessagePlan, result: Mapping[str, Any]) -> None:
         """Enter the result of a publisher; a process that failed has none."""
@@ -301,7 +301,7 @@ class Ledger:
     def _add_gaps(
         self, gaps: Gaps, subscription: Subscription, entry: Mapping[str, Any], expired: set[Key], tally: _Tally
     ) -> None:
-        """Add what is missing in a subscription since it is in effect, of what its publishers answer for or have sent."""
+        """Add what is missing in a subscription since it is in effect, of messages that were accepted or sent."""
         steady = _steady_from(entry)
         due = []
         for key, message in self._due(subscription, *entry["wanted"]):

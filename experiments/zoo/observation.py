@@ -22,6 +22,8 @@ RULES: Mapping[str, str] = {
     "raises": "no machine raises, or breaks the contract of machines and hosts",
     "once": "nothing is delivered twice",
     "intact": "what is delivered is what was published",
+    "sent": "only files that were sent are received",
+    "order": "the files of a sender are received in order",
     "matches": "only what was published is delivered, in subscriptions that it matches",
     "fifo": "the messages of a publisher are delivered in order",
     "promised": "no accepted message is skipped, unless that is told",
@@ -53,7 +55,7 @@ class Observation:
 def observe(scenario: Scenario) -> Observation:
     """Run a scenario in the strict engine, and check all rules.
 
-    The rules about requests need to know what reaches a machine and when, so they are not checked where a fault or a slow
+    The rules about requests depend on what reaches a machine and when, so they are not checked where a fault or a slow
     application keeps from it what arrives at its host, or shifts its clock.
     """
     spec = scenario.protocol.spec
@@ -74,7 +76,7 @@ def observe(scenario: Scenario) -> Observation:
     for watcher in watchers:
         for broken in watcher.violations:
             if broken.rule == "answered" and broken.host in result.metrics["faults"]:
-                # It failed, and answers nobody.
+                # It failed, and does not answer.
                 continue
             found.setdefault(broken.rule, []).append(_told(broken.what, broken.host, broken.at))
     order = list(RULES)

@@ -3,7 +3,7 @@
 The rules, which hold in every run of a protocol whose messages can be read (`ProtocolSpec.repairs`):
 
 * `needed`: no node requests what it has received.
-* `suppressed`: a node that knows that it misses something, and hears the request of another node for it, does not make its own
+* `suppressed`: a node that has detected a loss, and hears the request of another node for it, does not make its own
   first request for as long as its protocol waits for an answer.
 * `merged`: nothing is retransmitted twice without a request for it in between.
 * `answered`: what is requested of a node that sent it is retransmitted, or said to be gone.
@@ -54,7 +54,7 @@ class _Node:
 
     received: set[Unit] = field(default_factory=set)
     latest: dict[Hashable, int] = field(default_factory=dict)
-    """The number of each stream before which everything was sent, as far as the node knows."""
+    """The number of each stream before which everything was sent, as far as the node has heard."""
     heard_at: dict[Unit, float] = field(default_factory=dict)
     """When it heard another node request what it knew to be missing."""
     requested: set[Unit] = field(default_factory=set)
@@ -74,8 +74,8 @@ class _Node:
 class RepairRules(Watcher):
     """Checks one run in the strict engine, in which all that arrives at a host reaches its machine.
 
-    `config` is that of the protocol, `restarts` are the times (seconds) at which hosts crash or start again, and know nothing.
-    What `carriers` send is that of others, and is not checked.
+    `config` is that of the protocol, `restarts` are the times (seconds) at which hosts crash or start again, without any state.
+    `carriers` send packets of other nodes, which are not checked.
     """
 
     def __init__(

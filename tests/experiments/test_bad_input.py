@@ -236,6 +236,7 @@ BAD_OPTIONS = {
     "two schemas": (["schema", "--sweep", "--node"], "--sweep, --node: only one of them is allowed"),
     "nan effort": (["validate", "--effort", "nan"], "--effort: value nan is not allowed; more than 0"),
     "negative effort": (["validate", "--effort", "-1"], "--effort: value -1.0 is not allowed; more than 0"),
+    "much effort": (["validate", "--effort", "1001"], "--effort: value 1001.0 is not allowed; more than 0, at most 100\n"),
 }
 
 

@@ -24,3 +24,11 @@ def test_figures_name_only_existing_modules() -> None:
     assert modules
     assert not [name for name in modules if not (ROOT / f"{name}.py").exists()]
     assert not [place for row in LAYERS for place in row[0].split(", ") if not (ROOT / place).exists()]
+
+
+def test_the_times_of_the_layers_are_those_of_the_design_page() -> None:
+    page = (ROOT / "docs" / "design.md").read_text()
+    rows = re.findall(r"^\| (lookahead|lockstep groups|grouped delivery): [^|]*\|([^\n]*)\|$", page, re.M)
+    stated = {name: tuple(float(cell) for cell in cells.split("|")) for name, cells in rows}
+    drawn = {what.partition(":")[0]: costs for _, what, costs in LAYERS if costs}
+    assert drawn == {name: (costs[0], costs[2]) for name, costs in stated.items()}

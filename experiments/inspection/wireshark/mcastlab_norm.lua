@@ -49,8 +49,8 @@ f.stream_start = ProtoField.uint16("mcastlab.stream.msg_start", "Message starts 
 local comment_of = Field.new("frame.comment")
 local payload_of = Field.new("udp.payload")
 
--- What the capture has shown so far, filled when a packet is seen for the first time, which is in order: the coding of objects, where each symbol was sent first and last,
--- and the latest request of each block.
+-- What the capture has shown so far: the coding of objects, the frames in which each symbol was sent first and last, and the
+-- latest request of each block. Wireshark dissects packets in order the first time, and only then these tables are filled.
 local codings, sent, asked, seen
 
 function norm.init()

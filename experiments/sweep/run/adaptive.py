@@ -31,7 +31,7 @@ def deciding_metrics(plan: SweepPlan) -> list[str]:
 
 
 def planned_runs(plan: SweepPlan, values: Values) -> list[SweepRun]:
-    """Return every run the sweep asks for, given the results so far; when all of them have rows, the sweep is complete.
+    """Return every run the sweep consists of, given the results so far; when all of them have rows, the sweep is complete.
 
     Sets `plan.more`. Raises UsageError if conditions exclude every point.
     """

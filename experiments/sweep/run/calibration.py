@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from experiments.running.child_process import ChildProcess, RunOutcome
 from experiments.sweep.spec.grid import SweepRun
 
-__all__ = ["DEFAULT_SECONDS_PER_WEIGHT", "Calibration", "calibrate"]
+__all__ = ["DEFAULT_SECONDS_PER_WEIGHT", "LIMIT", "Calibration", "calibrate"]
 
 DEFAULT_SECONDS_PER_WEIGHT = 5e-7
 """Seconds per unit of weight if no run was timed; measured on a machine of 2024."""
-TRIED, LIMIT = 3, 3.0
-"""Runs timed, and seconds allowed for each."""
+LIMIT = 3.0
+"""Seconds that a timed run may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Calibration:
 def calibrate(child: ChildProcess, runs: Sequence[SweepRun]) -> Calibration:
     """Time a small, a median and a large run; one that exceeds the limit counts with the time it had."""
     ordered = sorted(runs, key=lambda run: run.weight)
-    chosen = [ordered[int(part * (len(ordered) - 1))] for part in (0.1, 0.5, 0.9)][:TRIED] if ordered else []
+    chosen = [ordered[int(part * (len(ordered) - 1))] for part in (0.1, 0.5, 0.9)] if ordered else []
     spent, weight = 0.0, 0.0
     tried = 0
     for run in {run.run_id: run for run in chosen}.values():

@@ -12,7 +12,7 @@ from experiments.output.html_table import html_table
 from experiments.running.child_process import ChildProcess, Perform
 from experiments.sweep.run import warm_session
 from experiments.sweep.run.adaptive import deciding_metrics, planned_runs
-from experiments.sweep.run.calibration import Calibration, calibrate
+from experiments.sweep.run.calibration import LIMIT, Calibration, calibrate
 from experiments.sweep.run.deployment import deploy
 from experiments.sweep.run.progress import Progress
 from experiments.sweep.run.single_run import perform as perform_run
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["SweepOptions", "SweepSummary", "missing_runs", "run_sweep"]
 
 REPORTS, STOP = "progress", "stop"
-"""First parts of the names of files for the time of a job: the folder of what tasks report, and the file that ends them."""
+"""Prefixes of what exists while a job runs: the folder of the reports of tasks, and the file that makes tasks end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class SweepOptions:
 
 @dataclass(slots=True)
 class SweepSummary:
-    """Result of an invocation: `status` counts all runs the sweep asks for, `made` those of this invocation."""
+    """Result of an invocation: `status` counts all runs the sweep consists of, `made` those of this invocation."""
 
     folder: Path
     version: str
@@ -114,7 +114,7 @@ def run_sweep(plan: SweepPlan, folder: Path, options: SweepOptions, spark: "Spar
 
 
 def _remove_signs(folder: Path) -> None:
-    """Remove the files by which drivers and tasks that were killed told each other how far they were."""
+    """Remove the reports and stop files of drivers that were killed."""
     for path in folder.glob(f".{REPORTS}-*"):
         shutil.rmtree(path, ignore_errors=True)
     for path in folder.glob(f".{STOP}-*"):
@@ -135,7 +135,7 @@ class _Driver:
             runs = self._execute_until_done()
             self._count(runs)
             if self.summary.status and not self.summary.made and before[-1:] != [self.plan.version]:
-                # All its runs were there; those who read the results next ask for this version.
+                # All its runs were there; results of this version are the ones to show from now on.
                 record_invocation(self.folder, self.options.remote or self.options.master, 0, self.plan.version)
             if self.spark is not None and not self.summary.interrupted:
                 write_nested(self.spark, self.folder, self._nested())
@@ -179,7 +179,7 @@ class _Driver:
             warm_session.prepare()
         if self.calibration is None:
             # Fork the child before Java starts its threads.
-            with ChildProcess(options.perform, min(3.0, sweep.time_limit), sweep.memory) as child:
+            with ChildProcess(options.perform, min(LIMIT, sweep.time_limit), sweep.memory) as child:
                 self.calibration = calibrate(child, todo)
         if self.spark is None:
             self.spark = session(self._master(), self.folder / "spark.log", options.remote)

@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.running.child_process import ChildProcess
 from experiments.sweep.run.adaptive import deciding_metrics, planned_runs
-from experiments.sweep.run.calibration import calibrate
+from experiments.sweep.run.calibration import LIMIT, calibrate
 from experiments.sweep.run.driver import missing_runs
 from experiments.sweep.run.single_run import perform
 from experiments.sweep.run.spark_servers import address, servers
@@ -57,7 +57,7 @@ def estimate_cost(plan: SweepPlan, folder: Path) -> CostEstimate:
     """Time three runs for at most three seconds each, and extrapolate to all missing runs by weight."""
     runs = planned_runs(plan, metric_values(folder, deciding_metrics(plan)))
     todo = missing_runs(runs, stored_runs(folder))
-    with ChildProcess(perform, min(3.0, plan.sweep.time_limit), plan.sweep.memory) as child:
+    with ChildProcess(perform, min(LIMIT, plan.sweep.time_limit), plan.sweep.memory) as child:
         calibration = calibrate(child, todo)
     costs, cores = [calibration.cost(run) for run in todo], os.cpu_count() or 1
     cpu, spark = sum(costs), _spark_seconds(costs, cores) if todo else 0.0

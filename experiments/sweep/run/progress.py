@@ -32,7 +32,7 @@ def report_run(folder: Path, task: int, attempt: int, status: str) -> None:
 class Progress:
     """Count the runs of one job and report them; `quiet` suppresses all output.
 
-    `part` gets the rows of the job, `reports` what workers tell of runs whose rows are not there yet.
+    `part` is the folder of the job's rows, `reports` that of the workers' reports of runs, whose rows follow; None: no reports.
     """
 
     def __init__(

@@ -21,9 +21,9 @@ def _silence() -> None:
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     # Py4J logs it to the root logger; a filter that is there already is not added again.
     logging.getLogger().addFilter(_is_no_interrupt)
-    # What it logs of its own connections is raised, too.
+    # Py4J also raises the errors of its connections that it logs.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    # Said of every call that fails, or is interrupted, before its error is raised.
+    # A warning of every call that fails or is interrupted, before its error is raised.
     warnings.filterwarnings("ignore", "toPandas attempted Arrow optimization", UserWarning)
     for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
         setattr(getattr(accumulators, name), "handle_error", lambda self, request, address: None)  # noqa: B010

@@ -52,7 +52,7 @@ class _Collecting(Recording):
 
     @classmethod
     def of_job(cls, scenario: Scenario, job: Mapping[str, Any]) -> "_Collecting | None":
-        """Return the recording a job asks for; None if it asks for nothing."""
+        """Return the recording a job requests; None if it requests none."""
         if job["series"] is None and not job["captures"]:
             return None
         series = None

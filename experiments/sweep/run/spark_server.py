@@ -1,4 +1,4 @@
-"""The process of a warm Spark server: hold a Spark session, hand it to clients of the same user, end when none came for long.
+"""The process of a warm Spark server: hold a Spark session for clients of the same user, and end some time after the last one.
 
 Requests are lines of JSON: `use` gets Java's port and secret, `tag` names the client's jobs, `status` describes the server,
 `stop` ends it. Run as `python -m experiments.sweep.run.spark_server SOCKET IDLE_SECONDS`.
@@ -193,7 +193,7 @@ class Server:
             self.ready.wait()
             if not self.failure and (self._is_broken() or not self._has_files()):
                 self._withdraw()
-                # Without an answer the client asks another server.
+                # Without an answer the client connects to another server.
                 raise ConnectionResetError("Spark has stopped, or its files were removed")
             answer = {"error": self.failure} if self.failure else self._gateway()
         elif request["do"] == "status":
@@ -261,7 +261,7 @@ def _waiting(spark: Any) -> int:
 
 
 def _warm_up(spark: Any) -> None:
-    """Ask what analyses ask, of rows made up, so that Java has loaded and compiled what the first real question needs."""
+    """Run the queries of analyses on made-up rows, so that Java has loaded and compiled what the first real query needs."""
     from pyspark.sql import functions as f
 
     frame = spark.range(64).select((f.col("id") % 3).alias("key"), f.rand(1).alias("value"), f.col("id").cast("string"))

@@ -50,7 +50,7 @@ DEPENDS_ON = ("JAVA_HOME", "SPARK_LOCAL_DIRS", "SPARK_HOME", "SPARK_CONF_DIR", "
 LONGEST_PATH = 100
 """Bytes of the path of a Unix socket; Linux allows 107."""
 ATTEMPTS = 3
-"""Servers that a command asks, one after another, if they end before they answer."""
+"""Servers that a command tries, one after another, if they end before they answer."""
 ANSWER_WITHIN, END_WITHIN = 20.0, 40.0
 """Seconds a server has to answer what needs no waiting, and to end; one that was stopped by a signal does neither."""
 BIND_WITHIN = 60.0
@@ -252,7 +252,7 @@ def stop_server(path: Path) -> int | None:
 
 
 def status_of(path: Path) -> dict[str, Any] | None:
-    """Return what a server says of itself; None if it has gone. UnsupportedError if it does not answer."""
+    """Return the status of a server; None if it has gone. UnsupportedError if it does not answer."""
     line = _connected(path)
     if line is None:
         return None

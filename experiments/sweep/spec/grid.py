@@ -80,12 +80,22 @@ class SweepPlan:
         self._check_names()
         self._check_keys()
         if isinstance(self.sweep.scenario, str):
-            self.base = read(find_scenario(self.sweep.scenario, self.path.parent))
+            self.base = read(self._base_file(self.sweep.scenario))
         else:
             self.base = {"name": self.sweep.name, **copy.deepcopy(self.sweep.scenario)}
             complete(self.base, self.path)
         for key, value in self.sweep.set.items():
             self._put(self.base, key, value, f"set.{key}")
+
+    def _base_file(self, wanted: str) -> Path:
+        """Return the file of the base scenario.
+
+        A copy of the sweep file in a folder of results has the base beside it, where the path to the scenario leads nowhere.
+        """
+        folder, is_copy = self.path.parent, (self.path.parent / "plan.json").is_file()
+        if is_copy and Path(wanted).suffix and not (folder / wanted).is_file():
+            return folder / "base.yaml"
+        return find_scenario(wanted, folder)
 
     def _check_names(self) -> None:
         """ConfigError for names of axes that options and SQL can't tell apart, or that are not those of their columns."""
@@ -230,7 +240,7 @@ class SweepPlan:
         return made
 
     def _hint(self, error: str) -> str:
-        """Return what makes the range that an error is about one of whole numbers; empty if it is about no range."""
+        """Return a hint to `whole: true` if an error is about a range of fractions; else an empty text."""
         ranges = [name for name, axis in self.sweep.axes.items() if axis.values is None and not axis.whole]
         about = [name for name in ranges if _WHOLE.search(error) and any(f": {key}: " in error for key in self._keys(name))]
         return "".join(f" (axes.{name}: `whole: true` rounds the values of the range)" for name in about)

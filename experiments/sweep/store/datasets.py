@@ -2,6 +2,7 @@
 
 sweep.yaml            copy of the sweep file
 base.yaml             base scenario as read
+plan.json             what a sweep that resumes must have in common
 jobs/<uuid>.json      versions, commit, machine and master of each invocation
 runs/job=<uuid>/      one row per run
 receivers/job=<uuid>/ one row per run and receiver
@@ -255,7 +256,7 @@ def table(folder: Path, version: str | None = None) -> list[dict[str, Any]]:
 
 
 def _preference(row: Mapping[str, Any]) -> tuple[bool, str]:
-    # Folders of other programs may not tell when a run was made.
+    # Folders of other programs may lack the time of a run.
     return row["status"] == "ok", str(row.get("started"))
 
 

@@ -56,6 +56,17 @@ def given_up(folder: Folder) -> list[int]:
     return [refused.offer.object_id for refused in folder.given_up]
 
 
+def test_a_file_under_way_is_not_taken_for_the_one_silent_longest(few: int, tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    busy = begun(folder, 0, NEW + 1)
+    for number in range(1, few):
+        begun(folder, number, NEW)
+    busy.write(10 * (NEW + 1), bytes(10))
+    offered(folder, few)
+    assert given_up(folder) == [1]
+    folder.close()
+
+
 def test_an_object_that_was_announced_alone_makes_no_file(tmp_path: Path) -> None:
     folder = opened(tmp_path)
     for number in range(100):

@@ -91,7 +91,7 @@ def test_only_the_hosts_with_most_traffic_or_losses_are_shown() -> None:
     assert "sender" in text.getvalue()
     assert "\nr99 " in text.getvalue()
     assert "\nr77 " not in text.getvalue()
-    assert "and 78 hosts" in text.getvalue()
+    assert "and 78 hosts that sent or lost less" in text.getvalue()
 
 
 @pytest.mark.emu

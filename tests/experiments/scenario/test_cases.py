@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from experiments.cli import invoke
-from experiments.running.run import home_of
+from experiments.running.run import default_backend
 from experiments.scenario.cases import load_cases
 from experiments.scenario.scenario import load
 from protocols.errors import ConfigError
@@ -109,8 +109,8 @@ def test_the_command_runs_all_cases(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_a_scenario_with_foreign_programs_defaults_to_mininet() -> None:
-    assert home_of(load_cases(BAKEOFF).values()) == "emu"
-    assert home_of([load(BAKEOFF)]) == "sim"
+    assert default_backend(load_cases(BAKEOFF).values()) == "emu"
+    assert default_backend([load(BAKEOFF)]) == "sim"
 
 
 @pytest.mark.emu

@@ -98,7 +98,7 @@ def test_an_error_in_mcastlab_that_a_protocol_caused_has_its_check_beside_it(fau
     changed(faulty.parent, "message.size, True)", "'x', True)")
     with pytest.raises(TypeError) as caught:
         invoke(["run", "lan-file", *SMALL, "--set", "protocol={module: faulty.py}"])
-    advice = f"{faulty} may have returned what no protocol may; mcastlab contract shows which rule it breaks"
+    advice = f"{faulty} may have returned a value that is not allowed; mcastlab contract shows which rule it breaks"
     assert advice in caught.value.__notes__
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.theory.multicast import repetition
 from tests.support.sweep_store import grid, write_runs
 
-__all__ = ["BOTH", "SEEDS", "Rows", "synthetic_rows", "measure", "write_synthetic"]
+__all__ = ["BASE", "BOTH", "SEEDS", "Rows", "synthetic_rows", "measure", "write_synthetic"]
 
 Rows = list[dict[str, Any]]
 BOTH = ("norm", "srm")

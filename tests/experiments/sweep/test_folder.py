@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from experiments.cli import invoke
 from experiments.output.folder_lock import claim
 from experiments.sweep.run.driver import SweepOptions, run_sweep
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
-from experiments.sweep.store.folder import prepare
+from experiments.sweep.store.folder import check_folder, prepare
 from protocols.errors import UsageError
 from tests.experiments.sweep.files import BASE, plan_of
 
@@ -126,3 +127,18 @@ def test_a_command_that_is_advised_can_be_copied_from_the_error(
     folder.mkdir()
     assert invoke([command, str(folder)]) == 2
     assert f"--out '{folder}'" in capsys.readouterr().err
+
+
+def test_the_copy_of_a_sweep_file_stands_for_the_same_runs_where_its_scenario_is_not_found(tmp_path: Path) -> None:
+    (tmp_path / "scenario.yaml").write_text(yaml.safe_dump({"name": "base", **BASE}, sort_keys=False))
+    file = tmp_path / "sweeps" / "losses.yaml"
+    file.parent.mkdir()
+    sets = {"protocol.rate": "5Mbit"}
+    axes = {LOSS: ["1%", "2%"]}
+    file.write_text(yaml.safe_dump({"name": "s", "scenario": "../scenario.yaml", "set": sets, "axes": axes}))
+    plan = SweepPlan(load_sweep(file), file)
+    out = with_results(plan, tmp_path / "far" / "away")
+    copy = SweepPlan(load_sweep(out / "sweep.yaml"), out / "sweep.yaml")
+    check_folder(copy, out, resume=True)
+    runs, again = ([run.run_id for point in each.points() for run in each.runs(point, 0, 2)] for each in (plan, copy))
+    assert runs == again

@@ -1,17 +1,23 @@
 """Rules of runs find every mutant, and break in no run of a protocol without a defect."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from experiments.cli import invoke
-from experiments.scenario.scenario import load, parse, read
+from experiments.running.invariants import RULES as RULES_OF_RUNS
+from experiments.running.result import Result
+from experiments.running.simulate import simulate
+from experiments.scenario.scenario import Scenario, load, parse, read
+from experiments.zoo import observation
 from experiments.zoo.observation import RULES, observe
 from experiments.zoo.zoo import SCENARIOS, Specimen, Visit, specimens, visit
 from protocols.errors import ConfigError
 from protocols.registry import names as protocol_names
 from protocols.registry import protocol
+from sim.watch import Watcher
 from tests.tidy.tree import ROOT
 
 SPECIMENS = specimens()
@@ -32,6 +38,18 @@ def test_a_mutant_that_breaks_no_rule_is_not_as_expected() -> None:
     )
     assert not quiet.is_as_expected
     assert not Visit(SPECIMENS[0], {"here": loud.breaks}).is_as_expected
+
+
+@pytest.mark.parametrize("rule", RULES_OF_RUNS)
+def test_every_rule_of_a_run_can_be_broken(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(scenario: Scenario, watchers: Sequence[Watcher]) -> Result:
+        result = simulate(scenario, watchers)
+        result.metrics["invariants"]["violations"].append({"at": 1.0, "host": "r1", "rule": rule, "what": "it is so"})
+        return result
+
+    monkeypatch.setattr(observation, "simulate", broken)
+    (found,) = observe(load(SCENARIOS / "own-losses.yaml")).breaks
+    assert (found.rule, found.what) == (rule, "it is so (r1 at 1 s)")
 
 
 def test_other_networks_and_losses_break_no_rule_of_the_plain_protocol() -> None:
