@@ -182,6 +182,8 @@ def _topic_and_files(names: list[str], size: int | None) -> tuple[str, list[Path
         raise UsageError("TOPIC: is missing; mcastlab pub TOPIC [FILE]...")
     if size is not None and len(names) > 1:
         raise UsageError("--size: generated messages and files at the same time are not allowed")
+    if "" in names[1:]:
+        raise UsageError("FILE: value '' is not allowed; the name of a file")
     topic_of(f"topic:{names[0]}")
     return names[0], [Path(name) for name in names[1:]]
 

@@ -367,6 +367,28 @@ def test_an_output_that_can_not_be_written_is_refused_before_the_work(
 
 
 @pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["run", "ok.yaml", "--out"], "--out"),
+        (["run", ""], "SCENARIO"),
+        (["man", ""], "DIR"),
+        (["topo", "ok.yaml", "--kathara"], "--kathara"),
+        (["recv", "--group", GROUP, "--dir"], "--dir"),
+        (["send", "ok.yaml", "", "--group", GROUP], "FILE"),
+        (["pub", "t", ""], "FILE"),
+        (["sweep", "sweep.yaml", "--out"], "--out"),
+    ],
+)
+def test_an_empty_name_of_a_file_is_not_the_working_folder(
+    command: list[str], name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(folder.iterdir())
+    given = command if "" in command else [*command, ""]
+    refused(given, f"{name}: value '' is not allowed; the name of a file", capsys)
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
     ("options", "expected"),
     [
         (["--svg", "a.svg", "--core", "ok.yaml/x.xml"], "--core: value 'ok.yaml/x.xml' is not allowed"),
