@@ -120,7 +120,7 @@ class _Receiving:
             with self.says:
                 self._tell_removed()
                 ending = self.runner.play(self._receive(), timeout)
-                unfinished = len(self.folder.unfinished)
+                unfinished = self._tell_incomplete()
                 self.folder.remove_unfinished()
                 self.runner.wait(lambda: not self.stored or self.stored[-1].digest.done())
         finally:
@@ -130,7 +130,7 @@ class _Receiving:
         ok = not unfinished and not lost and len(self.stored) >= (self.count or 1)
         if self.count is not None:
             ok = len(self.stored) >= self.count
-        self._conclude(ok, ending.seconds, lost)
+        self._conclude(ok, ending.seconds, lost, unfinished)
         return 130 if ending.interrupted else int(not ok)
 
     async def _receive(self) -> None:
@@ -192,6 +192,13 @@ class _Receiving:
                 self.names.pop((event.sender, object_id), None)
         self.says.problem(f"lost: objects {ids[0]} to {ids[-1]} of sender {event.sender}: {event.reason}")
 
+    def _tell_incomplete(self) -> int:
+        """Name the files that are not complete at the end, and return their number."""
+        unfinished = len(self.folder.unfinished)
+        for (sender, object_id), name in self.names.items() if unfinished else ():
+            self.says.problem(f"incomplete: {name} (object {object_id} of sender {sender})")
+        return unfinished
+
     def _tell_removed(self) -> None:
         if self.folder.removed:
             self.says.problem(f"removed {self.folder.removed} unfinished files of a receiver that was killed")
@@ -221,7 +228,7 @@ class _Receiving:
         total = octets + sum(sink.size for sink in unfinished)
         return TransferStatus(done, total, self._loss(counts), counts.get("nacks_sent", 0))
 
-    def _conclude(self, ok: bool, elapsed: float, lost: int) -> None:
+    def _conclude(self, ok: bool, elapsed: float, lost: int, unfinished: int) -> None:
         counts, received = self._counts(), self.session.received
         rows = [file_row(item.name, item.size, digest_of(item.digest)) for item in self.stored]
         seconds = elapsed
@@ -237,6 +244,7 @@ class _Receiving:
             cpu=time.process_time(),
             refused=(errors, reason),
             objects_lost=lost,
+            objects_incomplete=unfinished,
         )
         if self.says.as_json:
             self.says.object("summary", **last, **refusals(self.session.host.faults))
@@ -246,7 +254,7 @@ class _Receiving:
         for row in rows:
             self.says.detail(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}")
         wanted = f" of {self.count}" if self.count else ""
-        missing = f", {lost} lost" if lost else ""
+        missing = (f", {lost} lost" if lost else "") + (f", {unfinished} incomplete" if unfinished else "")
         refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
         size, goodput = format_size(last["bytes"]), f"{last['goodput_mbit_s']:.2f} Mbit/s"
         self.says.line(

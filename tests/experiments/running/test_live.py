@@ -19,7 +19,7 @@ SUMMARY = {
     *("event", "ok", "objects", "bytes", "files", "seconds", "goodput_mbit_s", "nacks_sent", "nacks_received", "repairs"),
     *("loss", "cpu_s", "send_errors", "send_error"),
 }
-OF_SEND, OF_RECV = {"confirmed", "unconfirmed", "feedback_received", "failures"}, {"objects_lost"}
+OF_SEND, OF_RECV = {"confirmed", "unconfirmed", "feedback_received", "failures"}, {"objects_lost", "objects_incomplete"}
 
 
 def test_files_arrive_with_names_and_contents_and_both_sides_report_equal_digests(tmp_path: Path, live: Processes) -> None:
