@@ -68,6 +68,16 @@ def changed(folder: Path, old: str, new: str) -> Path:
         ('{"data_sent": self.sent}', "{'a': 'b'}", "Sender.counts() returns {'a': 'b'}; whole numbers by name are allowed"),
         (
             '{"data_sent": self.sent}',
+            "{'a': float('nan')}",
+            "Sender.counts() returns {'a': nan}; whole numbers by name are allowed",
+        ),
+        (
+            '{"data_sent": self.sent}',
+            "{'a': float('-inf')}",
+            "Sender.counts() returns {'a': -inf}; whole numbers by name are allowed",
+        ),
+        (
+            '{"data_sent": self.sent}',
             "{}\n\n    def held(self) -> dict:\n        return {'a': 3}",
             "Sender.held() returns {'a': 3}; pairs (kept now, allowed) by name are allowed",
         ),
