@@ -136,6 +136,8 @@ def brief(results: Mapping[str, Result]) -> str:
     told += [] if m["loss"] is None else [f"loss {m['loss'] * 100:.2f} %"]
     told += [f"{m[key]} {name}" for key, name in (("nacks_sent", "NACKs"), ("repairs_sent", "repairs")) if m[key] is not None]
     told += [f"{m['invariants']['broken']} violations"] if first.violations else []
+    failed = [name for name, fault in m["faults"].items() if "error" in fault]
+    told += [f"failed: {', '.join(failed)}"] if failed else []
     return f"{first.scenario} (seed {first.seed}): {', '.join(told)}"
 
 
