@@ -23,6 +23,7 @@ from experiments.commands.options import (
     norm_config,
     time_limit,
 )
+from experiments.output.counted import counted
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
 from experiments.running.authentication import refusals, refusals_told
@@ -201,7 +202,9 @@ class _Receiving:
 
     def _tell_removed(self) -> None:
         if self.folder.removed:
-            self.says.problem(f"removed {self.folder.removed} unfinished files of a receiver that was killed")
+            self.says.problem(
+                f"removed {counted(self.folder.removed, 'file', more='unfinished')} of a receiver that was killed"
+            )
             if self.says.as_json:
                 self.says.object("unfinished_removed", files=self.folder.removed)
 
@@ -253,11 +256,11 @@ class _Receiving:
             self.says.detail(told)
         for row in rows:
             self.says.detail(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}")
-        wanted = f" of {self.count}" if self.count else ""
         missing = (f", {lost} lost" if lost else "") + (f", {unfinished} incomplete" if unfinished else "")
         refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
         size, goodput = format_size(last["bytes"]), f"{last['goodput_mbit_s']:.2f} Mbit/s"
+        files = counted(len(rows), "file", self.count)
         self.says.line(
-            f"received {len(rows)}{wanted} files{missing}, {size} in {format_duration(round(seconds, 3))} ({goodput});"
-            f" loss {format_fraction(round(loss, 4))}, {last['nacks_sent']} NACKs{refused}"
+            f"received {files}{missing}, {size} in {format_duration(round(seconds, 3))} ({goodput});"
+            f" loss {format_fraction(round(loss, 4))}, {counted(last['nacks_sent'], 'NACK')}{refused}"
         )

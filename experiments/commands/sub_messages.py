@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from experiments.commands.pub_messages import Tally, summary_of
+from experiments.output.counted import counted
 from experiments.output.safe_text import printable
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
@@ -62,12 +63,12 @@ def print_messages(bus: MessageBus, wanted: Wanted, longest: float, statistics: 
     if as_json:
         typer.echo(json.dumps({"event": "summary", "ok": ok, **told}))
     else:
-        many = f"{receiving.tally.messages}{f' of {wanted.count}' if wanted.count and not enough else ''}"
-        text = f"{many} messages in {format_duration(round(ending.seconds, 3))}"
+        many = counted(receiving.tally.messages, "message", None if enough else wanted.count)
+        text = f"{many} in {format_duration(round(ending.seconds, 3))}"
         refused = f", {told['refused']} refused, which are larger than the pool" if told["refused"] else ""
         missing = f", {told['missing']} missing, which were requested" if told["missing"] else ""
         missing += f", {told['incomplete']} incomplete, whose publisher is silent" if told["incomplete"] else ""
-        lost = f"{told['lost']} lost{missing}{refused}, {told['nacks_sent']} nacks sent"
+        lost = f"{told['lost']} lost{missing}{refused}, {counted(told['nacks_sent'], 'nack')} sent"
         typer.echo(f"{receiving.failure or 'received'}: {text}, {lost}", err=True)
     return 130 if ending.interrupted else int(not ok)
 
@@ -202,7 +203,7 @@ def _plain(message: JmsMessage) -> dict[str, Any]:
 def _told(event: Event) -> str:
     """Return an event in words, "" for one that says nothing new."""
     if isinstance(event, MessagesLost):
-        return f"lost: {event.count} messages of publisher {event.publisher:08x}"
+        return f"lost: {counted(event.count, 'message')} of publisher {event.publisher:08x}"
     if isinstance(event, DeliveryOverflowed):
-        return f"{event.dropped} messages of {event.pattern} were dropped: this program is too slow"
+        return f"{counted(event.dropped, 'message')} of {event.pattern} dropped: this program is too slow"
     return ""

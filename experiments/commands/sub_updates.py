@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from experiments.commands.sub_messages import incomplete
+from experiments.output.counted import counted
 from experiments.output.safe_text import printable
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
@@ -156,10 +157,10 @@ class _Receiving:
             typer.echo(json.dumps({**last, **told}))
             return
         text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in told.items())
-        missing = f", {self.missing} gaps of datagrams that were requested" if self.missing else ""
+        missing = f", {counted(self.missing, 'gap')} of datagrams that were requested" if self.missing else ""
         missing += f", {self.incomplete} incomplete, whose publisher is silent" if self.incomplete else ""
-        wanted = f" of {self._count}" if self._count and self.received < self._count else ""
-        many = f"{self.received}{wanted} updates"
+        wanted = self._count if self._count and self.received < self._count else None
+        many = counted(self.received, "update", wanted)
         line = f"{self.failure or 'received'}: {many} in {format_duration(round(elapsed, 3))}{missing}, {text}"
         typer.echo(line, err=True)
 
@@ -176,11 +177,11 @@ def _told(event: Event) -> str:
     if isinstance(event, PublisherGone):
         return f"publisher {event.source.sender_id} is gone"
     if isinstance(event, SegmentsLost):
-        what = f"{event.count} datagrams" if event.count else "an update"
+        what = counted(event.count, "datagram") if event.count else "an update"
         return f"lost: {what} of publisher {event.source.sender_id}: {event.reason}"
     if isinstance(event, QueueOverflowed):
         return f"{event.octets} bytes wait for earlier ones; further datagrams are requested again"
     if isinstance(event, DeliveryOverflowed):
-        return f"{event.dropped} updates of {event.pattern} were dropped: this program is too slow"
+        return f"{counted(event.dropped, 'update')} of {event.pattern} dropped: this program is too slow"
     nags = "too many retransmissions were requested for too long; nothing more is received"
     return nags if isinstance(event, ConnectionNagging) else ""

@@ -90,7 +90,7 @@ def test_a_sender_whose_interface_is_deleted_gives_up(tmp_path: Path) -> None:
     code, out, err = run_isolated(lambda: lose_the_interface(tmp_path))
     assert code == 1
     assert err.startswith("the kernel refuses to send: ")
-    assert "gave up: 0 of 1 files" in out
+    assert "gave up: 0 of 1 file" in out
     assert int(out.rpartition("; ")[2].split()[0]) > 100
     assert "packets refused by the kernel" in out
 
