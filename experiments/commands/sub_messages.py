@@ -47,7 +47,7 @@ class Wanted:
 def print_messages(bus: MessageBus, wanted: Wanted, longest: float, statistics: WantedStatistics, *, as_json: bool) -> int:
     """Print messages until so many have come or the time is over; return the exit code."""
     for topic in wanted.topics:
-        topic_of(f"topic:{topic}")
+        topic_of(f"topic:{topic}", "TOPIC")
     selector_of(wanted.selector)
     with live() as runner:
         receiving = _Receiving(runner, bus, wanted)

@@ -199,6 +199,11 @@ BAD_OPTIONS = {
         ["pub", "t", "--protocol", "distributor", "--group", GROUP, "--iface", "lo"],
         "--subject: subject 't' does not begin with '/'",
     ),
+    "no topic": (["sub", "", "--group", GROUP, "--iface", "lo"], "TOPIC: 'topic:' is not allowed; topic:NAME with a name of 1"),
+    "a word of Python as a protocol": (
+        ["new", "protocol", "class"],
+        "NAME: value 'class' is not allowed; it is a word of Python",
+    ),
     "a scenario with a typo": (["run", "lan-fil"], "near: lan-file"),
     "a device as capture": (["inspect", "/dev/zero"], "/dev/zero: can't be read (not a regular file)"),
     "a pipe as capture": (["inspect", "pipe"], "pipe: can't be read (not a regular file)"),
