@@ -61,8 +61,11 @@ async def main() -> None:
     parser.add_argument("--iface", help="device or IPv4 address")
     parser.add_argument("--name", required=True, help="who you are")
     options = parser.parse_args()
-    async with mcastlab.session(options.group, options.iface, boundary="line", rate="1Mbit", grtt="20ms") as session:
-        await chat(session, options.name, typed(), lambda line: print(line, flush=True))
+    try:
+        async with mcastlab.session(options.group, options.iface, boundary="line", rate="1Mbit", grtt="20ms") as session:
+            await chat(session, options.name, typed(), lambda line: print(line, flush=True))
+    except mcastlab.McastlabError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

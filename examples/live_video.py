@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mcastlab
+from examples import at_least_one
 
 __all__ = ["Viewer", "film", "main", "play"]
 
@@ -82,9 +83,12 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--group", default="239.7.7.13:6003", help="multicast address and port")
     parser.add_argument("--iface", help="device or IPv4 address")
-    parser.add_argument("--pictures", type=int, default=50)
+    parser.add_argument("--pictures", type=at_least_one, default=50)
     options = parser.parse_args()
-    viewer = await play(options.group, options.iface, options.pictures)
+    try:
+        viewer = await play(options.group, options.iface, options.pictures)
+    except mcastlab.McastlabError as error:
+        parser.error(str(error))
     lost = options.pictures - viewer.shown - viewer.late
     print(f"{viewer.shown} pictures in time, the oldest after {viewer.oldest * 1e3:.0f} ms; {viewer.late} late, {lost} lost")
 

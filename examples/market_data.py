@@ -9,15 +9,16 @@ subscribers are sessions of one event loop here; on a network each is a program 
 
 import argparse
 import asyncio
+import math
 import random
 import struct
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from statistics import quantiles
 from typing import Any
 
 import mcastlab
+from examples import at_least_one
 
 __all__ = ["Subscriber", "feed", "main", "publish"]
 
@@ -28,16 +29,16 @@ SETTINGS: dict[str, Any] = {"rate": "20Mbit", "grtt": "5ms", "block": 16, "parit
 BUFFER = 1 << 18
 
 
-async def publish(session: mcastlab.Session, count: int, per_second: float) -> None:
-    """Send `count` prices of a random walk, `per_second` of them in a second."""
+async def publish(session: mcastlab.Session, prices: int, per_second: float) -> None:
+    """Send so many `prices` of a random walk, `per_second` of them in a second."""
     chance = random.Random(1)
-    prices = dict.fromkeys(SYMBOLS, 100.0)
+    last = dict.fromkeys(SYMBOLS, 100.0)
     begin = time.monotonic()
     async with await session.open_stream(BUFFER, push=True) as out:
-        for number in range(count):
+        for number in range(prices):
             symbol = chance.choice(SYMBOLS)
-            prices[symbol] += chance.gauss(0.0, 0.05)
-            await out.write(TICK.pack(number, prices[symbol], time.time_ns(), symbol))
+            last[symbol] += chance.gauss(0.0, 0.05)
+            await out.write(TICK.pack(number, last[symbol], time.time_ns(), symbol))
             # Prices that are due together are sent together.
             ahead = begin + number / per_second - time.monotonic()
             if ahead > 0:
@@ -63,16 +64,22 @@ class Subscriber:
                 self.gaps = event.stream.gaps
                 return
 
+    def within(self, share: float) -> float:
+        """Return the age in milliseconds that so large a share of the prices did not exceed; nan without prices."""
+        ages = sorted(self.ages)
+        return ages[math.ceil(share * len(ages)) - 1] * 1e3 if ages else math.nan
 
-async def feed(group: str, iface: str | None, subscribers: int, count: int, per_second: float) -> list[Subscriber]:
+
+async def feed(group: str, iface: str | None, subscribers: int, prices: int, per_second: float) -> list[Subscriber]:
     """Run a publisher and subscribers in one event loop; return what the subscribers have."""
     found = [Subscriber() for _ in range(subscribers)]
-    async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
-        for subscriber in found:
-            session = await stack.enter_async_context(mcastlab.session(group, iface, send=False, **SETTINGS))
-            tasks.create_task(subscriber.follow(session))
+    async with AsyncExitStack() as stack:
+        receiving = [await stack.enter_async_context(mcastlab.session(group, iface, send=False, **SETTINGS)) for _ in found]
         publisher = await stack.enter_async_context(mcastlab.session(group, iface, receive=False, **SETTINGS))
-        await publish(publisher, count, per_second)
+        async with asyncio.TaskGroup() as tasks:
+            for subscriber, session in zip(found, receiving, strict=True):
+                tasks.create_task(subscriber.follow(session))
+            await publish(publisher, prices, per_second)
     return found
 
 
@@ -81,15 +88,19 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--group", default="239.7.7.12:6003", help="multicast address and port")
     parser.add_argument("--iface", help="device or IPv4 address")
-    parser.add_argument("--subscribers", type=int, default=3)
-    parser.add_argument("--prices", type=int, default=20_000)
+    parser.add_argument("--subscribers", type=at_least_one, default=3)
+    parser.add_argument("--prices", type=at_least_one, default=20_000)
     parser.add_argument("--per-second", type=float, default=10_000)
     options = parser.parse_args()
-    found = await feed(options.group, options.iface, options.subscribers, options.prices, options.per_second)
+    if not 0 < options.per_second < math.inf:
+        parser.error(f"argument --per-second: {options.per_second} is not allowed; a number above 0")
+    try:
+        found = await feed(options.group, options.iface, options.subscribers, options.prices, options.per_second)
+    except mcastlab.McastlabError as error:
+        parser.error(str(error))
     for number, subscriber in enumerate(found, 1):
-        ages = quantiles(subscriber.ages, n=100)
-        got = f"{len(subscriber.ages)} prices, {subscriber.gaps} gaps"
-        print(f"subscriber {number}: {got}, age {ages[49] * 1e3:.2f} ms, 99 % within {ages[98] * 1e3:.2f} ms")
+        got = f"prices {len(subscriber.ages)}, gaps {subscriber.gaps}"
+        print(f"subscriber {number}: {got}, age {subscriber.within(0.5):.2f} ms, 99 % within {subscriber.within(0.99):.2f} ms")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 import mcastlab
+from examples import at_least_one
 
 SCENARIO = Path(__file__).parent / "one_to_many.yaml"
 COUNTS = (1, 2, 4, 8, 16)
@@ -73,7 +74,7 @@ def main() -> None:
     """Run all simulations and emulations, print the goodput, and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--svg", type=Path, help="where to write the figure")
-    parser.add_argument("--counts", type=int, nargs="+", default=list(COUNTS), help="numbers of subscribers")
+    parser.add_argument("--counts", type=at_least_one, nargs="+", default=list(COUNTS), help="numbers of subscribers")
     parser.add_argument("--no-emu", action="store_true", help="leave Mininet out")
     options = parser.parse_args()
     found = table(tuple(options.counts), not options.no_emu)

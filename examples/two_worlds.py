@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import mcastlab
+from examples import at_least_one
 
 SCENARIO = Path(__file__).parent / "two_worlds.yaml"
 LOSSES = ("0%", "1%", "2%", "5%", "10%", "20%")
@@ -64,7 +65,7 @@ def main() -> None:
     """Run all simulations and emulations, print the means, and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--svg", type=Path, help="where to write the figure")
-    parser.add_argument("--seeds", type=int, default=20, help="simulated runs per loss")
+    parser.add_argument("--seeds", type=at_least_one, default=20, help="simulated runs per loss")
     parser.add_argument("--no-emu", action="store_true", help="leave Mininet out")
     options = parser.parse_args()
     found = table(options.seeds, not options.no_emu)

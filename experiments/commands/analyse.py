@@ -11,6 +11,7 @@ import typer
 from experiments.commands.options import Brief, Columns, Json, Master, Remote, Wide
 from experiments.commands.reading import reading
 from experiments.output.budget import Table
+from experiments.output.counted import counted
 from experiments.output.printer import Printer, View
 from experiments.output.records import columns_of
 from protocols.errors import ConfigError, UsageError
@@ -164,10 +165,10 @@ def _show(view: View, answer: "AnalysisResult", csv: Path | None, sweep: Path) -
     view.check(column.name for column in columns)
     printer = Printer(view)
     if view.brief:
-        printer.verbatim(f"{title}: {len(answer.rows)} rows")
+        printer.verbatim(f"{title}: {counted(len(answer.rows), 'row')}")
         return
     # The unit of a metric or an axis that is a cell stands there, since each row may have another.
     rows = [[_cell(name, row[name], units) for name in names] for row in answer.rows[:MOST_ROWS]]
     printer.table(Table(columns, rows, title, answer.about))
     if len(answer.rows) > MOST_ROWS and csv is None:
-        printer.line(f"{len(answer.rows) - MOST_ROWS} more rows; --csv FILE or --json has them all")
+        printer.line(f"{counted(len(answer.rows) - MOST_ROWS, 'row', more='more')}; --csv FILE or --json has them all")

@@ -14,6 +14,7 @@ from experiments.channel.loss_record import read_record
 from experiments.commands.help import Command, Group
 from experiments.commands.options import Brief, Columns, Json, Wide, scenarios_beginning
 from experiments.output.budget import Column, Table
+from experiments.output.counted import counted
 from experiments.output.printer import Printer, View
 from experiments.scenario.ready import ready_scenarios
 from experiments.scenario.scenario import load
@@ -68,7 +69,7 @@ def fit(
     read = read_record(record, source)
     fitted = fit_channels(read.fates)
     if out is not None:
-        _write(out, _chosen(fitted, form), f"{read.origin}: {fitted.lost} of {fitted.packets} packets lost")
+        _write(out, _chosen(fitted, form), f"{read.origin}: {fitted.lost} of {counted(fitted.packets, 'packet')} lost")
     if as_json:
         typer.echo(json.dumps({"origin": read.origin} | fitted.plain()))
     else:
@@ -108,7 +109,7 @@ _COLUMNS = (
 
 
 def _print(printer: Printer, fitted: FitReport, origin: str, out: Path | None) -> None:
-    lost = f"{origin}: {fitted.lost} of {fitted.packets} packets lost in {fitted.bursts} bursts"
+    lost = f"{origin}: {fitted.lost} of {counted(fitted.packets, 'packet')} lost in {counted(fitted.bursts, 'burst')}"
     if printer.view.brief:
         printer.verbatim(f"{lost}, best model: {fitted.best.model}")
         return

@@ -35,7 +35,9 @@ def new_protocol(
     as_json: Json = False,
 ) -> None:
     """Write NAME.py, a minimal protocol to start from: it repeats every packet and needs no feedback."""
-    if not name.isidentifier() or not name.islower() or iskeyword(name):
+    if iskeyword(name):
+        raise UsageError(f"NAME: value {name!r} is not allowed; it is a word of Python")
+    if not name.isidentifier() or not name.islower():
         raise UsageError(f"NAME: value {name!r} is not allowed; lower-case letters, digits and _, like gossip")
     if name in protocol_names():
         raise UsageError(f"NAME: value {name!r} is not allowed; a protocol of this name is there already")

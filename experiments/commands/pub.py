@@ -181,7 +181,9 @@ def _topic_and_files(names: list[str], size: int | None) -> tuple[str, list[Path
         raise UsageError("TOPIC: is missing; mcastlab pub TOPIC [FILE]...")
     if size is not None and len(names) > 1:
         raise UsageError("--size: generated messages and files at the same time are not allowed")
-    topic_of(f"topic:{names[0]}")
+    if "" in names[1:]:
+        raise UsageError("FILE: value '' is not allowed; the name of a file")
+    topic_of(f"topic:{names[0]}", "TOPIC")
     return names[0], [Path(name) for name in names[1:]]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from experiments.commands.pub_input import Pacer, generated, input_lines
+from experiments.output.counted import counted
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.session.message_bus import MessageBus
@@ -53,8 +54,8 @@ def publish_messages(
         typer.echo(json.dumps({"event": "summary", "ok": ok, **told}))
     else:
         expired, repairs = told["expired"], told["repairs"]
-        text = f"{publishing.tally.messages} messages in {format_duration(round(ending.seconds, 3))}"
-        typer.echo(f"{word}: {text}, {expired} expired, {repairs} repairs", err=True)
+        text = f"{counted(publishing.tally.messages, 'message')} in {format_duration(round(ending.seconds, 3))}"
+        typer.echo(f"{word}: {text}, {expired} expired, {counted(repairs, 'repair')}", err=True)
     return 130 if ending.interrupted else int(not ok)
 
 

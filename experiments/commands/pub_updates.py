@@ -9,6 +9,7 @@ from itertools import cycle
 import typer
 
 from experiments.commands.pub_input import Pacer, generated, input_lines
+from experiments.output.counted import counted
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.session.connection import DistributorConnection
@@ -132,4 +133,4 @@ class _Publishing:
             typer.echo(json.dumps({**last, **told}))
             return
         text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in told.items())
-        typer.echo(f"{word}: {self._published} updates in {format_duration(round(elapsed, 3))}, {text}", err=True)
+        typer.echo(f"{word}: {counted(self._published, 'update')} in {format_duration(round(elapsed, 3))}, {text}", err=True)

@@ -23,6 +23,7 @@ from experiments.commands.options import (
     norm_config,
     time_limit,
 )
+from experiments.output.counted import counted
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
 from experiments.running.authentication import refusals, refusals_told
@@ -120,7 +121,7 @@ class _Receiving:
             with self.says:
                 self._tell_removed()
                 ending = self.runner.play(self._receive(), timeout)
-                unfinished = len(self.folder.unfinished)
+                unfinished = self._tell_incomplete()
                 self.folder.remove_unfinished()
                 self.runner.wait(lambda: not self.stored or self.stored[-1].digest.done())
         finally:
@@ -130,7 +131,7 @@ class _Receiving:
         ok = not unfinished and not lost and len(self.stored) >= (self.count or 1)
         if self.count is not None:
             ok = len(self.stored) >= self.count
-        self._conclude(ok, ending.seconds, lost)
+        self._conclude(ok, ending.seconds, lost, unfinished)
         return 130 if ending.interrupted else int(not ok)
 
     async def _receive(self) -> None:
@@ -192,9 +193,18 @@ class _Receiving:
                 self.names.pop((event.sender, object_id), None)
         self.says.problem(f"lost: objects {ids[0]} to {ids[-1]} of sender {event.sender}: {event.reason}")
 
+    def _tell_incomplete(self) -> int:
+        """Name the files that are not complete at the end, and return their number."""
+        unfinished = len(self.folder.unfinished)
+        for (sender, object_id), name in self.names.items() if unfinished else ():
+            self.says.problem(f"incomplete: {name} (object {object_id} of sender {sender})")
+        return unfinished
+
     def _tell_removed(self) -> None:
         if self.folder.removed:
-            self.says.problem(f"removed {self.folder.removed} unfinished files of a receiver that was killed")
+            self.says.problem(
+                f"removed {counted(self.folder.removed, 'file', more='unfinished')} of a receiver that was killed"
+            )
             if self.says.as_json:
                 self.says.object("unfinished_removed", files=self.folder.removed)
 
@@ -218,7 +228,7 @@ class _Receiving:
         total = octets + sum(sink.size for sink in unfinished)
         return TransferStatus(done, total, self._loss(counts), counts.get("nacks_sent", 0))
 
-    def _conclude(self, ok: bool, elapsed: float, lost: int) -> None:
+    def _conclude(self, ok: bool, elapsed: float, lost: int, unfinished: int) -> None:
         counts, received = self.session.counts(), self.session.received
         rows = [file_row(item.name, item.size, digest_of(item.digest)) for item in self.stored]
         seconds = elapsed
@@ -234,6 +244,7 @@ class _Receiving:
             cpu=time.process_time(),
             refused=(errors, reason),
             objects_lost=lost,
+            objects_incomplete=unfinished,
         )
         if self.says.as_json:
             self.says.object("summary", **last, **refusals(self.session.host.faults))
@@ -242,11 +253,11 @@ class _Receiving:
             self.says.detail(told)
         for row in rows:
             self.says.detail(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}")
-        wanted = f" of {self.count}" if self.count else ""
-        missing = f", {lost} lost" if lost else ""
+        missing = (f", {lost} lost" if lost else "") + (f", {unfinished} incomplete" if unfinished else "")
         refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
         size, goodput = format_size(last["bytes"]), f"{last['goodput_mbit_s']:.2f} Mbit/s"
+        files = counted(len(rows), "file", self.count)
         self.says.line(
-            f"received {len(rows)}{wanted} files{missing}, {size} in {format_duration(round(seconds, 3))} ({goodput});"
-            f" loss {format_fraction(round(loss, 4))}, {last['nacks_sent']} NACKs{refused}"
+            f"received {files}{missing}, {size} in {format_duration(round(seconds, 3))} ({goodput});"
+            f" loss {format_fraction(round(loss, 4))}, {counted(last['nacks_sent'], 'NACK')}{refused}"
         )

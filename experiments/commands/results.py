@@ -9,6 +9,7 @@ import typer
 from experiments.commands.options import Brief, Columns, Json, Master, Wide
 from experiments.commands.reading import reading
 from experiments.output.budget import Table
+from experiments.output.counted import counted
 from experiments.output.printer import Printer, View
 from experiments.output.records import columns_of
 from experiments.output.safe_text import csv_cell
@@ -99,7 +100,7 @@ def _give(found: "DataFrame", csv: Path | None, view: View, as_json: bool, datas
             frame.map(csv_cell).rename(columns=csv_cell).to_csv(csv, index=False)
         except OSError as error:
             raise UsageError(f"--csv: value {str(csv)!r} is not allowed; it can't be written ({error.strerror})") from error
-        typer.echo(f"{csv}: {len(frame)} rows", err=True)
+        typer.echo(f"{csv}: {counted(len(frame), 'row')}", err=True)
     if as_json:
         typer.echo(frame.to_json(orient="records", date_format="iso"))
     return len(frame)
@@ -112,7 +113,7 @@ _RANKS = {"case": 0, "seed": 0, "receiver": 0, "name": 0, "t": 0, "error": 1, "v
 def _show(view: View, found: "DataFrame", total: int, metrics: Sequence[str], units: Mapping[str, str]) -> None:
     """Show the first rows; of runs, the parameters, the error and these metrics, unless other columns are named."""
     if view.brief:
-        Printer(view).verbatim(f"{total} rows")
+        Printer(view).verbatim(counted(total, "row"))
         return
     names = found.columns
     every = dict(zip(names, columns_of(names, _RANKS | dict.fromkeys(metrics, 2), units), strict=True))
@@ -122,7 +123,7 @@ def _show(view: View, found: "DataFrame", total: int, metrics: Sequence[str], un
         known = (*OTHER_COLUMNS, "m_completed", *(f"m_{name}" for name in metrics))
         names = [*main, *(name for name in known if name in names)]
     rows = [row.asDict() for row in found.select(*(f"`{name}`" for name in names)).limit(SHOWN).collect()]
-    note = f"{min(SHOWN, total)} of {total} rows; --select for other columns, --csv FILE for all"
+    note = f"{min(SHOWN, total)} of {counted(total, 'row')}; --select for other columns, --csv FILE for all"
     Printer(view).table(
         Table([every[name] for name in names], [[_plain(row[name]) for name in names] for row in rows], note=note)
     )

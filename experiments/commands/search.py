@@ -10,6 +10,7 @@ import yaml
 
 from experiments.commands.options import Brief, Json, ScenarioFile, Sets
 from experiments.commands.text_file import write_text
+from experiments.output.counted import counted
 from experiments.output.printer import Printer, View
 from experiments.output.working import working
 from experiments.scenario.scenario import read
@@ -46,7 +47,7 @@ def search_command(
     printer = Printer(View.of(brief=brief, as_json=as_json))
     data = read(scenario, sets or ())
     file = out if out is not None else Path(f"{data.get('name', 'scenario')}-violation.yaml")
-    with working(f"{runs} runs of {scenario.name} with random faults"):
+    with working(f"{counted(runs, 'run')} of {scenario.name} with random faults"):
         found = search(data, str(scenario), runs=runs, seed=seed, complete=complete)
     if found is not None:
         _save(found, file)
@@ -54,13 +55,13 @@ def search_command(
     if as_json:
         typer.echo(json.dumps(_plain(found, runs, file)))
     elif found is None:
-        printer.line(f"{runs} runs, and nothing was broken")
+        printer.line(f"{counted(runs, 'run')}, and nothing was broken")
     elif brief:
         printer.verbatim(f"run {found.number} broke {found.verdict.rule}; see it again: {again}")
     else:
         printer.line(f"run {found.number} broke a rule, {found.verdict.rule}: {found.verdict.what}", indent=2)
         plan = json.dumps(found.scenario["faults"])
-        printer.line(f"the smallest plan, after {found.tried} more runs: {plan}", indent=2)
+        printer.line(f"the smallest plan, after {counted(found.tried, 'run', more='more')}: {plan}", indent=2)
         printer.verbatim(f"see it again: {again}")
     return 0 if found is None else 1
 

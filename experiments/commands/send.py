@@ -25,6 +25,7 @@ from experiments.commands.options import (
     time_limit,
 )
 from experiments.commands.send_folder import send_folder
+from experiments.output.counted import counted
 from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
 from experiments.running.authentication import refusals, refusals_told
@@ -353,14 +354,15 @@ class _Sending:
         for node in sorted(self.missing):
             self.says.line(f"not confirmed by node {node}")
         result = self._result(ok) if word == FINISHED else word
-        what = f"{last['objects']} files, {format_size(last['bytes'])}"
+        what = f"{counted(last['objects'], 'file')}, {format_size(last['bytes'])}"
         if last["objects"] < len(rows):
             status = self._measure()
             done = status.done if word != FINISHED else last["bytes"]
-            what = f"{last['objects']} of {len(rows)} files, {format_size(done)} of {format_size(status.total)}"
+            what = f"{counted(last['objects'], 'file', len(rows))}, {format_size(done)} of {format_size(status.total)}"
         controlled = self.config.congestion != "none"
         pace = "with congestion control" if controlled else f"at {format_rate(self.config.rate)}"
         how = f"{format_duration(round(seconds, 3))} {pace}"
-        heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs{'' if feedback else '; no receiver answered'}"
+        heard = f"{counted(last['nacks_received'], 'NACK')}, {counted(last['repairs'], 'repair')}"
+        heard += "" if feedback else "; no receiver answered"
         refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
         self.says.line(f"{result}: {what} in {how}; {heard}{refused}")

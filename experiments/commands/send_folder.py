@@ -3,6 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 
+from experiments.output.counted import counted
 from experiments.output.transfer_reporter import TransferReporter, TransferStatus
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
@@ -94,5 +95,5 @@ class _FolderSending:
             self.says.object("summary", ok=ok, objects=self.sent, bytes=self.octets, failed=self.failed)
         failed = f", {self.failed} failed" if self.failed else ""
         result = "failed" if self.failure else word
-        self.says.line(f"{result}: {self.sent} files sent{failed}, {format_size(self.octets)}")
+        self.says.line(f"{result}: {counted(self.sent, 'file')} sent{failed}, {format_size(self.octets)}")
         return 130 if interrupted else int(not ok)

@@ -72,8 +72,8 @@ def sub(
 ) -> int:
     """Print messages as they come, until --count, --timeout or Ctrl-C.
 
-    Exit code 0: the wanted messages came, and nothing was lost, dropped or refused, or is missing at the end; 1: not; 2: bad
-    input; 130: interrupted.
+    Exit code 0: the wanted messages came, and nothing was lost, dropped or refused, or is missing or incomplete at the end; 1:
+    not; 2: bad input; 130: interrupted.
     """
     longest, wanted = time_limit("--timeout", timeout), WantedStatistics.of(stats, metrics)
     if protocol == "distributor":

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from experiments.commands.pub_messages import Tally, summary_of
+from experiments.output.counted import counted
 from experiments.output.safe_text import printable
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
@@ -26,7 +27,10 @@ from protocols.norm.snapshot import MEASURES
 from protocols.snapshot import Snapshot
 from topologies.units import format_duration
 
-__all__ = ["Wanted", "print_messages"]
+__all__ = ["Wanted", "incomplete", "print_messages"]
+
+SILENT = 1.0
+"""Seconds without a packet from which on a publisher in the middle of a message is taken to have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Wanted:
 def print_messages(bus: MessageBus, wanted: Wanted, longest: float, statistics: WantedStatistics, *, as_json: bool) -> int:
     """Print messages until so many have come or the time is over; return the exit code."""
     for topic in wanted.topics:
-        topic_of(f"topic:{topic}")
+        topic_of(f"topic:{topic}", "TOPIC")
     selector_of(wanted.selector)
     with live() as runner:
         receiving = _Receiving(runner, bus, wanted)
@@ -52,17 +56,19 @@ def print_messages(bus: MessageBus, wanted: Wanted, longest: float, statistics: 
     if receiving.refusal is not None:
         raise receiving.refusal
     enough = wanted.count is not None and receiving.tally.messages >= wanted.count
-    told = {**summary_of(bus, receiving.tally, ending.seconds), "missing": 0 if enough else receiving.missing}
-    ok = receiving.tally.messages >= (wanted.count or 1) and not told["missing"]
+    not_there = {"missing": receiving.missing, "incomplete": receiving.incomplete}
+    told = {**summary_of(bus, receiving.tally, ending.seconds), **(dict.fromkeys(not_there, 0) if enough else not_there)}
+    ok = receiving.tally.messages >= (wanted.count or 1) and not (told["missing"] or told["incomplete"])
     ok = ok and not (receiving.problems or receiving.failure or told["refused"])
     if as_json:
         typer.echo(json.dumps({"event": "summary", "ok": ok, **told}))
     else:
-        many = f"{receiving.tally.messages}{f' of {wanted.count}' if wanted.count and not enough else ''}"
-        text = f"{many} messages in {format_duration(round(ending.seconds, 3))}"
+        many = counted(receiving.tally.messages, "message", None if enough else wanted.count)
+        text = f"{many} in {format_duration(round(ending.seconds, 3))}"
         refused = f", {told['refused']} refused, which are larger than the pool" if told["refused"] else ""
         missing = f", {told['missing']} missing, which were requested" if told["missing"] else ""
-        lost = f"{told['lost']} lost{missing}{refused}, {told['nacks_sent']} nacks sent"
+        missing += f", {told['incomplete']} incomplete, whose publisher is silent" if told["incomplete"] else ""
+        lost = f"{told['lost']} lost{missing}{refused}, {counted(told['nacks_sent'], 'nack')} sent"
         typer.echo(f"{receiving.failure or 'received'}: {text}, {lost}", err=True)
     return 130 if ending.interrupted else int(not ok)
 
@@ -80,6 +86,8 @@ class _Receiving:
         """Events that say that something was lost or dropped."""
         self.missing = 0
         """Messages that had not come at the end, or not wholly, although later packets had."""
+        self.incomplete = 0
+        """Messages under way at the end whose publisher was silent."""
 
     async def run(self, statistics: WantedStatistics) -> None:
         """Print until the wanted number has come."""
@@ -91,6 +99,7 @@ class _Receiving:
                         await self._print(streams)
                     finally:
                         self.missing = sum(map(_missing, bus.snapshots()))
+                        self.incomplete = sum(map(incomplete, bus.snapshots()))
         except* UsageError as refused:
             self.refusal = next(error for error in refused.exceptions if isinstance(error, UsageError))
         except* BrokenPipeError:
@@ -148,6 +157,12 @@ def _missing(told: Snapshot) -> int:
     return has_gaps + sum(map(_missing, told.parts))
 
 
+def incomplete(told: Snapshot) -> int:
+    """Return the messages without gaps whose rest did not come, in the statistics of a part of the protocol."""
+    begun = [each for each in told.only("object") if each.states["state"] == "receiving"]
+    return (len(begun) if told.values.get("silence", 0.0) >= SILENT else 0) + sum(map(incomplete, told.parts))
+
+
 def _text(message: JmsMessage) -> str:
     """Return the content of a message as text."""
     content = message.content
@@ -188,7 +203,7 @@ def _plain(message: JmsMessage) -> dict[str, Any]:
 def _told(event: Event) -> str:
     """Return an event in words, "" for one that says nothing new."""
     if isinstance(event, MessagesLost):
-        return f"lost: {event.count} messages of publisher {event.publisher:08x}"
+        return f"lost: {counted(event.count, 'message')} of publisher {event.publisher:08x}"
     if isinstance(event, DeliveryOverflowed):
-        return f"{event.dropped} messages of {event.pattern} were dropped: this program is too slow"
+        return f"{counted(event.dropped, 'message')} of {event.pattern} dropped: this program is too slow"
     return ""

@@ -7,6 +7,8 @@ from typing import Any
 
 import typer
 
+from experiments.commands.sub_messages import incomplete
+from experiments.output.counted import counted
 from experiments.output.safe_text import printable
 from experiments.running.live import Live, live
 from experiments.running.live_statistics import WantedStatistics
@@ -49,8 +51,10 @@ def print_updates(
         ending = runner.play(receiving.run(wanted), longest)
         receiving.finish()
     enough = count is not None and receiving.received >= count
-    receiving.missing = 0 if enough else receiving.missing
-    ok = receiving.received >= (count or 1) and not (receiving.problems or receiving.failure or receiving.missing)
+    if enough:
+        receiving.missing = receiving.incomplete = 0
+    ok = receiving.received >= (count or 1) and not (receiving.missing or receiving.incomplete)
+    ok = ok and not (receiving.problems or receiving.failure)
     receiving.conclude(ok, ending.seconds)
     return 130 if ending.interrupted else int(not ok)
 
@@ -72,6 +76,8 @@ class _Receiving:
         """Events that say that something was lost or dropped."""
         self.missing = 0
         """Gaps at the end: consecutive datagrams that had not come although later ones had."""
+        self.incomplete = 0
+        """Updates under way at the end whose publisher was silent."""
 
     async def run(self, wanted: WantedStatistics) -> None:
         """Print until the wanted number has come."""
@@ -80,7 +86,8 @@ class _Receiving:
                 try:
                     await self._receive(opened)
                 finally:
-                    self.missing = _gaps(opened.host.snapshot())
+                    told = opened.host.snapshot()
+                    self.missing, self.incomplete = _gaps(told), incomplete(told)
 
     async def _receive(self, opened: DistributorConnection) -> None:
         subscriptions = list(map(opened.subscribe, self._subjects))
@@ -145,13 +152,15 @@ class _Receiving:
                 "bytes": self._octets,
                 "seconds": elapsed,
                 "gaps": self.missing,
+                "incomplete": self.incomplete,
             }
             typer.echo(json.dumps({**last, **told}))
             return
         text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in told.items())
-        missing = f", {self.missing} gaps of datagrams that were requested" if self.missing else ""
-        wanted = f" of {self._count}" if self._count and self.received < self._count else ""
-        many = f"{self.received}{wanted} updates"
+        missing = f", {counted(self.missing, 'gap')} of datagrams that were requested" if self.missing else ""
+        missing += f", {self.incomplete} incomplete, whose publisher is silent" if self.incomplete else ""
+        wanted = self._count if self._count and self.received < self._count else None
+        many = counted(self.received, "update", wanted)
         line = f"{self.failure or 'received'}: {many} in {format_duration(round(elapsed, 3))}{missing}, {text}"
         typer.echo(line, err=True)
 
@@ -168,11 +177,11 @@ def _told(event: Event) -> str:
     if isinstance(event, PublisherGone):
         return f"publisher {event.source.sender_id} is gone"
     if isinstance(event, SegmentsLost):
-        what = f"{event.count} datagrams" if event.count else "an update"
+        what = counted(event.count, "datagram") if event.count else "an update"
         return f"lost: {what} of publisher {event.source.sender_id}: {event.reason}"
     if isinstance(event, QueueOverflowed):
         return f"{event.octets} bytes wait for earlier ones; further datagrams are requested again"
     if isinstance(event, DeliveryOverflowed):
-        return f"{event.dropped} updates of {event.pattern} were dropped: this program is too slow"
+        return f"{counted(event.dropped, 'update')} of {event.pattern} dropped: this program is too slow"
     nags = "too many retransmissions were requested for too long; nothing more is received"
     return nags if isinstance(event, ConnectionNagging) else ""

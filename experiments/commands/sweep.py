@@ -66,24 +66,29 @@ def sweep_command(
         return 0
     if remote is None:
         check_java()
-    with _sigterm_as_sigint():
+    with _ends_as_sigint():
         summary = run_sweep(plan, folder, SweepOptions(master, remote, resume, retry, limit, as_json))
     _print(printer, summary.plain() if as_json else summary_text(summary, file))
     return INTERRUPTED if summary.interrupted else 0 if not summary.failed and not summary.left else 1
 
 
 @contextmanager
-def _sigterm_as_sigint() -> Iterator[None]:
-    """Take SIGTERM, as of batch systems before they kill, for Ctrl-C, so that the rows of finished runs are stored."""
+def _ends_as_sigint() -> Iterator[None]:
+    """Take SIGTERM, as of batch systems before they kill, and SIGHUP, as of a terminal that is closed, for Ctrl-C.
+
+    So the rows of finished runs are stored. SIGHUP stays ignored where it is, as below nohup.
+    """
 
     def handle(number: int, frame: FrameType | None) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGTERM, handle)
+    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 def _print(printer: Printer, found: dict[str, Any] | str) -> None:

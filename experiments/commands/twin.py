@@ -12,6 +12,7 @@ from experiments.commands.options import Brief, Columns, FirstSeed, Json, Wide, 
 from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.output.budget import Column, Table, number
+from experiments.output.counted import counted
 from experiments.output.printer import Printer, View
 from experiments.scenario.ready import FOLDER
 from experiments.scenario.scenario import Scenario, load
@@ -150,7 +151,7 @@ def _show(printer: Printer, verdict: "TwinVerdict") -> None:
     from experiments.compare.twin.twin_metrics import TWIN_METRICS
 
     if printer.view.brief:
-        printer.verbatim(f"{verdict.scenario}: {verdict.outcome} ({len(verdict.seeds)} pairs)")
+        printer.verbatim(f"{verdict.scenario}: {verdict.outcome} ({counted(len(verdict.seeds), 'pair')})")
         return
     rows: list[list[str | None]] = []
     for key, found in verdict.metrics.items():
@@ -164,7 +165,8 @@ def _show(printer: Printer, verdict: "TwinVerdict") -> None:
         dropped, mark = verdict.dropped, "agrees" if not verdict.dropped.differ else "DIFFERS" if verdict.must_equal else "told"
         label = f"lost first transmissions; in one only: {dropped.differ}"
         rows.append([label, str(dropped.first), str(dropped.second), None, None, None, None, mark])
-    note = f"difference: mean of {len(verdict.seeds)} pairs, from and to: 90 % interval (Student t); margins of the scenario"
+    pairs = counted(len(verdict.seeds), "pair")
+    note = f"difference: mean of {pairs}, from and to: 90 % interval (Student t); margins of the scenario"
     printer.table(Table(_columns(verdict.worlds), rows, f"{verdict.scenario}: {verdict.outcome}", note))
     for warning in verdict.warnings:
         printer.line(f"warning: {warning}", indent=2)

@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.output.budget import Column, Table, number, says_nothing
 from experiments.output.condensed import MOST_ROWS, condensed
+from experiments.output.counted import counted
 from experiments.output.messages import MESSAGE_COLUMNS, message_tables
 from experiments.output.node_errors import last_call
 from experiments.output.printer import Printer
@@ -133,8 +134,10 @@ def brief(results: Mapping[str, Result]) -> str:
     if m["goodput_mbit_s"] is not None:
         told.append(f"{m['goodput_mbit_s']:.2f} Mbit/s")
     told += [] if m["loss"] is None else [f"loss {m['loss'] * 100:.2f} %"]
-    told += [f"{m[key]} {name}" for key, name in (("nacks_sent", "NACKs"), ("repairs_sent", "repairs")) if m[key] is not None]
-    told += [f"{m['invariants']['broken']} violations"] if first.violations else []
+    told += [counted(m[key], name) for key, name in (("nacks_sent", "NACK"), ("repairs_sent", "repair")) if m[key] is not None]
+    told += [counted(m["invariants"]["broken"], "violation")] if first.violations else []
+    failed = [name for name, fault in m["faults"].items() if "error" in fault]
+    told += [f"failed: {', '.join(failed)}"] if failed else []
     return f"{first.scenario} (seed {first.seed}): {', '.join(told)}"
 
 

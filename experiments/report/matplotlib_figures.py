@@ -1,11 +1,12 @@
 """Draw figures with matplotlib as PNG and SVG files for papers; equal numbers give equal bytes."""
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,19 @@ def _pool() -> ProcessPoolExecutor:
     context.set_forkserver_preload(
         [__name__, "matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"]
     )
-    return ProcessPoolExecutor(_cores(), context)
+    return ProcessPoolExecutor(_cores(), context, initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that wants its figures has ended, by whatever signal."""
+
+    def wait() -> None:
+        parent = parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _cores() -> int:

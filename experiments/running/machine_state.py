@@ -9,16 +9,15 @@ from protocols.machine import Machine
 
 __all__ = ["counts_of", "exceeded"]
 
-_PLAIN = {int, float}
-
 
 def counts_of(machine: Machine) -> dict[str, int]:
     """Return the counters of a machine. ContractError, which names file, class and method, for what is no such thing."""
     counts = machine.counts()
-    if type(counts) is dict and set(map(type, counts.values())) <= _PLAIN:
+    if type(counts) is dict and set(map(type, counts.values())) <= {int}:
         # Nearly always, and the check below takes several microseconds.
         return counts
-    if not isinstance(counts, Mapping) or not all(isinstance(count, Real) for count in counts.values()):
+    # The difference is 0 of all numbers but infinite ones and nan, which JSON and means have no place for.
+    if not isinstance(counts, Mapping) or not all(isinstance(each, Real) and each - each == 0 for each in counts.values()):
         raise _refusal(machine, "counts", counts, "whole numbers by name")
     return counts
 

@@ -1,7 +1,7 @@
 """The participants of a run: the programs of every host, and the objects each receiver must get."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -47,6 +47,10 @@ class WorldCounters:
     metrics: dict[str, Any]
 
 
+_HostResults: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""What each host tells of its programs at the end."""
+
+
 class MulticastSession:
     """A multicast group with its senders and receivers. `number` is its index among the groups of the scenario."""
 
@@ -54,6 +58,8 @@ class MulticastSession:
         self.number = number
         self.name = name
         self.works = works
+        self.has_unsent = False
+        """Whether a sender has failed before it had sent everything."""
 
     @property
     def senders(self) -> list[str]:
@@ -351,18 +357,18 @@ class Participants:
 
     # Results
 
-    def parts(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    def parts(self, host_results: _HostResults) -> dict[str, Mapping[str, Any]]:
         """Return the result of every sender and receiver by the name of its row, from the results of the hosts."""
         everybody: list[_Enrolled | Party] = [*self._receivers, *self._senders, *self.parties]
         return {enrolled.name: self._result_of(enrolled, host_results) for enrolled in everybody}
 
-    def _result_of(self, enrolled: _Enrolled | Party, host_results: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    def _result_of(self, enrolled: _Enrolled | Party, host_results: _HostResults) -> Mapping[str, Any]:
         """Return the result of one program of a host, or the host's `fault` if its process failed."""
         found = host_results[enrolled.host]
         parts: list[Mapping[str, Any]] | None = found.get("parts")
         return found if parts is None else parts[enrolled.place]
 
-    def result(self, backend: str, host_results: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> Result:
+    def result(self, backend: str, host_results: _HostResults, world: WorldCounters) -> Result:
         """Make the result of the run on `backend` from the results of the hosts."""
         senders = [self._result_of(enrolled, host_results) for enrolled in self._senders]
         expected, submitted_at = self._expected(senders)
@@ -403,7 +409,7 @@ class Participants:
             messages=None if self.ledger is None else self.ledger.plain(),
         )
 
-    def _servers(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def _servers(self, host_results: _HostResults) -> dict[str, Any]:
         """Return the counters of the nodes whose role serves others, by the names of their rows."""
         serving = [party for party in self.parties if party.role not in BY_WORKLOAD]
         found = {party.name: self._result_of(party, host_results).get("counts") for party in serving}
@@ -414,7 +420,7 @@ class Participants:
         is_foreign = any(choice.foreign and choice.taken_role for choice in self.scenario.nodes.values())
         return {"packets": {"total": None}, "bytes_sent": None, "overhead": None} if is_foreign else {}
 
-    def _clients(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def _clients(self, host_results: _HostResults) -> dict[str, Any]:
         """Return what publishers and subscribers count for their applications, and queues, by host and role."""
         found: dict[str, dict[str, Any]] = {}
         for party in self.parties:
@@ -432,7 +438,7 @@ class Participants:
         """Return whether a host with a sender or a publisher ended with an error."""
         return any("error" in faults.get(host, ()) for host in self._awaited)
 
-    def _faults(self, host_results: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> dict[str, Any]:
+    def _faults(self, host_results: _HostResults, world: WorldCounters) -> dict[str, Any]:
         """Return the faults of the hosts, with those of senders, publishers and servers, which have no row for them."""
         without_row: list[_Enrolled | Party] = [*self._senders, *self.parties]
         told = {enrolled.host: self._result_of(enrolled, host_results).get("fault") for enrolled in without_row}
@@ -450,14 +456,12 @@ class Participants:
                 key = (session.id_of(self.topology, name), object_id)
                 sent[key] = (source.size, digest_of(source) if self.bytes_travel else None)
                 times[key] = self._times[session.number, name][number]
+            if sender_result.get("fault") and len(sender_result.get("sent", ())) < len(self._sources[session.number, name]):
+                session.has_unsent = True
         return expected, times
 
     def _row(
-        self,
-        enrolled: _Enrolled,
-        host_results: Mapping[str, Mapping[str, Any]],
-        expected: dict[int, dict[Key, Sent]],
-        times: dict[Key, float],
+        self, enrolled: _Enrolled, host_results: _HostResults, expected: dict[int, dict[Key, Sent]], times: dict[Key, float]
     ) -> Row:
         sent = expected.get(enrolled.session.number, {})
         required: frozenset[Key] | None = None
@@ -467,9 +471,10 @@ class Participants:
         found = self._result_of(enrolled, host_results)
         if any(name in self._foreign and self._foreign[name].command for name in enrolled.session.senders):
             found = without_object_ids(found)
-        return row_of(enrolled.name, match_objects(found, sent), sent, self.bytes_travel, required)
+        row = row_of(enrolled.name, match_objects(found, sent), sent, self.bytes_travel, required)
+        return replace(row, equal=False, completed_at=None) if enrolled.session.has_unsent else row
 
-    def _cross(self, host_results: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> dict[str, Any]:
+    def _cross(self, host_results: _HostResults, world: WorldCounters) -> dict[str, Any]:
         ends = [part for found in host_results.values() for part in found.get("parts", ()) if part["role"] == "cross"]
         now = world.metrics["duration"]
         rows = [flow_row(number, spec, ends, now) for number, spec in enumerate(self.scenario.traffic)]

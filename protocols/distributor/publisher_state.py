@@ -219,9 +219,11 @@ class PublisherState:
             self.give_up(self.requests.refused(low, high), "not cached any more")
 
     def close(self, reason: str) -> None:
-        """Give up everything that is missing, and deliver what waited for it."""
+        """Give up everything that is missing, and deliver what waited for it; tell of a large update that is not complete."""
         self.give_up(self.requests.refused(0, self.highest), reason)
-        self._drop_parts()
+        if self._large is not None:
+            self._drop_parts()
+            self._follower.lose(self.source, self.highest + 1, 0, reason, True)
 
     # Order
 
@@ -317,12 +319,20 @@ class PublisherState:
         values = {**self.counts(), "ranges_missing": len(self.requests), "silence": now - self.heard_at}
         host, sender_id, start, _ = self.source
         name = f"{IPv4Address(host)}/{sender_id}/{start & 0xFFFFFFFF:08x}"
-        return Snapshot("publisher", name, values, {"application": self.application[:64]})
+        large = self._large
+        under_way = () if large is None else (_under_way(large),)
+        return Snapshot("publisher", name, values, {"application": self.application[:64]}, under_way)
 
     @property
     def due_at(self) -> float:
         """When `ask` may have something to do, in seconds; inf for never."""
         return self.requests.due_at
+
+
+def _under_way(large: LargeUpdate) -> Snapshot:
+    """Return the statistics of a large update of which parts have come."""
+    values = {"bytes_received": large.size, "size": large.total}
+    return Snapshot("object", large.subject[:64], values, {"kind": "object", "state": "receiving"})
 
 
 def _ranges(numbers: Iterator[int]) -> Iterator[Range]:

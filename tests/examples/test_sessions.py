@@ -1,6 +1,7 @@
 """The examples of sessions: a chat on lossy links, a feed of prices, and pictures with deadlines."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -86,6 +87,34 @@ def test_all_subscribers_have_the_last_prices() -> None:
     assert [(len(subscriber.ages), subscriber.gaps) for subscriber in found] == [(500, 0)] * 3
     assert found[0].last == found[1].last == found[2].last
     assert set(found[0].last) == set(SYMBOLS)
+
+
+def example(name: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", f"examples.{name}", "--group", new_group(), *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_feed_may_have_a_single_price() -> None:
+    done = example("market_data", "--iface", "lo", "--prices", "1", "--subscribers", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"subscriber 1: prices 1, gaps 0, age ([\d.]+) ms, 99 % within \1 ms\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["market_data", "--prices", "0"], "--prices: '0' is not allowed; a whole number from 1 on"),
+        (["market_data", "--per-second", "0"], "--per-second: 0.0 is not allowed; a number above 0"),
+        (["market_data", "--iface", "none"], "iface: 'none' is no device"),
+        (["live_video", "--iface", "none"], "iface: 'none' is no device"),
+        (["chat", "--name", "Ada", "--iface", "none"], "iface: 'none' is no device"),
+    ],
+)
+def test_an_example_refuses_what_it_can_not_do_without_a_traceback(command: list[str], expected: str) -> None:
+    done = example(*command)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_pictures_come_before_their_deadline() -> None:

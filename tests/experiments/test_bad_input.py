@@ -199,6 +199,11 @@ BAD_OPTIONS = {
         ["pub", "t", "--protocol", "distributor", "--group", GROUP, "--iface", "lo"],
         "--subject: subject 't' does not begin with '/'",
     ),
+    "no topic": (["sub", "", "--group", GROUP, "--iface", "lo"], "TOPIC: 'topic:' is not allowed; topic:NAME with a name of 1"),
+    "a word of Python as a protocol": (
+        ["new", "protocol", "class"],
+        "NAME: value 'class' is not allowed; it is a word of Python",
+    ),
     "a scenario with a typo": (["run", "lan-fil"], "near: lan-file"),
     "a device as capture": (["inspect", "/dev/zero"], "/dev/zero: can't be read (not a regular file)"),
     "a pipe as capture": (["inspect", "pipe"], "pipe: can't be read (not a regular file)"),
@@ -365,6 +370,28 @@ def test_an_output_that_can_not_be_written_is_refused_before_the_work(
     monkeypatch.setattr("typer.core.TyperCommand.invoke", lambda *arguments: pytest.fail("began"))
     assert invoke(command) == 2
     assert "is not allowed; it can't be written (" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["run", "ok.yaml", "--out"], "--out"),
+        (["run", ""], "SCENARIO"),
+        (["man", ""], "DIR"),
+        (["topo", "ok.yaml", "--kathara"], "--kathara"),
+        (["recv", "--group", GROUP, "--dir"], "--dir"),
+        (["send", "ok.yaml", "", "--group", GROUP], "FILE"),
+        (["pub", "t", ""], "FILE"),
+        (["sweep", "sweep.yaml", "--out"], "--out"),
+    ],
+)
+def test_an_empty_name_of_a_file_is_not_the_working_folder(
+    command: list[str], name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(folder.iterdir())
+    given = command if "" in command else [*command, ""]
+    refused(given, f"{name}: value '' is not allowed; the name of a file", capsys)
+    assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from experiments.compare.twin.equivalence import EquivalenceTest, equivalence_te
 from experiments.compare.twin.power import TwinPower, power_of
 from experiments.compare.twin.twin_metrics import TWIN_METRICS, compared_metrics
 from experiments.output.budget import number
+from experiments.output.counted import counted
 from experiments.output.html_table import html_table
 from experiments.running.result import Result
 from experiments.scenario.margins import Margins
@@ -108,7 +109,7 @@ class TwinVerdict:
             return "equivalent"
         if self.differing:
             return f"not shown on a machine that was too busy: {', '.join(self.differing)} (repeat on an idle one)"
-        return f"not shown with {len(self.seeds)} runs: {', '.join(self.not_shown)} ({self._enough()})"
+        return f"not shown with {counted(len(self.seeds), 'run')}: {', '.join(self.not_shown)} ({self._enough()})"
 
     def _enough(self) -> str:
         if self.nothing_completed:

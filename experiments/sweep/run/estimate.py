@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.output.counted import counted
 from experiments.running.child_process import ChildProcess
 from experiments.sweep.run.adaptive import deciding_metrics, planned_runs
 from experiments.sweep.run.calibration import LIMIT, calibrate
@@ -87,7 +88,8 @@ def _spark_seconds(costs: Sequence[float], cores: int) -> float:
 
 def show(cost: CostEstimate) -> str:
     """Format the estimate as text."""
-    lines = [f"{cost.name}: {cost.points} points, {cost.runs} runs, {cost.missing} missing (version {cost.version})"]
+    runs = counted(cost.runs, "run")
+    lines = [f"{cost.name}: {counted(cost.points, 'point')}, {runs}, {cost.missing} missing (version {cost.version})"]
     if cost.most_runs > cost.runs:
         lines[0] += f"; results may add runs, up to {cost.most_runs} in total"
     if cost.missing:
@@ -96,7 +98,7 @@ def show(cost: CostEstimate) -> str:
         lines.append(
             f"about {cpu} of CPU time, {wall} on this machine ({spark} of it for Spark), {format_size(cost.disk_bytes)} on disk"
         )
-        lines.append(f"(estimated from {cost.tried} timed runs)")
+        lines.append(f"(estimated from {counted(cost.tried, 'run', more='timed')})")
         lines += [f"  {first}" for first in cost.first]
         lines += ["  ..."] if cost.missing > len(cost.first) else []
     return "\n".join(lines)

@@ -1,5 +1,6 @@
 """Progress of a sweep: runs as workers report them, rows as files are committed; one live line on a terminal, else many."""
 
+import os
 import sys
 import time
 from collections import Counter
@@ -87,11 +88,15 @@ class Progress:
         if self._quiet or not (self._live or last or now - self._reported_at >= PLAIN_INTERVAL):
             return
         self._reported_at = now
-        if self._live:
-            self._to.write(f"\r\x1b[K{self.line(now)}" + ("\n" if last else ""))
-        else:
-            self._to.write(self.line(now) + "\n")
-        self._to.flush()
+        try:
+            self._to.write(
+                (f"\r\x1b[K{self.line(now)}" if self._live else self.line(now)) + ("" if self._live and not last else "\n")
+            )
+            self._to.flush()
+        except OSError:
+            # As on a terminal that was closed. The runs go on, whatever is told of them later.
+            self._quiet = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._to.fileno())
 
     def line(self, now: float) -> str:
         """Return the line: runs done, failed and left, the rate and the estimated time to completion."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from experiments.output.counted import counted
 from experiments.running.child_process import CALLS_PER_SECOND
 from experiments.sweep.run.progress import Progress
 from experiments.sweep.run.spark_session import loss_of
@@ -116,7 +117,7 @@ def _in_background(spark: "SparkSession", action: Callable[[], None], progress: 
                 thread.join(2.0)
     progress.report(last=True)
     if failed and not stop.is_set():
-        kept = f"after {progress.done} runs, which are kept (--resume runs the others)"
+        kept = f"after {counted(progress.done, 'run')}, which are kept (--resume runs the others)"
         raise SweepError(f"the Spark job failed {kept}: {_reason(failed[0], spark)}") from failed[0]
     return not stop.is_set()
 

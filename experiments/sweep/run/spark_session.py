@@ -108,7 +108,8 @@ def stop(spark: "SparkSession") -> None:
 def opened(master: str, log: Path, remote: str | None = None) -> "Iterator[SparkSession]":
     """Open a session for a block, as `session` does, and stop it at the end.
 
-    Raises UnsupportedError in place of an error that the block raises because Java has died or Spark in it has stopped.
+    Raises UnsupportedError in place of an error that the block raises because Java has died or Spark in it has stopped, or
+    because there is no space for its temporary files.
     """
     spark = session(master, log, remote)
     try:
@@ -116,11 +117,22 @@ def opened(master: str, log: Path, remote: str | None = None) -> "Iterator[Spark
     except McastlabError:
         raise
     except Exception as error:
+        if _is_full(error):
+            where = "in SPARK_LOCAL_DIRS or TMPDIR, else /tmp; set another one, and: mcastlab spark stop"
+            raise UnsupportedError(f"Spark has no space left for its temporary files, {where}") from error
         if (loss := loss_of(error, spark)) is None:
             raise
         raise UnsupportedError(f"the Spark session of this command has ended: {loss}; run the command again") from error
     finally:
         stop(spark)
+
+
+def _is_full(error: Exception) -> bool:
+    """Return whether Spark could not write a file, as it writes none but temporary ones where results are read."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, (Py4JError, PySparkException)) and "No space left on device" in str(error)
 
 
 def loss_of(error: Exception, spark: "SparkSession") -> str | None:

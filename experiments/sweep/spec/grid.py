@@ -10,6 +10,7 @@ from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from experiments.running.run_size import size_of
 from experiments.scenario.files import put
@@ -99,6 +100,11 @@ class SweepPlan:
 
     def _check_names(self) -> None:
         """ConfigError for names of axes that options and SQL can't tell apart, or that are not those of their columns."""
+        for key, name in [*(("axes", name) for name in self.sweep.axes), *(("cases", name) for name in self.sweep.cases)]:
+            composed = normalize("NFC", name)
+            if name != composed:
+                wrong = f"its accents are characters of their own, so that another program writes it {composed!a}; this form"
+                raise ConfigError(f"{self.path}: {key}: value {name!a} is not allowed; {wrong} (NFC)")
         known: dict[str, str] = {}
         for name in self.sweep.axes:
             column = name.replace(".", "__")

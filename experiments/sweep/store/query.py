@@ -19,6 +19,8 @@ __all__ = ["DATASETS", "rows"]
 DATASETS = {"runs": runs, "receivers": receivers, "series": series}
 _NAMES = re.compile(r"`([^`]+)`|(\w+)")
 """Names in SQL, those with spaces and the like in backquotes."""
+_PARTS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|.""", re.DOTALL)
+"""Texts and names in quotes, and single characters outside of them."""
 ORDER = {"runs": ("point", "seed"), "receivers": ("point", "seed", "receiver"), "series": ("point", "seed", "name", "t")}
 
 
@@ -69,12 +71,12 @@ def _valid(option: str, known: Sequence[str], query: Callable[[], "DataFrame"]) 
 
 
 def _split(text: str) -> list[str]:
-    """Split at commas outside parentheses."""
+    """Split at commas outside parentheses and quotes."""
     found, depth = [""], 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
+    for part in _PARTS.findall(text):
+        depth += (part == "(") - (part == ")")
+        if part == "," and depth == 0:
             found.append("")
         else:
-            found[-1] += letter
+            found[-1] += part
     return [part.strip() for part in found]

@@ -44,5 +44,5 @@ def test_a_transfer_prints_the_files_and_a_summary(tmp_path: Path) -> None:
 
 def test_with_brief_a_transfer_prints_the_summaries_alone(tmp_path: Path) -> None:
     _, received, _, sent = transfer(tmp_path, "--brief").splitlines()
-    assert received.startswith("received 1 of 1 files, 60kB in #")
-    assert sent.startswith("sent, reception not confirmed: 1 files, 60kB in #")
+    assert received.startswith("received 1 of 1 file, 60kB in #")
+    assert sent.startswith("sent, reception not confirmed: 1 file, 60kB in #")

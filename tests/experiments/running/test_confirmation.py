@@ -65,7 +65,7 @@ def test_a_named_receiver_that_is_not_there_is_told_and_fails_the_transfer(tmp_p
     out, err = sender.communicate(timeout=30)
     assert (sender.returncode, err) == (1, "")
     assert "not confirmed by node 22\n" in out
-    assert "confirmed by 1 of 2 receivers: 1 files, 100kB in " in out
+    assert "confirmed by 1 of 2 receivers: 1 file, 100kB in " in out
     assert receiver.wait(timeout=20) == 0
 
 

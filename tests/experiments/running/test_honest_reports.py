@@ -48,6 +48,25 @@ def test_a_source_that_changes_is_an_error_whenever_it_does(tmp_path: Path, live
     assert (found[-1]["objects"], found[-1]["objects_lost"]) == (1, 1)
 
 
+@pytest.mark.parametrize("json_lines", [True, False])
+def test_a_file_whose_sender_was_killed_is_told_as_incomplete(tmp_path: Path, live: Processes, json_lines: bool) -> None:
+    large, got = tmp_path / "large", tmp_path / "got"
+    large.write_bytes(os.urandom(2_000_000))
+    receiver = live.receiver("--dir", got, *(["--json"] if json_lines else []))
+    sender = live.start("send", large, "--rate", "4Mbit", "--grtt", "10ms")
+    until(lambda: any(path.name.endswith(".part") for path in got.iterdir()) if got.exists() else False, sender)
+    sender.kill()
+    receiver.terminate()
+    out, err = receiver.communicate(timeout=30)
+    if json_lines:
+        last = json.loads(out.splitlines()[-1])
+        assert (last["ok"], last["objects"], last["objects_incomplete"]) == (False, 0, 1)
+    else:
+        assert err.startswith("incomplete: large (object 0 of sender ")
+        assert ", 1 incomplete, " in out
+    assert contents(got) == {}
+
+
 def lose_the_interface(folder: Path) -> tuple[int, str, str]:
     """Send over an interface that is deleted meanwhile; return the exit code and the output."""
     for line in (
@@ -71,7 +90,7 @@ def test_a_sender_whose_interface_is_deleted_gives_up(tmp_path: Path) -> None:
     code, out, err = run_isolated(lambda: lose_the_interface(tmp_path))
     assert code == 1
     assert err.startswith("the kernel refuses to send: ")
-    assert "gave up: 0 of 1 files" in out
+    assert "gave up: 0 of 1 file" in out
     assert int(out.rpartition("; ")[2].split()[0]) > 100
     assert "packets refused by the kernel" in out
 

@@ -19,7 +19,7 @@ SUMMARY = {
     *("event", "ok", "objects", "bytes", "files", "seconds", "goodput_mbit_s", "nacks_sent", "nacks_received", "repairs"),
     *("loss", "cpu_s", "send_errors", "send_error"),
 }
-OF_SEND, OF_RECV = {"confirmed", "unconfirmed", "feedback_received", "failures"}, {"objects_lost"}
+OF_SEND, OF_RECV = {"confirmed", "unconfirmed", "feedback_received", "failures"}, {"objects_lost", "objects_incomplete"}
 
 
 def test_files_arrive_with_names_and_contents_and_both_sides_report_equal_digests(tmp_path: Path, live: Processes) -> None:
@@ -87,7 +87,7 @@ def test_an_interrupted_receiver_exits_with_code_130_and_removes_partial_files(
     assert (receiver.returncode, last["ok"], last["objects"]) == (130, False, 0)
     assert contents(got) == {}
     sender.send_signal(number)
-    assert re.search(r"interrupted: 0 of 1 files, \S+B of \S+B in ", sender.communicate(timeout=20)[0])
+    assert re.search(r"interrupted: 0 of 1 file, \S+B of \S+B in ", sender.communicate(timeout=20)[0])
     assert sender.returncode == 130
 
 
@@ -105,7 +105,7 @@ def test_a_sender_without_receivers_ends_after_its_last_flush(tmp_path: Path, li
     out, err = sender.communicate(timeout=20)
     assert sender.returncode == 0
     assert hashlib.sha256(b"content").hexdigest() in out
-    assert "sent, reception not confirmed: 1 files, 7B" in out
+    assert "sent, reception not confirmed: 1 file, 7B" in out
     assert "no receiver answered" in out
     assert err == ""
 

@@ -160,7 +160,7 @@ def test_messages_that_are_larger_than_the_pool_of_a_subscriber_are_told(tmp_pat
     assert publisher(6246, "t", *FJM2, "--size", "10", "--count", "1").returncode == 0
     out, told = waiting.communicate(timeout=40)
     assert (waiting.returncode, out) == (1, "t 0.........\n")
-    assert "1 messages in" in told
+    assert "1 message in" in told
     assert "2 refused, which are larger than the pool" in told
 
 

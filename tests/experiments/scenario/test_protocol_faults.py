@@ -68,6 +68,16 @@ def changed(folder: Path, old: str, new: str) -> Path:
         ('{"data_sent": self.sent}', "{'a': 'b'}", "Sender.counts() returns {'a': 'b'}; whole numbers by name are allowed"),
         (
             '{"data_sent": self.sent}',
+            "{'a': float('nan')}",
+            "Sender.counts() returns {'a': nan}; whole numbers by name are allowed",
+        ),
+        (
+            '{"data_sent": self.sent}',
+            "{'a': float('-inf')}",
+            "Sender.counts() returns {'a': -inf}; whole numbers by name are allowed",
+        ),
+        (
+            '{"data_sent": self.sent}',
             "{}\n\n    def held(self) -> dict:\n        return {'a': 3}",
             "Sender.held() returns {'a': 3}; pairs (kept now, allowed) by name are allowed",
         ),
@@ -129,3 +139,13 @@ def test_an_exception_of_another_program_is_no_fault_of_a_protocol(faulty: Path)
     with pytest.raises(ZeroDivisionError) as caught:
         _ = 1 // 0
     assert fault_in(caught.value) is None
+
+
+@pytest.mark.emu
+def test_no_receiver_of_a_sender_that_failed_at_its_start_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    changed(tmp_path, "def start(self, now: float) -> None: ...", "def start(self, now: float) -> None:\n        1 / 0")
+    assert invoke(["run", "lan-file", *SMALL, "--set", "protocol={module: faulty.py}", "--on", "emu", "--brief"]) == 1
+    assert "0 of 2 complete, failed: sender\n" in capsys.readouterr().out

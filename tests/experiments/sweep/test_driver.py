@@ -304,8 +304,8 @@ def test_an_interrupted_sweep_stops_within_seconds_and_prints_how_to_resume(tmp_
 
 @pytest.mark.parametrize(
     ("by", "options"),
-    [(signal.SIGINT, ()), (signal.SIGINT, ("--json",)), (signal.SIGTERM, ())],
-    ids=["shown", "quiet", "terminated"],
+    [(signal.SIGINT, ()), (signal.SIGINT, ("--json",)), (signal.SIGTERM, ()), (signal.SIGHUP, ())],
+    ids=["shown", "quiet", "terminated", "hung up"],
 )
 def test_an_interrupt_before_the_first_task_has_ended_keeps_the_finished_runs(
     by: signal.Signals, options: tuple[str, ...], tmp_path: Path

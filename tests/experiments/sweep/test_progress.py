@@ -1,6 +1,8 @@
 """Progress of a sweep, counted from finished files."""
 
 import io
+import os
+import pty
 from pathlib import Path
 
 import pyarrow as pa
@@ -74,3 +76,14 @@ def test_runs_are_stored_once_there_are_as_many_rows_as_reports(tmp_path: Path) 
     assert not progress.is_stored()
     finish(part, "a.parquet", "ok", "failed")
     assert progress.is_stored()
+
+
+def test_a_terminal_that_was_closed_does_not_end_the_runs(tmp_path: Path) -> None:
+    terminal, shown = pty.openpty()
+    with os.fdopen(shown, "w") as to:
+        progress = Progress(tmp_path, 1, 0, to=to)
+        progress.report()
+        os.close(terminal)
+        progress.report()
+        progress.report(last=True)
+        print("more", file=to, flush=True)

@@ -55,3 +55,10 @@ def test_a_name_with_spaces_is_taken_in_backquotes_as_tables_show_it(spark: "Spa
     )
     assert found.columns == ["delay (ü) $x", "seed"]
     assert [tuple(row) for row in found.collect()] == [(4, 1), (4, 2), (4, 1), (4, 2)]
+
+
+def test_columns_are_split_at_commas_outside_of_texts_names_and_parentheses(spark: "SparkSession", folder: Path) -> None:
+    columns = r"""seed, concat('a, (', "b, ", 'it\'s, ') as first, `delay (ü) $x`, ') ,' as last"""
+    found = rows(spark, folder, "runs", VERSION, "seed = 1", columns)
+    assert found.columns == ["seed", "first", "delay (ü) $x", "last"]
+    assert {(row["first"], row["last"]) for row in found.collect()} == {("a, (b, it's, ", ") ,")}

@@ -33,6 +33,8 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
             {"axes": {"A.b": {"key": LOSS, "values": [0]}, "a.B": {"key": RECEIVERS, "values": [1]}}},
             "small.yaml: axes: value 'a.B' is not allowed; SQL does not tell it from 'A.b'",
         ),
+        ({"axes": {"e\u0301": {"key": LOSS, "values": [0]}}}, "axes: value 'e\\u0301' is not allowed; its accents are"),
+        ({"cases": {"e\u0301": {LOSS: 0}}}, "cases: value 'e\\u0301' is not allowed; its accents are"),
         ({"axes": {"a__b": {"key": LOSS, "values": [0]}}}, "axes: value 'a__b' is not allowed; in columns __ stands for a dot"),
         ({"axes": {"a_.b": {"key": LOSS, "values": [0]}}}, "axes: value 'a_.b' is not allowed; in columns __ stands for a dot"),
         ({"axes": {"a.": {"key": LOSS, "values": [0]}}}, "axes: value 'a.' is not allowed; a name has letters between"),

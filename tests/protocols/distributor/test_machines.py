@@ -354,6 +354,20 @@ def test_a_publisher_is_reported_when_it_comes_and_when_it_is_gone() -> None:
     assert scene.subscribers["r1"].held()["publishers"][0] == 0
 
 
+def test_a_large_update_whose_publisher_ended_in_its_middle_is_told() -> None:
+    scene = Scene(segment=200, rate=10_000.0, heartbeat=0.5, heartbeats_lost=3)
+    scene.publish(bytes(5000))
+    scene.run(0.1)
+    begun = scene.subscribers["r1"].snapshot(0.1).parts[0].only("object")
+    assert [(each.states["state"], 0 < each.values["bytes_received"] < each.values["size"]) for each in begun] == [
+        ("receiving", True)
+    ]
+    scene.bench.crash("p")
+    scene.run(3.0)
+    assert [(lost.count, lost.reason) for lost in scene.kinds("r1", SegmentsLost)] == [(0, "the publisher is gone")]
+    assert scene.subscribers["r1"].counts()["segments_lost"] == 0
+
+
 def test_a_publisher_that_restarts_is_another_one_and_what_is_missing_of_the_first_is_reported() -> None:
     scene = Scene(drop=numbered("data", {2}), request_delay=0.05)
     scene.each([b"a", b"b", b"c"])
