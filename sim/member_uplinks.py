@@ -133,6 +133,11 @@ class MemberUplinks:
         """See `sim.flight.Hop`: those of busy links."""
         return list(self._queues.values())
 
+    def left_at(self, place: int) -> float:
+        """See `sim.flight.Hop`."""
+        queue = self._queues.get(place)
+        return queue.free_at if queue is not None and queue.limit is None else 0.0
+
     def losses_of(self, member: int) -> int:
         """See `sim.flight.Hop`; no host is at the far end."""
         del member

@@ -15,9 +15,10 @@ from sim.addresses import HostPort
 from sim.flight import Flight, Hop, Route
 from sim.link import Link
 from sim.queue_entry import QueueEntry, post
-from sim.tcp.end import ACCEPTING, FIRST_WINDOW, GONE, OPEN, TcpEnd
+from sim.tcp.end import FIRST_WINDOW, TcpEnd
 from sim.tcp.idle_timers import TCP_TIMER, IdleTimers
 from sim.tcp.segment import RST, SYN, TCP_HEADER, ControlSegment, Key, Segment, options_size
+from sim.tcp.states import ACCEPTING, GONE, OPEN
 from sim.tcp.streams import ByteReader, ByteWriter, Frames, Messages, ObjectReader, ObjectWriter, Reader, Writer
 from topologies.spec import LinkSpec
 

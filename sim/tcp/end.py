@@ -19,18 +19,9 @@ from sim.tcp.reassembly import NOTHING_EARLY
 from sim.tcp.scoreboard import RECOVERING, RESTARTED, UNDISTURBED, Scoreboard, Sent
 from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment, SynSegment
 from sim.tcp.stack import Stack
+from sim.tcp.states import ACCEPTING, CONNECTING, GONE, LEAVING, OPEN
 
-__all__ = ["FIRST_WINDOW", "OPEN", "TcpEnd"]
-
-# States.
-CONNECTING: Final = 0
-"""A SYN was sent."""
-ACCEPTING: Final = 1
-"""A SYN was received and answered."""
-OPEN: Final = 2
-LEAVING: Final = 3
-"""The machine hung up, or was told that the connection is closed: what was sent, and the FIN, are still to be acknowledged."""
-GONE: Final = 4
+__all__ = ["FIRST_WINDOW", "TcpEnd"]
 
 FIRST_WINDOW: Final = 10.0
 """Segments that may be sent at first (RFC 6928)."""
@@ -547,6 +538,7 @@ class TcpEnd(Connection):
             if not self._reassembly.early:
                 self._ack_now = False
         self._stack.send(self.host, self.name, self.route, self.hops, segment, now)
+        sent.left_at = self.hops[0].left_at(self.host.place)
 
     def _send_ack(self, now: float, number: int = -1) -> None:
         """Send a segment without data: an ACK, or with an old `number` a probe that is answered by one."""
@@ -624,17 +616,21 @@ class TcpEnd(Connection):
             self._retransmit(score, now)
 
     def _retransmit(self, score: Scoreboard, now: float) -> None:
-        """Handle the retransmission time-out: whatever is not known to have arrived is lost (RFC 6298, section 5)."""
-        control = self._own_control()
-        self._retries += 1
+        """Handle the retransmission time-out: whatever is not known to have arrived is lost (RFC 6298, section 5).
+
+        A kernel knows, too, that nothing is lost while the first segment waits to leave the host, and sends no second copy.
+        """
         self._rtt.back_off()
-        score.lose_all()
-        if self._retries == 1:
-            control.timed_out(now)
-        else:
-            control.restart(1.0)
-        score.disturb(RESTARTED, self._nxt)
-        self._output(now)
+        if score.first_left_at() <= now:
+            control = self._own_control()
+            self._retries += 1
+            score.lose_all()
+            if self._retries == 1:
+                control.timed_out(now)
+            else:
+                control.restart(1.0)
+            score.disturb(RESTARTED, self._nxt)
+            self._output(now)
         self._timer_at = min(now + self._rtt.timeout, max(now, score.progress_at + SILENCE) if self.state >= OPEN else inf)
         score.awaits_probe = False
 
@@ -642,10 +638,13 @@ class TcpEnd(Connection):
         """Send a tail loss probe (RFC 8985, section 7.3): a new segment, or the last one again."""
         score.awaits_probe = False
         score.probe_again = not self._send_rest(self._writer.behind - self._nxt, self._edge - self._nxt, now)
-        if score.probe_again:
-            self._repeat_latest(now)
-        score.probe_end = self._nxt
         self._timer_at = now + self._rtt.timeout
+        if score.probe_again:
+            latest = score.latest()
+            if latest is None or latest.left_at > now:
+                return
+            self._repeat(latest, now)
+        score.probe_end = self._nxt
 
     def _probe_window(self, now: float) -> None:
         """Ask a peer without room for its window; data that waits was written but not sent."""

@@ -22,7 +22,7 @@ RESTARTED: Final = 2
 class Sent:
     """A segment that was sent and is not acknowledged up to its end. It is repeated as a whole."""
 
-    __slots__ = ("at", "begin", "content", "end", "flags", "octets", "ordinal", "push", "repeated", "state", "turn")
+    __slots__ = ("at", "begin", "content", "end", "flags", "left_at", "octets", "ordinal", "push", "repeated", "state", "turn")
 
     def __init__(
         self, begin: int, end: int, flags: int, octets: int, content: Content, ordinal: int, push: bool, turn: int, now: float
@@ -39,6 +39,8 @@ class Sent:
         """Number of its latest transmission among all transmissions of the connection."""
         self.at = now
         """Time of its latest transmission, in seconds."""
+        self.left_at = 0.0
+        """When it leaves the host, in seconds; 0 where that is not known."""
         self.repeated = False
         self.state = FLYING
 
@@ -233,6 +235,10 @@ class Scoreboard:
                 return sent
             heappop(lost)
         return None
+
+    def first_left_at(self) -> float:
+        """Return when the first unacknowledged segment leaves the host, in seconds; 0 where that is not known."""
+        return next(iter(self._records.values())).left_at
 
     def latest(self) -> Sent | None:
         """Return the unacknowledged segment with the highest numbers that is not known to have arrived."""
