@@ -1,7 +1,9 @@
 """TCP of all hosts of a network: who listens, the ends of connections, and the way of segments to and from the network."""
 
+from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from protocols.connection import Connection, Reason
@@ -51,7 +53,8 @@ class TcpStack:
         self._ends: dict[Key, TcpEnd] = {}
         # By place of the host and its port.
         self._listening: dict[tuple[int, int], None] = {}
-        self._begun: dict[int, int] = {}
+        self._begun = array("I")
+        """Connections that each host began, by place; empty before the first."""
         self._dark: set[int] = set()
         """Places of hosts without power."""
         self._serial = 0
@@ -86,10 +89,13 @@ class TcpStack:
         fabric = self._fabric
         far = fabric.topology.member(name)
         place = fabric.topology.base(far.node) + far.place
-        begun = self._begun.get(host.place, 0)
+        if not self._begun:
+            self._begun = array("I", [0]) * len(fabric.hosts)
+        begun = self._begun[host.place]
         self._begun[host.place] = begun + 1
         now = fabric.kernel.env.now
-        end = TcpEnd(self, host, port, (host.place, EPHEMERAL + begun, place, FIRST_PORT + far_port), peer, now)
+        key = host.place, _added(EPHEMERAL, begun), place, _added(FIRST_PORT, far_port)
+        end = TcpEnd(self, host, port, key, peer, now)
         end.connect(now)
         return end
 
@@ -300,6 +306,12 @@ class TcpStack:
         """Return the number of connections with an end here, by what they are."""
         states = [end.state for end in self._ends.values()]
         return {"open": sum(ACCEPTING < state < GONE for state in states), "retransmissions": self.retransmissions}
+
+
+@lru_cache(maxsize=1024)
+def _added(first: int, number: int) -> int:
+    """Return the sum, one object for the keys of thousands of connections."""
+    return first + number
 
 
 _OBJECTS: Final = ObjectReader()

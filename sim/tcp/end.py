@@ -15,6 +15,7 @@ from protocols.tcp.congestion import CONTROLS, Control
 from protocols.tcp.options import KEEP_IDLE, KEEP_INTERVAL, KEEP_PROBES, SILENCE, SYN_RETRIES
 from protocols.tcp.rtt import LEAST, MOST, RttEstimator
 from sim.flight import Hop, Route
+from sim.tcp.idle_timers import Expiring
 from sim.tcp.reassembly import NOTHING_EARLY
 from sim.tcp.scoreboard import RECOVERING, RESTARTED, UNDISTURBED, Scoreboard, Sent
 from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment, SynSegment
@@ -29,7 +30,7 @@ DELAYED_ACK: Final = 0.04
 """Seconds for which an ACK may wait for data to go with, or for a second full segment."""
 
 
-class TcpEnd(Connection):
+class TcpEnd(Connection, Expiring):
     """One end of a connection, which is also its address for machines.
 
     `peer` is the address of the other end, `port` the port of the host whose machine has this end, `key` what segments to this
@@ -38,17 +39,15 @@ class TcpEnd(Connection):
 
     __slots__ = (
         *("_ack_at", "_ack_now", "_acked", "_acks", "_armed", "_control", "_data_at", "_duplicate", "_echo", "_edge"),
-        *("_expected", "_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_interactive", "_limit", "_nxt"),
+        *("_expected", "_fin_acked", "_finished", "_heard_at", "_held", "_interactive", "_limit", "_nxt"),
         *("_offered", "_options", "_ordinal", "_passive", "_probes", "_reader", "_reason", "_reassembly", "_retries"),
         *("_rtt", "_score", "_sent_at", "_stack", "_timer_at", "_told", "_una", "_unread", "_writer", "hops"),
-        *("host", "identity", "is_full", "key", "name", "order", "postponed", "route", "state", "to"),
+        *("host", "identity", "idle_at", "is_full", "key", "name", "order", "postponed", "route", "state", "to"),
     )
 
     identity: int
     """The upper 32 bits of the identities of its segments."""
     name: str
-    order: int
-    """Among the timers of one instant."""
     to: Key
     """The key of the other end."""
     route: Route
@@ -531,10 +530,11 @@ class TcpEnd(Connection):
             sent.push,
             sent.repeated,
         )
-        if isinstance(segment, SynSegment):
+        if sent.flags and isinstance(segment, SynSegment):
             segment.mss = self._options.mss
         if answers:
-            self._note_ack()
+            # As `_note_ack`, without a call.
+            self._acked, self._offered, self._ack_at = self._expected, self._limit, inf
             if not self._reassembly.early:
                 self._ack_now = False
         self._stack.send(self.host, self.name, self.route, self.hops, segment, now)
@@ -582,8 +582,6 @@ class TcpEnd(Connection):
             if self._timer_at <= now:
                 self._on_timer(now)
             self._arm()
-        if now == self._idle_at:
-            self._on_idle(now)
 
     def _restart_timer(self, score: Scoreboard, now: float) -> None:
         """Start the timer of what is unacknowledged: for a tail loss probe where one is of use, or for a retransmission."""
@@ -658,8 +656,10 @@ class TcpEnd(Connection):
         self._send_ack(now, self._nxt - 1)
         self._timer_at = now + min(self._rtt.timeout * 2**self._retries, MOST)
 
-    def _on_idle(self, now: float) -> None:
+    def expire_idle(self, now: float) -> None:
         """Probe a peer that has been silent, and give up after some probes (keep-alive)."""
+        if self.state == GONE:
+            return
         quiet_until = self._heard_at + KEEP_IDLE
         if now < quiet_until or self._una != self._nxt:
             self._set_idle(max(quiet_until, now + KEEP_INTERVAL))
@@ -672,8 +672,8 @@ class TcpEnd(Connection):
 
     def _set_idle(self, when: float) -> None:
         """Have the idle time of the connection looked at; far ahead, and so apart from the timers that segments set."""
-        self._idle_at = when
-        self._stack.idle_timers.add(self, when)
+        self.idle_at = when
+        self._stack.idle_timers.add(self)
 
     # The end
 
@@ -694,5 +694,5 @@ class TcpEnd(Connection):
     def _drop(self, keep: bool = False) -> None:
         """Forget all that is under way; with `keep` late segments are still answered."""
         self.state = GONE
-        self._timer_at = self._ack_at = self._idle_at = inf
+        self._timer_at = self._ack_at = inf
         self._stack.forget(self, keep)

@@ -22,6 +22,9 @@ RESTARTED: Final = 2
 class Sent:
     """A segment that was sent and is not acknowledged up to its end. It is repeated as a whole."""
 
+    left_at: float
+    """When it leaves the host, in seconds; 0 where that is not known. Set when it is sent."""
+
     __slots__ = ("at", "begin", "content", "end", "flags", "left_at", "octets", "ordinal", "push", "repeated", "state", "turn")
 
     def __init__(
@@ -39,8 +42,6 @@ class Sent:
         """Number of its latest transmission among all transmissions of the connection."""
         self.at = now
         """Time of its latest transmission, in seconds."""
-        self.left_at = 0.0
-        """When it leaves the host, in seconds; 0 where that is not known."""
         self.repeated = False
         self.state = FLYING
 

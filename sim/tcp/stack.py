@@ -61,7 +61,7 @@ class Stack(Protocol):
     first_control: Control
     """The congestion control of all ends whose window has not changed yet; never modified."""
     idle_timers: IdleTimers
-    """Call `expire` of ends, for times far ahead."""
+    """Call `expire_idle` of ends."""
 
     def place(self, end: "TcpEnd") -> None:
         """Enter a new end: give it its name, its order, its random keys, its route and the key of the other end."""
