@@ -482,7 +482,7 @@ class TcpEnd(Connection, Expiring):
         self._ordinal += 1
         content = writer.cut(behind) if octets else ()
         push = behind == writer.behind
-        sent = Sent(begin, behind + (flags != 0), flags, octets, content, self._ordinal, push, score.turn, now)
+        sent = Sent(begin, behind + 1 if flags else behind, flags, octets, content, self._ordinal, push, score.turn, now)
         score.add(sent)
         self._nxt = sent.end
         if octets:
