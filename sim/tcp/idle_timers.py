@@ -4,8 +4,6 @@ from abc import ABC, abstractmethod
 from heapq import heappop, heappush
 from typing import Final
 
-from mypy_extensions import mypyc_attr, trait
-
 from sim.kernel import Kernel
 from sim.queue_entry import QueueEntry, post
 
@@ -15,8 +13,6 @@ TCP_TIMER: Final = 3
 """SimPy priority of timers of connections: after the timers of machines at the same instant."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-@trait
 class Expiring(ABC):
     """An end of a connection, as its idle timer knows it: an entry of the heap, which takes no more memory than this."""
 
