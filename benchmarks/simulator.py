@@ -100,8 +100,9 @@ def bytes_per_receiver(receivers: int, packets: int = 200, senders: int = 1, cas
     tracemalloc.start()
     network = Network(topology, seed=1)
     before = tracemalloc.get_traced_memory()[0]
-    hosts = [network.host(name) for name in names]
-    outcome = fill(hosts, packets, choice.config, makers.make_sender, makers.make_receiver, senders)
+    # The list is not kept.
+    makers_of = makers.make_sender, makers.make_receiver
+    outcome = fill([network.host(name) for name in names], packets, choice.config, *makers_of, senders)
     network.run(1e6, lambda: outcome.flushed and outcome.received == receivers * senders)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

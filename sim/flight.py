@@ -86,6 +86,12 @@ class Hop(Carrier, Protocol):
     def queues(self) -> "Sequence[DropTailQueue | Backlog]":
         """The output queues."""
 
+    def left_at(self, place: int) -> float:
+        """Return when what the host at a place offered last leaves its queue, in seconds; 0 where that is not known.
+
+        It is known of queues without a limit and of a constant rate, which drop nothing.
+        """
+
     def losses_of(self, member: int) -> int:
         """Return how many packets one member did not receive over this hop; member 0 names the only one."""
 

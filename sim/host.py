@@ -22,8 +22,9 @@ from sim.fault_shim import FaultShim
 from sim.flight import Flight, MarkedFlight
 from sim.idle import IDLE
 from sim.processor import HostProcessor, InputQueue
-from sim.tcp.end import OPEN, TcpEnd
+from sim.tcp.end import TcpEnd
 from sim.tcp.segment import Segment
+from sim.tcp.states import OPEN
 from sim.timers import KernelHost
 
 if TYPE_CHECKING:

@@ -85,6 +85,11 @@ class ImpairedLink:
         """See `sim.flight.Hop`; the queue of a line is its own."""
         return []
 
+    def left_at(self, place: int) -> float:
+        """See `sim.flight.Hop`; it is not known."""
+        del place
+        return 0.0
+
     def losses_of(self, member: int) -> int:
         """See `sim.flight.Hop`; `member` is 0."""
         del member
@@ -138,6 +143,11 @@ class ImpairedLinkGroup:
     def queues(self) -> list[DropTailQueue]:
         """See `sim.flight.Hop`; the queues of lines are their own."""
         return []
+
+    def left_at(self, place: int) -> float:
+        """See `sim.flight.Hop`; it is not known."""
+        del place
+        return 0.0
 
     def losses_of(self, member: int) -> int:
         """See `sim.flight.Hop`."""

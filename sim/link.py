@@ -94,6 +94,11 @@ class Link:
         """See `Hop`."""
         return [self.queue]
 
+    def left_at(self, place: int) -> float:
+        """See `Hop`."""
+        del place
+        return self.queue.free_at if self.queue.limit is None else 0.0
+
     def losses_of(self, member: int) -> int:
         """See `Hop`; `member` is 0."""
         del member
@@ -262,6 +267,11 @@ class LinkGroup:
 
     def _separates(self) -> list[_SeparateQueue]:
         return list(dict.fromkeys(self.separate_queues.values()))
+
+    def left_at(self, place: int) -> float:
+        """See `Hop`; it is not known."""
+        del place
+        return 0.0
 
     def losses_of(self, member: int) -> int:
         """See `Hop`."""

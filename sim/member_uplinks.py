@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from sim.acceleration import Reservation
-from sim.flight import Arrivals, Flight, Place
+from sim.flight import Arrivals, Flight, Place, Places
 from topologies.drop_tail import DropTailQueue
 from topologies.ethernet import Framing, size_on_link
 from topologies.losses import LinkLoss
@@ -22,7 +22,6 @@ class MemberUplinks:
     """Plain links of the members of a group, whose hosts have the places from `base` on, to one switch (`head`)."""
 
     __slots__ = (
-        "_arrival",
         "_batch",
         "_batch_end",
         "_delay",
@@ -30,6 +29,7 @@ class MemberUplinks:
         "_losses",
         "_most",
         "_overhead",
+        "_places",
         "_planned",
         "_queues",
         "_spec",
@@ -44,8 +44,8 @@ class MemberUplinks:
         self._delay = spec.delay
         self._overhead: int | Framing = spec.overhead
         self.head = head
-        # Where each packet arrives, and no members that lose it.
-        self._arrival: tuple[Place, Sequence[int]] = (head, ())
+        self._places: Places = [(head, ())]
+        """Where each packet arrives, and that nobody there misses it; one list for all packets, and never modified."""
         self.base = base
         self._losses = losses
         self.offered = self.lost = self._dropped = 0
@@ -73,11 +73,8 @@ class MemberUplinks:
         elif is_lost:
             self.lost += 1
         else:
-            when = end + self._delay
-            if when in arrivals:
-                arrivals[when].append(self._arrival)
-            else:
-                arrivals[when] = [self._arrival]
+            # A member has no other link, so that these are all arrivals of the packet.
+            arrivals[end + self._delay] = self._places
 
     def uplink(self, place: int) -> "MemberUplink":
         """Return the link from the host at a place, always the same object, to schedule packets ahead on it."""
@@ -132,6 +129,11 @@ class MemberUplinks:
     def queues(self) -> Sequence[DropTailQueue]:
         """See `sim.flight.Hop`: those of busy links."""
         return list(self._queues.values())
+
+    def left_at(self, place: int) -> float:
+        """See `sim.flight.Hop`."""
+        queue = self._queues.get(place)
+        return queue.free_at if queue is not None and queue.limit is None else 0.0
 
     def losses_of(self, member: int) -> int:
         """See `sim.flight.Hop`; no host is at the far end."""

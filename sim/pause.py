@@ -145,6 +145,11 @@ class PausedLink:
         """See `sim.flight.Backlog`."""
         return now if self._limit is None or len(self.waiting) + self._busy + expected <= self._limit else inf
 
+    def left_at(self, place: int) -> float:
+        """See `sim.flight.Hop`; it is not known."""
+        del place
+        return 0.0
+
     def losses_of(self, member: int) -> int:
         """See `sim.flight.Hop`; `member` is 0."""
         del member

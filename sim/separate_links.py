@@ -44,6 +44,11 @@ class SeparateLinks:
         """See `sim.flight.Hop`; the sums over all members."""
         return tuple(map(sum, zip(*(link.counts() for link in self.links), strict=True)))
 
+    def left_at(self, place: int) -> float:
+        """See `sim.flight.Hop`; it is not known."""
+        del place
+        return 0.0
+
     def losses_of(self, member: int) -> int:
         """See `sim.flight.Hop`."""
         return self.links[member].losses_of(0)

@@ -1,7 +1,9 @@
 """TCP of all hosts of a network: listening ports, the ends of connections, and segments to and from the network."""
 
+from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from protocols.connection import Connection, Reason
@@ -15,9 +17,10 @@ from sim.addresses import HostPort
 from sim.flight import Flight, Hop, Route
 from sim.link import Link
 from sim.queue_entry import QueueEntry, post
-from sim.tcp.end import FIRST_WINDOW, OPEN, TcpEnd
+from sim.tcp.end import FIRST_WINDOW, TcpEnd
 from sim.tcp.idle_timers import TCP_TIMER, IdleTimers
 from sim.tcp.segment import RST, SYN, TCP_HEADER, ControlSegment, Key, Segment, options_size
+from sim.tcp.states import OPEN
 from sim.tcp.streams import ByteReader, ByteWriter, Frames, Messages, ObjectReader, ObjectWriter, Reader, Writer
 from topologies.spec import LinkSpec
 
@@ -50,7 +53,8 @@ class TcpStack:
         self._ends: dict[Key, TcpEnd] = {}
         # By place of the host and its port.
         self._listening: dict[tuple[int, int], None] = {}
-        self._begun: dict[int, int] = {}
+        self._begun = array("I")
+        """Connections that each host began, by place; empty before the first."""
         self._dark: set[int] = set()
         """Places of hosts without power."""
         self._serial = 0
@@ -83,10 +87,13 @@ class TcpStack:
         fabric = self._fabric
         far = fabric.topology.member(name)
         place = fabric.topology.base(far.node) + far.place
-        begun = self._begun.get(host.place, 0)
+        if not self._begun:
+            self._begun = array("I", [0]) * len(fabric.hosts)
+        begun = self._begun[host.place]
         self._begun[host.place] = begun + 1
         now = fabric.kernel.env.now
-        end = TcpEnd(self, host, port, (host.place, EPHEMERAL + begun, place, FIRST_PORT + far_port), peer, now)
+        key = host.place, _added(EPHEMERAL, begun), place, _added(FIRST_PORT, far_port)
+        end = TcpEnd(self, host, port, key, peer, now)
         end.connect(now)
         return end
 
@@ -292,6 +299,12 @@ class TcpStack:
             here, port, there, far_port = segment.to
             ack = 0 if segment.ack else segment.end
             self.reset(host, (there, far_port, here, port), segment.ack, ack, now)
+
+
+@lru_cache(maxsize=1024)
+def _added(first: int, number: int) -> int:
+    """Return the sum, one object for the keys of thousands of connections."""
+    return first + number
 
 
 _OBJECTS: Final = ObjectReader()

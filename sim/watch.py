@@ -192,6 +192,10 @@ class _Tap:
         """See `sim.flight.Hop`."""
         return self.link.queues()
 
+    def left_at(self, place: int) -> float:
+        """See `sim.flight.Hop`."""
+        return self.link.left_at(place)
+
     def losses_of(self, member: int) -> int:
         """See `sim.flight.Hop`."""
         return self.link.losses_of(member)

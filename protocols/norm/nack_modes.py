@@ -62,7 +62,7 @@ class NackModes:
             mode = self.of.get(key, self.mode)
             if mode == "normal" and key not in self.awaited:
                 found[key] = item
-            elif mode != "none" and (item is None or (item.wants_info and item.info is None)):
+            elif mode != "none" and (item is None or item.info is None):
                 found[key] = _information(key, item, fec_id)
         return found
 

@@ -271,7 +271,7 @@ def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int
     """Add what an object is missing before the (block, symbol) `until`, but nothing behind more than `most` ranges."""
     # A sender's objects may have several FEC schemes, at least where messages are forged.
     (end, symbol), key, fec_id, length, m = until, item.object_id, item.fti.fec_id, item.fti.partition.length, item.fti.m
-    if item.wants_info and item.info is None:
+    if item.info is None:
         _add_object(ranges, LEVEL_INFO, key, fec_id)
     for first, last in item.missing_blocks or ():
         if first < end and len(ranges) <= most:
@@ -350,7 +350,7 @@ def is_covered(objects: Objects, point: Point, asked: RequestedRepairs, most: fl
 
 def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, most: float) -> bool:
     key, end, symbol = point
-    if item.wants_info and item.info is None and not asked.has_info(key):
+    if item.info is None and not asked.has_info(key):
         return False
     missing_symbols, blocks = item.missing_symbols, asked.blocks
     if blocks and not symbol and asked.has_blocks(key, 0, end - 1):

@@ -62,15 +62,14 @@ class RxObject:
         "parity",
         "parity_used",
         "sink",
-        "wants_info",
     )
 
     def __init__(self, object_id: int, fti: Fti, sink: Sink, wants_info: bool) -> None:
         self.object_id = object_id
         self.fti = fti
         self.sink = sink
-        self.wants_info = wants_info
-        self.info: bytes | None = None
+        self.info: bytes | None = None if wants_info else b""
+        """NORM_INFO, empty if the object has none; None while it is missing."""
         self.missing_symbols: BlockBitmaps | None = None
         self.missing_blocks: list[list[int]] | None = None
         self.parity: BlockBitmaps | None = None
@@ -87,7 +86,7 @@ class RxObject:
     @property
     def has_no_gaps(self) -> bool:
         """Whether nothing is missing of what was sent so far."""
-        return self.missing_symbols is None and not self.missing_blocks and not (self.wants_info and self.info is None)
+        return self.missing_symbols is None and not self.missing_blocks and self.info is not None
 
     @property
     def is_fragmented(self) -> bool:
@@ -181,7 +180,7 @@ class RxObject:
 
     def missing_before(self, block: int, symbol: int) -> bool:
         """Return whether anything before (block, symbol) is missing; the NORM_INFO comes before everything."""
-        if self.wants_info and self.info is None:
+        if self.info is None:
             return True
         if self.missing_blocks and self.missing_blocks[0][0] < block:
             return True

@@ -308,7 +308,7 @@ class SenderState(PendingObjects):
         is_repair = bool(message.flags & FLAG_REPAIR)
         next_new = (position.object_id, position.block, position.symbol)
         self._move(message, next_new, sequence, start if is_repair else None)
-        if item is not None and item.info is None:
+        if item is not None and not item.info:
             item.info = message.payload
             self.session.ports.notify(info_received(message.origin.source_id, item.object_id, message.payload))
             self.finish(item)

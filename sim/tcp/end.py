@@ -15,22 +15,14 @@ from protocols.tcp.congestion import CONTROLS, Control
 from protocols.tcp.options import KEEP_IDLE, KEEP_INTERVAL, KEEP_PROBES, SILENCE, SYN_RETRIES
 from protocols.tcp.rtt import LEAST, MOST, RttEstimator
 from sim.flight import Hop, Route
+from sim.tcp.idle_timers import Expiring
 from sim.tcp.reassembly import NOTHING_EARLY
 from sim.tcp.scoreboard import RECOVERING, RESTARTED, UNDISTURBED, Scoreboard, Sent
 from sim.tcp.segment import FIN, RST, SYN, AckSegment, ControlSegment, Key, Segment, SynSegment
 from sim.tcp.stack import Stack
+from sim.tcp.states import ACCEPTING, CONNECTING, GONE, LEAVING, OPEN
 
-__all__ = ["FIRST_WINDOW", "OPEN", "TcpEnd"]
-
-# States.
-CONNECTING: Final = 0
-"""A SYN was sent."""
-ACCEPTING: Final = 1
-"""A SYN was received and answered."""
-OPEN: Final = 2
-LEAVING: Final = 3
-"""The machine hung up, or `closed` was called: what was sent, and the FIN, are still to be acknowledged."""
-GONE: Final = 4
+__all__ = ["FIRST_WINDOW", "TcpEnd"]
 
 FIRST_WINDOW: Final = 10.0
 """Segments that may be sent at first (RFC 6928)."""
@@ -38,7 +30,7 @@ DELAYED_ACK: Final = 0.04
 """Seconds for which an ACK may wait for data to go with, or for a second full segment."""
 
 
-class TcpEnd(Connection):
+class TcpEnd(Connection, Expiring):
     """One end of a connection, which is also its address for machines.
 
     `peer` is the address of the other end, `port` the port of the host whose machine has this end, `key` what segments to this
@@ -47,17 +39,15 @@ class TcpEnd(Connection):
 
     __slots__ = (
         *("_ack_at", "_ack_now", "_acked", "_acks", "_armed", "_control", "_data_at", "_duplicate", "_echo", "_edge"),
-        *("_expected", "_fin_acked", "_finished", "_heard_at", "_held", "_idle_at", "_interactive", "_limit", "_nxt"),
+        *("_expected", "_fin_acked", "_finished", "_heard_at", "_held", "_interactive", "_limit", "_nxt"),
         *("_offered", "_options", "_ordinal", "_passive", "_probes", "_reader", "_reason", "_reassembly", "_retries"),
         *("_rtt", "_score", "_sent_at", "_stack", "_timer_at", "_told", "_una", "_unread", "_writer", "hops"),
-        *("host", "identity", "is_full", "key", "name", "order", "postponed", "route", "state", "to"),
+        *("host", "identity", "idle_at", "is_full", "key", "name", "order", "postponed", "route", "state", "to"),
     )
 
     identity: int
     """The upper 32 bits of the identities of its segments."""
     name: str
-    order: int
-    """Among the timers of one instant."""
     to: Key
     """The key of the other end."""
     route: Route
@@ -491,7 +481,7 @@ class TcpEnd(Connection):
         self._ordinal += 1
         content = writer.cut(behind) if octets else ()
         push = behind == writer.behind
-        sent = Sent(begin, behind + (flags != 0), flags, octets, content, self._ordinal, push, score.turn, now)
+        sent = Sent(begin, behind + 1 if flags else behind, flags, octets, content, self._ordinal, push, score.turn, now)
         score.add(sent)
         self._nxt = sent.end
         if octets:
@@ -539,13 +529,15 @@ class TcpEnd(Connection):
             sent.push,
             sent.repeated,
         )
-        if isinstance(segment, SynSegment):
+        if sent.flags and isinstance(segment, SynSegment):
             segment.mss = self._options.mss
         if answers:
-            self._note_ack()
+            # As `_note_ack`, without a call.
+            self._acked, self._offered, self._ack_at = self._expected, self._limit, inf
             if not self._reassembly.early:
                 self._ack_now = False
         self._stack.send(self.host, self.name, self.route, self.hops, segment, now)
+        sent.left_at = self.hops[0].left_at(self.host.place)
 
     def _send_ack(self, now: float, number: int = -1) -> None:
         """Send a segment without data: an ACK, or with an old `number` a probe that is answered by one."""
@@ -589,8 +581,6 @@ class TcpEnd(Connection):
             if self._timer_at <= now:
                 self._on_timer(now)
             self._arm()
-        if now == self._idle_at:
-            self._on_idle(now)
 
     def _restart_timer(self, score: Scoreboard, now: float) -> None:
         """Start the timer of what is unacknowledged: for a tail loss probe where one is of use, or for a retransmission."""
@@ -623,17 +613,21 @@ class TcpEnd(Connection):
             self._retransmit(score, now)
 
     def _retransmit(self, score: Scoreboard, now: float) -> None:
-        """Handle the retransmission time-out: whatever is not known to have arrived is lost (RFC 6298, section 5)."""
-        control = self._own_control()
-        self._retries += 1
+        """Handle the retransmission time-out: whatever is not known to have arrived is lost (RFC 6298, section 5).
+
+        A kernel knows, too, that nothing is lost while the first segment waits to leave the host, and sends no second copy.
+        """
         self._rtt.back_off()
-        score.lose_all()
-        if self._retries == 1:
-            control.timed_out(now)
-        else:
-            control.restart(1.0)
-        score.disturb(RESTARTED, self._nxt)
-        self._output(now)
+        if score.first_left_at() <= now:
+            control = self._own_control()
+            self._retries += 1
+            score.lose_all()
+            if self._retries == 1:
+                control.timed_out(now)
+            else:
+                control.restart(1.0)
+            score.disturb(RESTARTED, self._nxt)
+            self._output(now)
         self._timer_at = min(now + self._rtt.timeout, max(now, score.progress_at + SILENCE) if self.state >= OPEN else inf)
         score.awaits_probe = False
 
@@ -641,10 +635,13 @@ class TcpEnd(Connection):
         """Send a tail loss probe (RFC 8985, section 7.3): a new segment, or the last one again."""
         score.awaits_probe = False
         score.probe_again = not self._send_rest(self._writer.behind - self._nxt, self._edge - self._nxt, now)
-        if score.probe_again:
-            self._repeat_latest(now)
-        score.probe_end = self._nxt
         self._timer_at = now + self._rtt.timeout
+        if score.probe_again:
+            latest = score.latest()
+            if latest is None or latest.left_at > now:
+                return
+            self._repeat(latest, now)
+        score.probe_end = self._nxt
 
     def _probe_window(self, now: float) -> None:
         """Probe a peer without room for its window; data that waits was written but not sent (RFC 9293, section 3.8.6.1)."""
@@ -658,8 +655,10 @@ class TcpEnd(Connection):
         self._send_ack(now, self._nxt - 1)
         self._timer_at = now + min(self._rtt.timeout * 2**self._retries, MOST)
 
-    def _on_idle(self, now: float) -> None:
+    def expire_idle(self, now: float) -> None:
         """Probe a peer that has been silent, and give up after some probes (keep-alive)."""
+        if self.state == GONE:
+            return
         quiet_until = self._heard_at + KEEP_IDLE
         if now < quiet_until or self._una != self._nxt:
             self._set_idle(max(quiet_until, now + KEEP_INTERVAL))
@@ -672,8 +671,8 @@ class TcpEnd(Connection):
 
     def _set_idle(self, when: float) -> None:
         """Set the keep-alive timer, which is far ahead, and so kept apart from the timers that segments set."""
-        self._idle_at = when
-        self._stack.idle_timers.add(self, when)
+        self.idle_at = when
+        self._stack.idle_timers.add(self)
 
     # The end
 
@@ -694,5 +693,5 @@ class TcpEnd(Connection):
     def _drop(self, keep: bool = False) -> None:
         """Forget all that is under way; with `keep` late segments are still answered."""
         self.state = GONE
-        self._timer_at = self._ack_at = self._idle_at = inf
+        self._timer_at = self._ack_at = inf
         self._stack.forget(self, keep)

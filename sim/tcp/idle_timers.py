@@ -1,7 +1,8 @@
 """The keep-alive timers of all connections of a network, behind one event of SimPy's queue."""
 
+from abc import ABC, abstractmethod
 from heapq import heappop, heappush
-from typing import Final, Protocol
+from typing import Final
 
 from sim.kernel import Kernel
 from sim.queue_entry import QueueEntry, post
@@ -12,18 +13,26 @@ TCP_TIMER: Final = 3
 """SimPy priority of timers of connections: after the timers of machines at the same instant."""
 
 
-class Expiring(Protocol):
-    """The interface of an end of a connection to its timers."""
+class Expiring(ABC):
+    """The interface of an end of a connection to its timers. The ends themselves are in the heap, without an entry for each."""
 
+    __slots__ = ()
+
+    idle_at: float
+    """When its idle timer expires, in seconds; it does not change before."""
     order: int
     """Among the timers of one instant."""
 
-    def expire(self, now: float) -> None:
-        """Handle the timers that have expired."""
+    def __lt__(self, other: "Expiring") -> bool:
+        return (self.idle_at, self.order) < (other.idle_at, other.order)
+
+    @abstractmethod
+    def expire_idle(self, now: float) -> None:
+        """Handle that its idle timer has expired."""
 
 
 class IdleTimers:
-    """A heap of times at which ends of connections check whether their peers are silent.
+    """A heap of ends of connections, by the times at which they check whether their peers are silent.
 
     Every connection has two such timers, and most have nothing else under way. The first one is in SimPy's queue, at the place
     where its own event would be.
@@ -33,22 +42,20 @@ class IdleTimers:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        # Time (seconds), order and end.
-        self._timers: list[tuple[float, int, Expiring]] = []
+        self._timers: list[Expiring] = []
         self._on_time = (self._expire,)
         self._first: QueueEntry | None = None
 
-    def add(self, end: Expiring, when: float) -> None:
-        """Call `expire` of an end at `when` (seconds)."""
-        timer = (when, end.order, end)
-        heappush(self._timers, timer)
-        if self._timers[0] is timer:
+    def add(self, end: Expiring) -> None:
+        """Call `expire_idle` of an end at its `idle_at`."""
+        heappush(self._timers, end)
+        if self._timers[0] is end:
             self._post_first()
 
     def _post_first(self) -> None:
-        when, order, _ = self._timers[0]
+        end = self._timers[0]
         self._first = QueueEntry(self._on_time, None)
-        post(self._kernel.env, when, TCP_TIMER, order, self._first)
+        post(self._kernel.env, end.idle_at, TCP_TIMER, end.order, self._first)
 
     def _expire(self, entry: QueueEntry) -> None:
         """Handle the first timer; an event is outdated if an earlier timer was added after it."""
@@ -57,8 +64,7 @@ class IdleTimers:
         kernel = self._kernel
         kernel.busy = True
         self._first = None
-        _, _, end = heappop(self._timers)
-        end.expire(kernel.env._now)
+        heappop(self._timers).expire_idle(kernel.env._now)
         kernel.settle_inputs()
         if self._timers and self._first is None:
             self._post_first()

@@ -22,7 +22,10 @@ RESTARTED: Final = 2
 class Sent:
     """A segment that was sent and is not acknowledged up to its end. It is repeated as a whole."""
 
-    __slots__ = ("at", "begin", "content", "end", "flags", "octets", "ordinal", "push", "repeated", "state", "turn")
+    left_at: float
+    """When it leaves the host, in seconds; 0 where that is not known. Set when it is sent."""
+
+    __slots__ = ("at", "begin", "content", "end", "flags", "left_at", "octets", "ordinal", "push", "repeated", "state", "turn")
 
     def __init__(
         self, begin: int, end: int, flags: int, octets: int, content: Content, ordinal: int, push: bool, turn: int, now: float
@@ -231,6 +234,10 @@ class Scoreboard:
                 return sent
             heappop(lost)
         return None
+
+    def first_left_at(self) -> float:
+        """Return when the first unacknowledged segment leaves the host, in seconds; 0 where that is not known."""
+        return next(iter(self._records.values())).left_at
 
     def latest(self) -> Sent | None:
         """Return the unacknowledged segment with the highest numbers that is not known to have arrived."""

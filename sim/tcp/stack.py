@@ -58,7 +58,7 @@ class Stack(Protocol):
     first_control: Control
     """The congestion control of all ends whose window has not changed yet; never modified."""
     idle_timers: IdleTimers
-    """Call `expire` of ends, for times far ahead."""
+    """Call `expire_idle` of ends."""
 
     def place(self, end: "TcpEnd") -> None:
         """Enter a new end, and set its name, order, identity, route, first links, and the key of the other end."""

@@ -82,7 +82,8 @@ class ObjectWriter:
         """See `Writer`."""
         waiting = self._waiting
         if number == self.behind:
-            self._waiting, self._begin = _NO_FRAMES, number
+            # All numbers of an idle end are one object.
+            self._waiting, self._begin, self.behind = _NO_FRAMES, number, number
             return tuple(waiting)
         count, begin = 0, self._begin
         for _, octets in waiting:

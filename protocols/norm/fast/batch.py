@@ -133,11 +133,7 @@ class NormFollower(FastMachine):
                 continue
             objects = state.objects
             item = objects.item
-            if (
-                (item is None or (missing := item.missing_symbols) is None)
-                or item.missing_blocks
-                or (item.wants_info and item.info is None)
-            ):
+            if (item is None or (missing := item.missing_symbols) is None) or item.missing_blocks or item.info is None:
                 waits_for = None
             else:
                 if item.fti is not fti:
@@ -296,7 +292,7 @@ def _apply_content(groups: list[list[NormFollower]], message: FastData, now: flo
             if not state.is_complete:
                 advanced.append(machine)
                 # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
-                has_earlier = missing is None or missing.key < block or (item.wants_info and item.info is None)
+                has_earlier = missing is None or missing.key < block or item.info is None
                 if (has_earlier or (process is not None and now < process.backoff_end)) and state.check(reach, now):
                     machine.settle(state)
             elif state.attentive:

@@ -369,7 +369,7 @@ def is_covered_by_count(
     `counts` are the symbols requested of it by block, and `usable` is how many may be parity; 0: compare nothing by count.
     """
     missing, parity, end = item.missing_symbols, item.parity, point[1]
-    if usable and end and missing is not None and not item.missing_blocks and not (item.wants_info and item.info is None):
+    if usable and end and missing is not None and not item.missing_blocks and item.info is not None:
         node: BlockBitmaps = missing
         while (block := node.key) < end:
             count, lacking, left = counts[block], node.item.bit_count(), usable
@@ -396,7 +396,7 @@ def is_covered_by_count(
 def simple_item(objects: Objects) -> RxObject | None:
     """Return the incomplete object, if it is the only one, and only symbols of not too many blocks of it are missing."""
     item = objects.item
-    if item is None or item.missing_blocks or (item.wants_info and item.info is None):
+    if item is None or item.missing_blocks or item.info is None:
         return None
     missing = item.missing_symbols
     return None if missing is None or missing.has_more_than(MOST_BLOCKS) else item
