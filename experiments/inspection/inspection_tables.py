@@ -13,6 +13,7 @@ from experiments.inspection.sender_states import ProbeState, Watermark
 from experiments.inspection.senders import SenderView
 from experiments.output.budget import Column, Table
 from experiments.output.condensed import ALIKE, condensed
+from experiments.output.counted import counted
 from experiments.output.printer import Printer
 from topologies.names import first_names
 from topologies.units import format_duration, format_rate
@@ -52,8 +53,9 @@ def _brief(found: Inspection) -> str:
     session, violations = found.session, found.session.findings.violations
     receivers = len(session.plain()["receivers"])
     return (
-        f"{found.path}: {session.messages} NORM messages, {len(session.senders)} senders, {receivers} receivers, "
-        f"{session.asked} requests, {sum(row.count for row in violations)} violations"
+        f"{found.path}: {counted(session.messages, 'NORM message')}, {counted(len(session.senders), 'sender')}, "
+        f"{counted(receivers, 'receiver')}, {counted(session.asked, 'request')}, "
+        f"{counted(sum(row.count for row in violations), 'violation')}"
     )
 
 
@@ -61,7 +63,7 @@ def overview(found: Inspection) -> Iterator[str]:
     """Yield lines about the file as a whole."""
     plain, session = found.plain(), found.session
     yield (
-        f"{found.path}: {session.messages} NORM messages, {session.octets} bytes, in {plain['duration']:.6g} s "
+        f"{found.path}: {counted(session.messages, 'NORM message')}, {session.octets} bytes, in {plain['duration']:.6g} s "
         f"from {_moment(session.begin)}, to {first_names(plain['to'], 4)}"
     )
     others = {
@@ -81,15 +83,15 @@ def overview(found: Inspection) -> Iterator[str]:
     counts = plain["others"]
     if counts["messages"]:
         yield (
-            f"not in detail: {counts['senders']} senders and {counts['receivers']} receivers with the fewest bytes, "
-            f"{counts['messages']} messages, {counts['bytes']} bytes"
+            f"not in detail: {counted(counts['senders'], 'sender')} and {counted(counts['receivers'], 'receiver')} with "
+            f"the fewest bytes, {counted(counts['messages'], 'message')}, {counts['bytes']} bytes"
         )
     if found.capture.file.flaw:
         yield f"{found.capture.file.flaw}; everything before it was read"
     cross_check = plain["scapy"]
     yield (
         cross_check.get("missing")
-        or f"{cross_check['checked']} messages checked with scapy, {cross_check['disagree']} disagree"
+        or f"{counted(cross_check['checked'], 'message')} checked with scapy, {cross_check['disagree']} disagree"
     )
 
 

@@ -62,7 +62,8 @@ def _summary(contents: ReportData) -> str:
     about = dict(contents.provenance)
     runs, points = about["runs"].partition(" (")[0], about["points"].partition(", ")[0]
     varied = "; ".join(map(_varied, contents.axes.values()))
-    return f"{runs} runs at {points} points" + (f": {varied}" if varied else "") + f". Code {about['code']}"
+    counts = f"{runs} run{'' if runs == '1' else 's'} at {points} point{'' if points == '1' else 's'}"
+    return counts + (f": {varied}" if varied else "") + f". Code {about['code']}"
 
 
 def _varied(axis: DisplayedAxis) -> str:

@@ -48,7 +48,7 @@ class WorldCounters:
 
 
 _HostResults: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""What each host tells of its programs at the end."""
+"""The result of each host, with those of its programs."""
 
 
 class MulticastSession:
