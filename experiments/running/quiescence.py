@@ -8,7 +8,7 @@ from sim.faults import Faults
 from sim.network import Network
 from sim.tcp.segment import AckSegment, ControlSegment, Segment
 
-__all__ = ["run_to_rest"]
+__all__ = ["count_sent", "run_to_rest"]
 
 SEGMENT_KINDS = (Segment.kind, AckSegment.kind, ControlSegment.kind)
 LARGEST = 10_000
@@ -43,12 +43,20 @@ def run_to_rest(network: Network, faults: Faults | None, invariants: Invariants 
         if span >= PATIENCE and (_carried(network) - carried > MOST or network.events - events > MOST_EVENTS):
             break
         span *= 2
-    # What TCP sends on an idle connection is no message of a machine.
-    sent = {kind: count for kind, count in network.traffic.packets.items() if kind not in (*SEGMENT_KINDS, *periodic)}
-    kinds = [kind for kind, count in sent.items() if count > before.get(kind, 0)]
+    kinds = [kind for kind, count in _sent(network, periodic).items() if count > before.get(kind, 0)]
     if kinds and invariants is not None:
         invariants.sent_after_end(sorted(kinds), end)
     return True
+
+
+def count_sent(network: Network, periodic: Collection[str]) -> int:
+    """Return how many packets were sent so far, without `periodic` ones and those of TCP."""
+    return sum(_sent(network, periodic).values())
+
+
+def _sent(network: Network, periodic: Collection[str]) -> dict[str, int]:
+    """Return the number of packets sent by kind. What TCP sends on an idle connection is no message of a machine."""
+    return {kind: count for kind, count in network.traffic.packets.items() if kind not in (*SEGMENT_KINDS, *periodic)}
 
 
 def _carried(network: Network) -> int:

@@ -56,7 +56,8 @@ class PublisherGone(Event):
 class SegmentsLost(Event):
     """Subscriber: `count` segments of a publisher, from the number `first` on, will not come. `reason` is a short text.
 
-    `is_last`: of what is known of the publisher, no update follows. With a count of 0 it is a large update whose segments came.
+    `is_last`: of what is known of the publisher, no update follows. With a count of 0 it is a large update whose segments came,
+    or the end of one of which a loss was reported before.
     """
 
     source: Source

@@ -79,6 +79,7 @@ class PublisherState:
 
     __slots__ = (
         "_follower",
+        "_is_loss_open",
         "_large",
         "_most_missed",
         "_skipped",
@@ -118,6 +119,8 @@ class PublisherState:
         self._waiting: dict[int, Segment] = _NONE
         self._skipped: dict[int, tuple[int, str]] = _NONE
         self._large: LargeUpdate | None = None
+        self._is_loss_open = False
+        """Whether a loss was reported as one that an update follows, and none came yet."""
 
     # What is heard
 
@@ -182,6 +185,8 @@ class PublisherState:
         self._take(segment)
         if self._waiting or self._skipped:
             self._go_on()
+        if self._is_loss_open:
+            self._end_loss()
         return True
 
     def _miss(self, low: int, high: int, now: float) -> None:
@@ -203,6 +208,8 @@ class PublisherState:
         for low, high in ranges:
             self._skipped[low] = (high, reason)
         self._go_on()
+        if self._is_loss_open:
+            self._end_loss()
 
     def ask(self, now: float) -> list[Range]:
         """Return what is to be requested now; what was requested too often is given up."""
@@ -250,9 +257,20 @@ class PublisherState:
                 last, reason = self._skipped.pop(first)
                 self.expected = last + 1
                 self._drop_parts()
-                self._follower.lose(self.source, first, last - first + 1, reason, self._is_at_end)
+                self._lose(first, last - first + 1, reason)
             else:
                 return
+
+    def _lose(self, first: int, count: int, reason: str) -> None:
+        """Report a loss, and note whether updates follow it."""
+        self._is_loss_open = not self._is_at_end
+        self._follower.lose(self.source, first, count, reason, not self._is_loss_open)
+
+    def _end_loss(self) -> None:
+        """Report that no update follows the last loss after all: what was missing behind it were parts of the lost update."""
+        if self.expected is not None and self._large is None and not self._waiting and self._is_at_end:
+            self._is_loss_open = False
+            self._follower.lose(self.source, self.expected, 0, "parts of a lost update", True)
 
     @property
     def _is_at_end(self) -> bool:
@@ -265,6 +283,7 @@ class PublisherState:
         """Deliver the updates that a segment completes."""
         if isinstance(segment, Batch):
             self._drop_parts()
+            self._is_loss_open = False
             self.updates += segment.updates
             self._follower.deliver(self.source, segment.subjects)
         elif isinstance(segment, Fragment):
@@ -281,8 +300,7 @@ class PublisherState:
         size = len(part.content)
         if large.size + size > large.total or self._follower.kept + size > self._follower.most_kept:
             self._drop_parts()
-            number = unwrap(part.seqno, self.highest)
-            self._follower.lose(self.source, number, 0, "an update is too long", self._is_at_end)
+            self._lose(unwrap(part.seqno, self.highest), 0, "an update is too long")
             return
         large.parts.append(part.content)
         if len(large.parts) >= MOST_PARTS and large.size - len(large.parts[0]) < SMALL_PART * len(large.parts):
@@ -292,6 +310,7 @@ class PublisherState:
         if part.flags == LAST:
             self._drop_parts()
             if large.size == large.total:
+                self._is_loss_open = False
                 self.updates += 1
                 self._follower.deliver(self.source, [SubjectUpdates(large.subject, [self._joined(large)])])
 

@@ -111,20 +111,19 @@ class Requests:
     def requests(self, now: float) -> tuple[list[Range], list[Range]]:
         """Return what is to be requested now, and what is given up because it was requested too often."""
         asked: list[Range] = []
-        lost: list[Range] = []
+        # First of all, since that makes room for other requests.
+        lost = [item for item in self._missing if item.next_at <= now and item.tries > self._config.retries]
+        self._requested -= sum([item.size for item in lost])
         kept: list[_Missing] = []
         self._is_limited = False
         for item in self._missing:
             if item.next_at > now:
                 kept.append(item)
-            elif item.tries > self._config.retries:
-                self._requested -= item.size
-                lost.append((item.low, item.high))
-            else:
+            elif item.tries <= self._config.retries:
                 kept += self._ask(item, now, asked)
         self._missing = kept
         self.due_at = min([item.next_at for item in kept if item.tries or not self._is_limited], default=inf)
-        return asked, lost
+        return asked, [(item.low, item.high) for item in lost]
 
     def _ask(self, item: _Missing, now: float, asked: list[Range]) -> list[_Missing]:
         """Request a range that is due, as far as there is room; return it in as many parts as that makes."""

@@ -110,7 +110,8 @@ class MessageSubscriber(EventLayer, Subscriber):
         if isinstance(event, SegmentsLost):
             if not self._lost:
                 self._lost = {}
-            lost = self._lost.get(event.source, 0) + max(1, event.count)
+            earlier = self._lost.get(event.source, 0)
+            lost = earlier + max(0 if earlier else 1, event.count)
             # Where they are reported now, only their numbers are left to report, with the next message.
             self._lost[event.source] = 0 if event.is_last else lost
             return [MessagesLost(event.source.host, lost)] if event.is_last else []

@@ -125,3 +125,24 @@ def test_a_large_group_is_not_checked_and_the_result_says_so(monkeypatch: pytest
         "workload": {"size": "3kB"},
     }
     assert run(parse(data, "large")).metrics["invariants"]["checked"] == ["once", "intact", "sent", "memory"]
+
+
+def test_messages_that_are_repaired_slowly_are_not_called_untold() -> None:
+    # With heartbeats the network is never without events, and at the end of the run thousands of segments are still missing.
+    link = {"rate": "10Mbit", "delay": "2ms", "down": {"loss": "30%"}}
+    publish = {"kind": "publish", "hosts": ["sender"], "to": "/t", "at": "500ms", "size": 9000, "rate": "50/s", "count": 60}
+    found = run(
+        parse(
+            {
+                "name": "slow repairs",
+                "seed": 625135,
+                "protocol": {"name": "distributor", "requested": 2, "heartbeat": "200ms", "heartbeats_lost": 5, "segment": 300},
+                "topology": {"kind": "star", "receivers": 3, "link": link},
+                "workload": [{**publish, "linger": "3s"}, {"kind": "subscribe", "hosts": ["r"], "to": ["/t"]}],
+                "duration": "30s",
+            },
+            "test",
+        )
+    )
+    assert found.metrics["messages"]["lost"]
+    assert found.violations == []

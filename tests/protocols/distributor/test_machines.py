@@ -368,6 +368,17 @@ def test_a_large_update_whose_publisher_ended_in_its_middle_is_told() -> None:
     assert scene.subscribers["r1"].counts()["segments_lost"] == 0
 
 
+def test_a_lost_update_is_told_to_be_the_last_when_the_missing_parts_behind_its_loss_have_come() -> None:
+    scene = Scene(drop=numbered("data", {2, 3, 7, 8}), segment=200, requested=1, retries=1)
+    scene.publish(bytes(900))
+    scene.run(30.0)
+    assert [(lost.count, lost.is_last) for lost in scene.kinds("r1", SegmentsLost)] == [(1, False), (0, True)]
+    scene.publish(b"next")
+    scene.run(1.0)
+    assert scene.received() == [b"next"]
+    assert len(scene.kinds("r1", SegmentsLost)) == 2
+
+
 def test_a_publisher_that_restarts_is_another_one_and_what_is_missing_of_the_first_is_reported() -> None:
     scene = Scene(drop=numbered("data", {2}), request_delay=0.05)
     scene.each([b"a", b"b", b"c"])
