@@ -132,7 +132,13 @@ def _is_full(error: Exception) -> bool:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    return isinstance(error, (Py4JError, PySparkException)) and "No space left on device" in str(error)
+    if not isinstance(error, (Py4JError, PySparkException)):
+        return False
+    try:
+        return "No space left on device" in str(error)
+    except (Py4JError, OSError):
+        # The text of a Java exception is in the Java process, which may have died.
+        return False
 
 
 def loss_of(error: Exception, spark: "SparkSession") -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from experiments.cli import invoke
-from experiments.sweep.run import spark_servers
+from experiments.sweep.run import spark_servers, spark_session
 from experiments.sweep.run.spark_server import remove_abandoned
 from experiments.sweep.run.spark_servers import address, gateway, status_of, stop_server
 from protocols.errors import UnsupportedError
@@ -190,3 +190,20 @@ def test_a_command_whose_spark_ends_says_so_in_one_line(ends: str, reason: str, 
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     _, _, last = done.stderr.splitlines()[-1].partition(": ")
     assert last == f"the Spark session of this command has ended: {reason}; run the command again"
+
+
+def test_an_error_whose_text_is_in_a_dead_java_process_is_told_as_the_end_of_spark(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    need_spark()
+    from py4j.protocol import Py4JError, Py4JNetworkError
+
+    class WithoutText(Py4JError):  # type: ignore[misc]
+        def __str__(self) -> str:
+            raise Py4JNetworkError("Error while sending or receiving")
+
+    monkeypatch.setattr(spark_session, "session", lambda *_: None)
+    monkeypatch.setattr(spark_session, "stop", lambda _: None)
+    monkeypatch.setattr(spark_session, "loss_of", lambda *_: "its Java process has died")
+    with pytest.raises(UnsupportedError, match="its Java process has died"), spark_session.opened("local[1]", tmp_path):
+        raise WithoutText
