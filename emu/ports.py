@@ -65,7 +65,7 @@ class UdpPort:
         """Where others reach it."""
         self.queue = SendQueue(transmitter, burst)
         self.is_writing = False
-        """Whether the event loop reports when the transmitter takes packets again."""
+        """Whether the event loop watches the transmitter for room in its socket buffer."""
         self.encode: Callable[[Message], bytes]
         self.decode: Callable[[bytes], Message]
         self.run_codec: RunCodec | None = None

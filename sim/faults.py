@@ -18,7 +18,7 @@ from sim.network import Network
 from sim.noise import NOISE_GROUP, Noise
 from topologies.spec import Topology
 
-__all__ = ["REST", "Faults", "Side", "Undo", "members_of", "sides_of"]
+__all__ = ["REST", "Faults", "Side", "Undo", "sides_of"]
 
 REST = "rest"
 Side = Sequence[str] | str
@@ -63,7 +63,7 @@ class Faults:
         for name, other in ((near, far), (far, near)):
             node = name if name in topology.graph else topology.member(name).node
             if topology.node(node).count is not None and topology.graph.has_edge(node, other):
-                return self._isolate(members_of(topology, name))
+                return self._isolate(topology.hosts_of(name))
         if not topology.graph.has_edge(near, far):
             raise UsageError(f"{near!r} and {far!r} have no link")
         return self._cut_both(near, far)
@@ -246,14 +246,6 @@ def _once(action: Undo) -> Undo:
     return undo
 
 
-def members_of(topology: Topology, name: str) -> list[str]:
-    """Return the hosts a name stands for: itself, all members of a counted group, or the host of a router's machine.
-
-    UsageError when there is none.
-    """
-    return topology.hosts_of(name)
-
-
 def sides_of(topology: Topology, sides: Sequence[Side]) -> list[list[str]]:
     """Return every side as names of hosts. UsageError for an unknown host, one on two sides, and fewer than two sides."""
     found = [None if side == REST else _names(topology, side) for side in sides]
@@ -269,4 +261,4 @@ def sides_of(topology: Topology, sides: Sequence[Side]) -> list[list[str]]:
 
 
 def _names(topology: Topology, side: Side) -> list[str]:
-    return [host for name in ([side] if isinstance(side, str) else side) for host in members_of(topology, name)]
+    return [host for name in ([side] if isinstance(side, str) else side) for host in topology.hosts_of(name)]

@@ -16,7 +16,7 @@ from protocols.norm.config import NormConfig
 __all__ = ["FEEDBACK_RULES"]
 
 _MUCH, _FEW = 1.5, 3.0
-"""How many times as many NACKs are reported, and how many of them there have to be."""
+"""NACKs per loss are reported from this factor above the best setting on, if there are at least so many."""
 
 
 def _silent_below_loss(scenario: Scenario, facts: SessionFacts, config: NormConfig) -> Iterator[Finding]:

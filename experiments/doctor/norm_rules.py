@@ -18,7 +18,7 @@ from topologies.units import format_duration, format_rate, format_size
 __all__ = ["NORM_RULES", "UNSEEN", "NormTiming", "cache_below_load", "norm_finding", "stream_buffer"]
 
 _FAR, _MANY = 10, 10_000
-"""How many times the round trip an initial GRTT, and the group an estimate of its size, may be before it is reported."""
+"""Factors that are reported: of the initial GRTT to the round-trip time, and of the estimated group size to the true one."""
 UNSEEN = 1e-3
 """Probability that a receiver misses every announcement of the end, above which it is reported."""
 

@@ -123,7 +123,7 @@ class _Analysis:
 
     @property
     def _is_sent(self) -> bool:
-        """Whether all of the object was sent, as far as it was recorded."""
+        """Whether the recording has a transmission of every segment of the object."""
         history = self.history
         if history.kind == "trace":
             return any(

@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.report.run_report_routes import Routes
 from experiments.scenario.fault_schedule import Fault
-from sim.faults import members_of, sides_of
+from sim.faults import sides_of
 from topologies.spec import Topology
 
 __all__ = ["Outage", "Outages"]
@@ -72,7 +72,7 @@ class Outages:
         return [item for item in self._faults if item[0] <= when < item[1]]
 
     def _names(self, fault: Fault, host: str) -> bool:
-        return any(host in members_of(self._topology, name) for name in fault.hosts)
+        return any(host in self._topology.hosts_of(name) for name in fault.hosts)
 
     def _divides(self, fault: Fault, source: str, host: str) -> bool:
         sides = sides_of(self._topology, fault.sides)
@@ -86,7 +86,7 @@ class Outages:
         for name in fault.flap or ():
             if name in self._topology.graph and self._topology.node(name).count is None:
                 continue
-            members = members_of(self._topology, name)
+            members = self._topology.hosts_of(name)
             if (source in members) != (host in members) or (source in members and source != host):
                 return True
         return False

@@ -50,7 +50,7 @@ class Watcher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._update: str | None = None
         self.has_ended = False
-        """Whether `end` was called, after which no look follows."""
+        """Whether `end` was called; the page is not updated any more then."""
 
     def end(self) -> None:
         """Wake all tasks that wait in `change`, for the last time; may be called by a signal handler."""

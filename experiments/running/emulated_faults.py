@@ -6,7 +6,7 @@ from math import inf
 import emu.fault_injection as real
 from experiments.scenario.fault_schedule import Fault
 from protocols.errors import UnsupportedError
-from sim.faults import members_of, sides_of
+from sim.faults import sides_of
 from topologies.spec import Topology
 
 __all__ = ["emulated"]
@@ -39,7 +39,7 @@ def _at(fault: Fault) -> float:
 
 
 def _names(fault: Fault, topology: Topology) -> list[str]:
-    return [host for name in fault.hosts for host in members_of(topology, name)]
+    return [host for name in fault.hosts for host in topology.hosts_of(name)]
 
 
 def _partition(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
@@ -56,7 +56,7 @@ def _partition(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]
 
 def _pairs(topology: Topology, ends: Sequence[str]) -> list[tuple[str, str]]:
     """Return the links between two ends, each a switch or the members of a group of hosts."""
-    near, far = ([name] if name in topology.switches else members_of(topology, name) for name in ends)
+    near, far = ([name] if name in topology.switches else topology.hosts_of(name) for name in ends)
     return [(a, b) for a in near for b in far]
 
 

@@ -18,7 +18,7 @@ from sim.network import Network
 __all__ = ["RunMonitor"]
 
 MOST_ROUNDS = 100
-"""How often a network is observed that still repairs losses after the end of the run."""
+"""Largest number of observations of a network in which losses are still repaired after the end of the run."""
 
 
 class RunMonitor:

@@ -59,7 +59,7 @@ class MulticastSession:
         self.name = name
         self.works = works
         self.has_unsent = False
-        """Whether a sender has failed before it had sent everything."""
+        """Whether a sender failed before it had sent all of its objects."""
 
     @property
     def senders(self) -> list[str]:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_serial
 from protocols.errors import ConfigError, UsageError
 from protocols.hosting import PortsHost
 from sim.changing import check_change, make_changeable
-from sim.faults import Faults, Undo, members_of, sides_of
+from sim.faults import Faults, Undo, sides_of
 from sim.network import Network
 from sim.watch import Watcher
 from topologies.spec import Topology
@@ -170,7 +170,7 @@ def check(fault: Fault, topology: Topology) -> None:
             check_change(topology, *fault.change)
         elif fault.sides:
             sides_of(topology, fault.sides)
-        names = [host for name in fault.hosts for host in members_of(topology, name)]
+        names = [host for name in fault.hosts for host in topology.hosts_of(name)]
         if fault.when is not None and len(names) > 1:
             raise UsageError("a crash with 'when' is that of one host")
     except UsageError as error:
@@ -297,7 +297,7 @@ def _churn(fault: Fault, verbs: Faults, programs: Mapping[str, CrashableProgram]
 
 
 def _each(fault: Fault, verbs: Faults) -> list[str]:
-    return [host for name in fault.hosts for host in members_of(verbs.network.topology, name)]
+    return [host for name in fault.hosts for host in verbs.network.topology.hosts_of(name)]
 
 
 def _steps(fault: Fault, verbs: Faults) -> list[Undo]:

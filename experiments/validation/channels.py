@@ -13,7 +13,8 @@ import numpy.typing as npt
 from experiments.validation.references import Families, Measured, Reference, ratio_of
 from protocols.rng import key_of
 from topologies.channels import Bernoulli, Channel, GilbertElliott
-from topologies.line import Line, frames_of
+from topologies.ethernet import frames_of
+from topologies.line import Line
 from topologies.spec import LinkSpec
 
 __all__ = ["FAMILIES", "fates"]

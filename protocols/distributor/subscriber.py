@@ -307,7 +307,7 @@ class DistributorSubscriber(Machine):
                 before = reception.requests.suppressed
                 reception.overhear(message.low, message.high, now)
                 if self.ports.trace is not None and reception.requests.suppressed > before:
-                    self.ports.trace("request suppressed", {"by": message.brief, "of": source.sender_id})
+                    self.ports.trace("request_suppressed", {"by": message.brief, "of": source.sender_id})
 
     def _request(self, reception: PublisherState, low: int, high: int) -> None:
         """Request a range of segments."""
