@@ -8,6 +8,8 @@ that the stream's buffer still holds; who comes later reads from the next whole 
 
 import argparse
 import asyncio
+import os
+import stat
 import sys
 from collections.abc import AsyncIterator, Callable
 
@@ -48,6 +50,12 @@ async def show_lines(stream: mcastlab.IncomingStream, show: Callable[[str], None
 
 async def typed() -> AsyncIterator[str]:
     """Yield the lines of standard input."""
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if not (sys.stdin.isatty() or stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        # The event loop can't wait for a file, which always has its next line.
+        for text in sys.stdin.buffer:
+            yield text.decode(errors="replace")
+        return
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 import mcastlab
-from examples import at_least_one
+from examples import at_least_one, new_file
 
 SCENARIO = Path(__file__).parent / "one_to_many.yaml"
 COUNTS = (1, 2, 4, 8, 16)
@@ -66,14 +66,13 @@ def draw(found: dict[str, dict[str, Points]], path: Path) -> None:
     axis.grid(alpha=0.3)
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(*axis.get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize="small")
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:
     """Run all simulations and emulations, print the goodput, and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--svg", type=Path, help="where to write the figure")
+    parser.add_argument("--svg", type=new_file, help="where to write the figure")
     parser.add_argument("--counts", type=at_least_one, nargs="+", default=list(COUNTS), help="numbers of subscribers")
     parser.add_argument("--no-emu", action="store_true", help="leave Mininet out")
     options = parser.parse_args()

@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from mcastlab import FORMULAS, open_sweep
+from examples import new_file
+from mcastlab import FORMULAS, McastlabError, UsageError, open_sweep
 from protocols.norm.congestion.equation import tcp_rate
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d4f", "#b07d12", "#7a4fa3", "#4a4a4a", "#22a3b5")
@@ -254,12 +255,25 @@ PICTURES: dict[str, Callable[[Any, Any], None]] = {
 """Functions that draw a figure, by the name of the sweep."""
 
 
+def ready(folder: Path) -> tuple[str, Any]:
+    """Return the name and the runs of a ready sweep. UsageError for a folder without results, or of another sweep."""
+    frame = read(folder)
+    name = yaml.safe_load((folder / "sweep.yaml").read_text(encoding="utf-8")).get("name")
+    if name not in PICTURES:
+        raise UsageError(f"folder: value {str(folder)!r} is not allowed; its sweep is {name}, not one of {', '.join(PICTURES)}")
+    return name, frame
+
+
 def main() -> None:
     """Draw the figure of the sweep in a folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="results of a ready sweep")
-    parser.add_argument("--svg", type=Path, required=True, help="file to write")
+    parser.add_argument("--svg", type=new_file, required=True, help="file to write")
     asked = parser.parse_args()
+    try:
+        name, frame = ready(asked.folder)
+    except McastlabError as error:
+        parser.error(str(error))
     import matplotlib
 
     matplotlib.use("svg")
@@ -267,8 +281,7 @@ def main() -> None:
     from matplotlib import pyplot
 
     figure, plots = pyplot.subplots(1, 3, figsize=(12, 4.0), layout="constrained")
-    sweep = yaml.safe_load((asked.folder / "sweep.yaml").read_text(encoding="utf-8"))
-    PICTURES[sweep["name"]](read(asked.folder), plots)
+    PICTURES[name](frame, plots)
     legend(figure, plots)
     figure.savefig(asked.svg, metadata={"Date": None})
 

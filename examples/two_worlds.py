@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import mcastlab
-from examples import at_least_one
+from examples import at_least_one, new_file
 
 SCENARIO = Path(__file__).parent / "two_worlds.yaml"
 LOSSES = ("0%", "1%", "2%", "5%", "10%", "20%")
@@ -57,14 +57,13 @@ def draw(found: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
         axis.spines[["top", "right"]].set_visible(False)
     # Below the plots it covers no curve.
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:
     """Run all simulations and emulations, print the means, and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--svg", type=Path, help="where to write the figure")
+    parser.add_argument("--svg", type=new_file, help="where to write the figure")
     parser.add_argument("--seeds", type=at_least_one, default=20, help="simulated runs per loss")
     parser.add_argument("--no-emu", action="store_true", help="leave Mininet out")
     options = parser.parse_args()
