@@ -63,7 +63,7 @@ class NormConfig:
         20_000_000, "bytes", 0, help="bytes of objects kept for repair beyond cache_min", source="RFC 5740 5.1"
     )
     flow: float = setting(
-        2.0, "number", 0.1, 1000.0, help="an object with a NACK in the last flow*(K+1)*GRTT is not purged", source="NRL"
+        2.0, "number", 0.1, 1000.0, help="what was sent or requested in the last flow*(K+1)*GRTT is not purged", source="NRL"
     )
     repair: str = setting(
         "gathered",

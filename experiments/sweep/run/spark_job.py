@@ -1,6 +1,8 @@
 """Run a set of runs as one Spark job; the Parquet file of each task is committed as soon as the task ends."""
 
+import errno
 import json
+import shutil
 import signal
 import threading
 import time
@@ -15,13 +17,13 @@ import pyarrow as pa
 from experiments.output.counted import counted
 from experiments.running.child_process import CALLS_PER_SECOND
 from experiments.sweep.run.progress import Progress
-from experiments.sweep.run.spark_session import loss_of
+from experiments.sweep.run.spark_session import is_full, loss_of, no_space, temporary_folder
 from experiments.sweep.run.task import TODO_SCHEMA, Task
 from experiments.sweep.spec.grid import SweepRun
 from experiments.sweep.spec.quantities import Value, number_of
 from experiments.sweep.store.datasets import location
 from experiments.sweep.store.schema import column_of, runs_schema
-from protocols.errors import McastlabError
+from protocols.errors import McastlabError, UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +32,7 @@ __all__ = ["SweepError", "run_job", "todo_table"]
 
 COMMITTER = "mapreduce.fileoutputcommitter.algorithm.version"
 """Algorithm version 2 commits a task's file at the end of the task instead of the end of the job."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
 GRACE = 2.0
 """Seconds after an interrupt until tasks that have not ended are killed with what they have not stored."""
 NOTICE = 2 / CALLS_PER_SECOND
@@ -79,8 +82,14 @@ def run_job(spark: "SparkSession", todo: Any, task: Task, part: Path, progress: 
         yield from task(batches)
 
     tasks = max(todo["task"].to_pylist()) + 1
-    frame = spark.createDataFrame(todo).repartitionById(tasks, "task")
-    rows = frame.mapInArrow(work, from_arrow_schema(runs_schema(task.axes)))
+    try:
+        frame = spark.createDataFrame(todo)
+    except OSError as error:
+        # PySpark hands the table to Java in a temporary file.
+        if error.errno not in FULL:
+            raise
+        raise UnsupportedError(no_space(spark)) from error
+    rows = frame.repartitionById(tasks, "task").mapInArrow(work, from_arrow_schema(runs_schema(task.axes)))
     return _in_background(spark, lambda: _write(rows, part), progress, Path(task.stop))
 
 
@@ -118,13 +127,17 @@ def _in_background(spark: "SparkSession", action: Callable[[], None], progress: 
     progress.report(last=True)
     if failed and not stop.is_set():
         kept = f"after {counted(progress.done, 'run')}, which are kept (--resume runs the others)"
-        raise SweepError(f"the Spark job failed {kept}: {_reason(failed[0], spark)}") from failed[0]
+        raise SweepError(f"the Spark job failed {kept}: {_reason(failed[0], spark, stop_file.parent)}") from failed[0]
     return not stop.is_set()
 
 
-def _reason(error: Exception, spark: "SparkSession") -> str:
+def _reason(error: Exception, spark: "SparkSession", folder: Path) -> str:
     if (loss := loss_of(error, spark)) is not None:
         return loss
+    if is_full(error):
+        temporary = temporary_folder(spark)
+        is_here = temporary is None or shutil.disk_usage(folder).free < shutil.disk_usage(temporary).free
+        return f"there is no space left in {folder}" if is_here else no_space(spark)
     # Names of functions on the stack may contain these words, too.
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
     errors = [line for line in lines if "Error" in line or "Exception" in line]

@@ -17,7 +17,20 @@ from protocols.errors import McastlabError, UnsupportedError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["JAVA_PACKAGE", "check_java", "check_pyspark", "cores_of", "loss_of", "opened", "own_session", "session", "stop"]
+__all__ = [
+    "JAVA_PACKAGE",
+    "check_java",
+    "check_pyspark",
+    "cores_of",
+    "is_full",
+    "loss_of",
+    "no_space",
+    "opened",
+    "own_session",
+    "session",
+    "stop",
+    "temporary_folder",
+]
 
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 MASTERS = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")
@@ -117,9 +130,8 @@ def opened(master: str, log: Path, remote: str | None = None) -> "Iterator[Spark
     except McastlabError:
         raise
     except Exception as error:
-        if _is_full(error):
-            where = "in SPARK_LOCAL_DIRS or TMPDIR, else /tmp; set another one, and: mcastlab spark stop"
-            raise UnsupportedError(f"Spark has no space left for its temporary files, {where}") from error
+        if is_full(error):
+            raise UnsupportedError(no_space(spark)) from error
         if (loss := loss_of(error, spark)) is None:
             raise
         raise UnsupportedError(f"the Spark session of this command has ended: {loss}; run the command again") from error
@@ -127,8 +139,8 @@ def opened(master: str, log: Path, remote: str | None = None) -> "Iterator[Spark
         stop(spark)
 
 
-def _is_full(error: Exception) -> bool:
-    """Return whether Spark could not write a file, as it writes none but temporary ones where results are read."""
+def is_full(error: Exception) -> bool:
+    """Return whether Spark found no space for a file; where results are read it writes none but temporary ones."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -139,6 +151,21 @@ def _is_full(error: Exception) -> bool:
     except (Py4JError, OSError):
         # The text of a Java exception is in the Java process, which may have died.
         return False
+
+
+def temporary_folder(spark: "SparkSession") -> Path | None:
+    """Return the folder of Spark's temporary files; None for a Spark Connect server, which does not tell it."""
+    if ".connect." in type(spark).__module__:
+        return None
+    # PySpark's own folder is two levels below.
+    return Path(spark.sparkContext._temp_dir).parents[1]
+
+
+def no_space(spark: "SparkSession") -> str:
+    """Return that the folder of Spark's temporary files is full, and how to name another one."""
+    folder = temporary_folder(spark) or "its own folder"
+    another = "SPARK_LOCAL_DIRS or TMPDIR names another one, after: mcastlab spark stop"
+    return f"Spark has no space left for its temporary files in {folder}; {another}"
 
 
 def loss_of(error: Exception, spark: "SparkSession") -> str | None:
