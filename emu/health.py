@@ -92,13 +92,13 @@ def _reasons(health: Mapping[str, Any]) -> list[str]:
     """Return why an emulation with this `health` is not healthy; empty if it is."""
     found = []
     if health["receive_drops"]:
-        found.append(f"{health['receive_drops']} packets dropped by full socket buffers of receivers")
+        found.append(f"packets dropped: {health['receive_drops']} by full socket buffers of receivers")
     if health["kernel_drops"]:
-        found.append(f"{health['kernel_drops']} packets dropped by full backlog queues of the kernel")
+        found.append(f"packets dropped: {health['kernel_drops']} by full backlog queues of the kernel")
     if "lateness" not in health:
         return found
     if health["overflow"]:
-        found.append(f"{health['overflow']} packets dropped by full queues of TAP devices: user-space links read too late")
+        found.append(f"packets dropped: {health['overflow']} by full queues of TAP devices: user-space links read too late")
     median, p99 = health["lateness"]["p50"], health["lateness"]["p99"]
     if median > LATE_MEDIAN or p99 > LATE_P99:
         found.append(f"user-space links {median * 1e3:.2f} ms late at the median, {p99 * 1e3:.1f} ms at the 99th percentile")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.captures.datagrams import is_capture, read_capture
+from experiments.output.counted import counted
 from protocols.errors import ConfigError, UsageError
 from topologies.input_file import read_bytes
 
@@ -38,7 +39,7 @@ def read_record(path: Path, source: int | None = None) -> LossRecord:
         raise UsageError(f"{path}: can't be read ({error.strerror})") from error
     record = _captured(path, source) if is_capture(data) else _written(path, data, source)
     if len(record.fates) < 2:
-        raise ConfigError(f"{path}: {len(record.fates)} packets are too few for an estimate")
+        raise ConfigError(f"{path}: has {counted(len(record.fates), 'packet')}, too few for an estimate")
     return record
 
 

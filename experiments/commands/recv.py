@@ -254,7 +254,7 @@ class _Receiving:
         for row in rows:
             self.says.detail(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}")
         missing = (f", {lost} lost" if lost else "") + (f", {unfinished} incomplete" if unfinished else "")
-        refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
+        refused = f"; {counted(errors, 'packet')} refused by the kernel ({reason})" if errors else ""
         size, goodput = format_size(last["bytes"]), f"{last['goodput_mbit_s']:.2f} Mbit/s"
         files = counted(len(rows), "file", self.count)
         self.says.line(

@@ -13,6 +13,7 @@ from emu.hold import Hold, NotStartedError
 from experiments.commands.large_runs import admit_simulations
 from experiments.commands.options import Backend, Brief, Columns, Json, ScenarioFile, Sets, Wide, Yes, time_limit
 from experiments.output import tables
+from experiments.output.counted import counted
 from experiments.output.printer import Printer, View
 from experiments.output.run_folder import check_trace, claim_run
 from experiments.output.working import working
@@ -232,10 +233,11 @@ def _warn(metrics: Mapping[str, Any]) -> None:
         typer.echo(f"warning: the emulation could not keep up, so its results are not reliable: {reason}", err=True)
     for point, counts in metrics.get("captures", {}).items():
         if counts["unwritten"]:
-            typer.echo(f"warning: capture {point}: the disk is full, so {counts['unwritten']:,} packets are missing", err=True)
+            missing = counted(counts["unwritten"], "missing packet", spec=",")
+            typer.echo(f"warning: capture {point}: the disk is full: {missing}", err=True)
     for name, count in metrics.get("unwritten", {}).items():
-        what = "lines" if name == "trace" else "rows"
-        typer.echo(f"warning: {name}: the disk is full, so {count:,} {what} are missing", err=True)
+        missing = counted(count, "missing line" if name == "trace" else "missing row", spec=",")
+        typer.echo(f"warning: {name}: the disk is full: {missing}", err=True)
 
 
 def _run_live(wanted: Scenario, place: str, recording: "Recording | None", hold: Hold | None) -> "Result":

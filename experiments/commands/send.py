@@ -364,5 +364,5 @@ class _Sending:
         how = f"{format_duration(round(seconds, 3))} {pace}"
         heard = f"{counted(last['nacks_received'], 'NACK')}, {counted(last['repairs'], 'repair')}"
         heard += "" if feedback else "; no receiver answered"
-        refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
+        refused = f"; {counted(errors, 'packet')} refused by the kernel ({reason})" if errors else ""
         self.says.line(f"{result}: {what} in {how}; {heard}{refused}")

@@ -7,6 +7,7 @@ import typer
 
 from experiments.commands.help import Command, Group
 from experiments.commands.options import Json
+from experiments.output.counted import counted
 from topologies.units import format_duration
 
 __all__ = ["spark_command", "start", "status", "stop"]
@@ -83,5 +84,5 @@ def _print(found: list[dict[str, Any]], as_json: bool) -> None:
 def _line(found: dict[str, Any]) -> str:
     up, left = (format_duration(round(found[key] or 0)) for key in ("up_s", "ends_in_s"))
     use = f"{found['clients']} in use" if found["clients"] else f"unused, ends in {left}"
-    cores = "starting" if found["cores"] is None else f"{found['cores']} cores"
+    cores = "starting" if found["cores"] is None else counted(found["cores"], "core")
     return f"process {found['pid']}: PySpark {found['pyspark']}, {cores}, up {up}, {use}; log {found['log']}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from experiments.commands.options import Brief, Json, Master, Remote
+from experiments.output.counted import counted
 from experiments.output.printer import Printer, View
 from protocols.errors import UsageError
 
@@ -106,10 +107,9 @@ def _print(printer: Printer, found: dict[str, Any] | str) -> None:
 def summary_text(summary: "SweepSummary", file: Path) -> str:
     """Return the lines about the runs that an invocation has made, those left, and how to go on."""
     ok, folder = summary.status["ok"], quote(str(summary.folder))
-    total = f"{summary.total} run{'s' * (summary.total != 1)}"
-    lines = [f"{summary.folder}: {total}, {ok} ok, {summary.failed} failed, {summary.left} left"]
+    lines = [f"{summary.folder}: {counted(summary.total, 'run')}, {ok} ok, {summary.failed} failed, {summary.left} left"]
     if summary.known:
-        lines[0] += f"; {summary.known} were there"
+        lines[0] += f"; {summary.known} made before"
     if summary.failed:
         kinds = ", ".join(f"{count} {status}" for status, count in sorted(summary.status.items()) if status != "ok")
         lines.append(f"failed: {kinds}; mcastlab results {folder} --where \"status != 'ok'\" says why")
@@ -119,9 +119,9 @@ def summary_text(summary: "SweepSummary", file: Path) -> str:
             f"incomplete: {summary.incomplete} of those that are ok, at whose end a receiver lacked something; {where}"
         )
     if summary.other_versions:
-        lines.append(f"{summary.other_versions} more rows are of another version of the code, and kept apart")
+        lines.append(f"kept apart: {counted(summary.other_versions, 'row')} of another version of the code")
     if summary.unreadable:
-        lines.append(f"{summary.unreadable} files could not be read (broken off); their runs were made again")
+        lines.append(f"broken off: {counted(summary.unreadable, 'file')}, whose runs were made again")
     if summary.left:
         stopped = "interrupted" if summary.interrupted else "not all made"
         lines.append(f"{stopped}; go on with: mcastlab sweep {quote(str(file))} --out {folder} --resume")

@@ -14,6 +14,7 @@ import typer
 
 from experiments.commands.options import Brief, Columns, Jobs, Json, Wide
 from experiments.output.budget import Column, Table
+from experiments.output.counted import counted
 from experiments.output.printer import Printer, View
 from experiments.output.working import working
 from protocols.errors import UsageError
@@ -87,7 +88,7 @@ def validate_command(
     if as_json:
         typer.echo(json.dumps([asdict(check) for check in checks]))
     elif brief:
-        Printer(view).verbatim(f"{sum(check.good for check in checks)} of {len(checks)} values agree")
+        Printer(view).verbatim(f"{counted(sum(check.good for check in checks), 'value', len(checks))} agree")
     return 0 if all(check.good for check in checks) else 1
 
 

@@ -15,6 +15,7 @@ from experiments.drawing.label_places import LinkLabel, place_labels
 from experiments.drawing.node_shapes import shape_of
 from experiments.drawing.svg import Drawing
 from experiments.drawing.topology_layout import graph_of, place_nodes
+from experiments.output.counted import counted
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Perfect
 from topologies.input_file import read_text
@@ -181,7 +182,7 @@ class _Map:
             return ", ".join(_parts(spec))
         offered, missed = self.traffic.links.get((near, far), (0, 0))
         lost = f"{missed / offered:.2%} lost of " if missed else ""
-        return f"{lost}{offered:,} packets" if offered else "no packets"
+        return f"{lost}{counted(offered, 'packet', spec=',')}" if offered else "no packets"
 
     def _usual(self) -> str:
         """Return the parameters that most links have in both directions, which the legend states instead of a label at each."""

@@ -12,6 +12,7 @@ from experiments.explain.content import Part, carried_by, parts_of
 from experiments.explain.explanation import Cause, Explanation, Outcome, Step
 from experiments.explain.history import Fate, History
 from experiments.explain.rounds import Round, repairs_between, rounds_of
+from experiments.output.counted import counted
 from protocols.serial import before
 from topologies.units import format_rate
 
@@ -151,7 +152,7 @@ class _Analysis:
         for packet in lost[:_SHOWN]:
             self._lost(packet)
         if len(lost) > _SHOWN:
-            more = f"and {len(lost) - _SHOWN} more packets of {self._named(part)}"
+            more = f"and {counted(len(lost) - _SHOWN, 'packet', more='more')} of {self._named(part)}"
             self._add("more lost", lost[_SHOWN].time, history.sender, more)
         self._noticed(part)
         rounds = rounds_of(history, part, lost[0].time)
@@ -299,7 +300,8 @@ class _Analysis:
         missed = [self.fates[packet.number] for packet in each.repairs if self.fates[packet.number].when == inf]
         if missed:
             cause = missed[0].cause if missed[0].cause not in ("unknown", "end") else "drop"
-            return cause, f"{len(missed)} of {len(each.repairs)} repairs of {self._named(part)} were lost: {missed[0].text}"
+            lost_repairs = counted(len(missed), "repair", len(each.repairs))
+            return cause, f"{lost_repairs} of {self._named(part)} lost: {missed[0].text}"
         if each.repairs:
             return "drop", f"the repairs of {self._named(part)} were fewer than it needed"
         if self._purged_at() < inf:
@@ -410,7 +412,7 @@ class _Analysis:
         rate = "" if history.rate == inf else f", at {format_rate(history.rate)}"
         return Cause(
             "slow sender",
-            f"{history.sender} had sent {sent} packets of it by the end, after {quoted(span)}{rate}, and not all",
+            f"{history.sender} had sent {counted(sent, 'packet')} of it by the end, after {quoted(span)}{rate}, and not all",
             span,
         )
 

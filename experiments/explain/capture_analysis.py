@@ -8,6 +8,7 @@ from experiments.explain.capture_history import CaptureHistory
 from experiments.explain.content import Part, carried_by, parts_of
 from experiments.explain.explanation import Cause, Explanation, Outcome, Step
 from experiments.explain.rounds import repairs_between
+from experiments.output.counted import counted
 from protocols.serial import before
 
 __all__ = ["explain_capture"]
@@ -79,7 +80,9 @@ class _CaptureAnalysis:
         times = [packet.time for part in self.parts.values() for packet in part.packets]
         inside = [gap for gap in history.gaps if min(times) <= gap[0] <= max(times)]
         for time, number, missing in inside[:_SHOWN]:
-            text = f"{missing} messages of {history.sender} before this one are not in the capture: lost before this point"
+            text = (
+                f"{counted(missing, 'message')} of {history.sender} before this one not in the capture: lost before this point"
+            )
             self.steps.append(Step("missing", time, "capture", text, number))
         if len(inside) > _SHOWN:
             count = sum(missing for _, _, missing in inside[_SHOWN:])

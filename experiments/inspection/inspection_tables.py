@@ -39,7 +39,7 @@ def show(printer: Printer, found: Inspection) -> None:
         _sender(printer, sender)
     if len(senders) > _SENDERS:
         printer.line()
-        printer.line(f"and {len(senders) - _SENDERS} more senders; --json lists them")
+        printer.line(f"and {counted(len(senders) - _SENDERS, 'sender', more='more')}; --json lists them")
     _receivers(printer, found)
     _topics(printer, found)
     _requests(printer, found)
@@ -134,10 +134,12 @@ def _sender(printer: Printer, sender: SenderView) -> None:
     kinds = ", ".join(f"{kind} {count}" for kind, count in plain["packets"].items())
     printer.line(f"  packets: {kinds}; {plain['missing']} missing, {plain['late']} late", indent=2)
     repairs = plain["repairs"]
+    requested = counted(repairs["segments_asked"], "segment", more="requested")
+    refused = counted(repairs["refused"], "segment")
     ratio = "" if repairs["per_segment_asked"] is None else f", {repairs['per_segment_asked']:.3g} per requested segment"
     printer.line(
-        f"  repairs: {repairs['packets']} for {repairs['segments_asked']} requested segments{ratio}; {repairs['unneeded']} "
-        f"without a captured request; {repairs['refused']} segments refused by SQUELCH, {repairs['open']} never repaired",
+        f"  repairs: {repairs['packets']} for {requested}{ratio}; {repairs['unneeded']} "
+        f"without a captured request; {refused} refused by SQUELCH, {repairs['open']} never repaired",
         indent=2,
     )
     quality = plain["suppression"]
@@ -287,7 +289,7 @@ def _receivers(printer: Printer, found: Inspection) -> None:
     if not rows:
         printer.line("no receiver sends feedback")
         return
-    table = Table(_RECEIVER, list(map(_receiver, rows)), f"{len(rows)} receivers that send feedback")
+    table = Table(_RECEIVER, list(map(_receiver, rows)), f"{counted(len(rows), 'receiver')} with feedback")
     for shown in condensed(table, lambda cells: (cells[4], cells[1]), "receivers that send feedback"):
         printer.table(shown)
 

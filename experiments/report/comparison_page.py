@@ -5,6 +5,7 @@ from html import escape
 from typing import Any
 
 from experiments.analysis.paired_variants import VariantDifference
+from experiments.output.counted import counted
 from experiments.report.labels import UNITS, DisplayedAxis, metric_label, rounded
 from experiments.report.sweep_pair import SWEEP, PairedSweeps
 
@@ -18,8 +19,10 @@ def summary(pair: PairedSweeps) -> str:
     sweeps = " and ".join(f"{name} ({side.version})" for name, side in zip(pair.names, pair.sides, strict=True))
     pairs = max((gap.pairs for gap in pair.overall), default=0)
     shared = len({tuple(gap.keys.items()) for gap in pair.by_point})
-    alone = "".join(f"; {count:,} points only in {name}" for count, name in zip(pair.alone, "AB", strict=True) if count)
-    return f"{sweeps}: {pairs:,} pairs of runs at {shared:,} shared points{alone}"
+    alone = "".join(
+        f"; {counted(count, 'point', spec=',')} only in {name}" for count, name in zip(pair.alone, "AB", strict=True) if count
+    )
+    return f"{sweeps}: {counted(pairs, 'pair', spec=',')} of runs at {counted(shared, 'point', more='shared', spec=',')}{alone}"
 
 
 def difference_section(pair: PairedSweeps) -> str:

@@ -12,6 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from experiments.output.counted import counted
 from protocols.errors import ConfigError, ReplayedError, StaleError, UnauthenticatedError
 from protocols.machine import Codec
 from protocols.norm.wire.authentication import TOLERANCE
@@ -64,7 +65,9 @@ def refusals(faults: Mapping[str, int]) -> dict[str, int]:
 
 def refusals_told(faults: Mapping[str, int]) -> str:
     """Return a line about packets that were refused for their authentication; empty for none."""
-    return "; ".join(f"refused: {count:,} packets {REASONS[reason]}" for reason, count in refusals(faults).items())
+    return "; ".join(
+        f"refused: {counted(count, 'packet', spec=',')} {REASONS[reason]}" for reason, count in refusals(faults).items()
+    )
 
 
 def read_keys(path: Path) -> dict[int, bytes]:

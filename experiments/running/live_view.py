@@ -7,6 +7,7 @@ from rich.live import Live
 from rich.text import Text
 
 from experiments.output.budget import Column, Table
+from experiments.output.counted import counted
 from experiments.output.printer import View, draw
 
 __all__ = ["LiveView"]
@@ -72,7 +73,8 @@ class LiveView:
         asked = _whole(sum(nacks) if nacks else None)
         rings = [f"{name} {_ring(counts):.0f} %" for name, counts in census.items() if "ring_size" in counts]
         told = f"; rings: {', '.join(rings)}" if rings else ""
-        return f"{now:g} s: {len(rates)} hosts sent {sent:.2f} Mbit/s, loss {_share(lost, heard)}, {asked} NACKs/s{told}"
+        hosts = counted(len(rates), "host")
+        return f"{now:g} s: {hosts} sent {sent:.2f} Mbit/s, loss {_share(lost, heard)}, {asked} NACKs/s{told}"
 
     def _table(self, now: float, rates: Mapping[str, Counts], census: Mapping[str, Counts]) -> Group:
         shown = sorted(rates, key=lambda name: _interest(census[name]), reverse=True)[
@@ -82,7 +84,9 @@ class LiveView:
         rows = [[name, *_cells(rates[name]), *([_ring(census[name])] if has_ring else [])] for name in rates if name in shown]
         columns = (*_COLUMNS, _RING) if has_ring else _COLUMNS
         drawn, _ = draw(Table(columns, rows), View(), self._console.width, self._console.encoding)
-        rest = [Text(f"and {len(rates) - len(shown)} hosts that sent or lost less")] if len(shown) < len(rates) else []
+        rest = (
+            [Text(f"and {counted(len(rates) - len(shown), 'host')} that sent or lost less")] if len(shown) < len(rates) else []
+        )
         return Group(Text(f"{self._title}, second {now:g}"), drawn, *rest)
 
 

@@ -22,7 +22,7 @@ def test_an_emulation_without_user_space_links_is_healthy_unless_packets_were_dr
     assert assess(LinkStatistics(), 0, 0) == {"healthy": True, "reasons": [], "receive_drops": 0, "kernel_drops": 0}
     health = assess(LinkStatistics(), 3, 5)
     assert not health["healthy"]
-    assert [reason.split(" by ")[0] for reason in health["reasons"]] == ["3 packets dropped", "5 packets dropped"]
+    assert [reason.split(" by ")[0] for reason in health["reasons"]] == ["packets dropped: 3", "packets dropped: 5"]
 
 
 def test_kernel_drops_can_be_read() -> None:
@@ -33,7 +33,7 @@ def test_kernel_drops_can_be_read() -> None:
     ("changed", "words"),
     [
         ({}, None),
-        ({"overflow": 2}, "2 packets dropped by full queues of TAP devices"),
+        ({"overflow": 2}, "packets dropped: 2 by full queues of TAP devices"),
         ({"lateness": {"p50": 0.002, "p99": 0.002, "max": 1}}, "2.00 ms late at the median"),
         ({"lateness": {"p50": 0, "p99": 0.03, "max": 1}}, "30.0 ms at the 99th percentile"),
         ({"unread": 0.5}, "waited up to 0.50 s to be read"),

@@ -184,7 +184,7 @@ def test_a_link_that_does_not_keep_up_is_reported(monkeypatch: pytest.MonkeyPatc
     assert received < 2000
     assert run.health["overflow"] > 0
     assert not run.health["healthy"]
-    assert run.health["reasons"][0].startswith(f"{run.health['overflow']} packets dropped by full queues of TAP devices")
+    assert run.health["reasons"][0].startswith(f"packets dropped: {run.health['overflow']} by full queues of TAP devices")
 
 
 def test_packets_dropped_while_devices_are_set_up_are_not_those_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,7 @@ class TwinVerdict:
         if self.nothing_completed:
             return "no receiver was complete in either world, so there are no times to compare; a longer duration may help"
         if self.runs_needed is not None:
-            return f"{self.runs_needed} runs would do"
+            return f"{counted(self.runs_needed, 'run')} would do"
         if "dropped" in self.not_shown:
             return "a world does not record what it lost"
         return "at least 2 runs" if self.power is None else f"it would take more than {MOST_RUNS} runs, or wider margins"

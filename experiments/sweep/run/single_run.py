@@ -8,6 +8,7 @@ from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
+from experiments.output.counted import counted
 from experiments.running.recording import Recording, Records
 from experiments.running.run import run
 from experiments.scenario.scenario import Scenario, parse
@@ -30,7 +31,8 @@ def perform(job: Mapping[str, Any]) -> dict[str, Any]:
     result = run(scenario, job["backend"], collecting)
     for point, counts in result.metrics.get("captures", {}).items():
         if counts["unwritten"]:
-            raise OSError(ENOSPC, f"the disk is full, so {counts['unwritten']:,} packets are missing", f"capture {point}")
+            missing = counted(counts["unwritten"], "missing packet", spec=",")
+            raise OSError(ENOSPC, f"the disk is full: {missing}", f"capture {point}")
     return {
         "fingerprint": result.fingerprint,
         "metrics": metrics_of(result),

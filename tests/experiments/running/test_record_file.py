@@ -85,8 +85,8 @@ def test_a_full_disk_costs_the_rest_of_captures_and_trace_but_not_the_result(tmp
     metrics, warnings = reported(found)
     capture, lines = metrics["captures"]["sender"], metrics["unwritten"]["trace"]
     assert warnings == [
-        f"warning: capture sender: the disk is full, so {capture['unwritten']:,} packets are missing",
-        f"warning: trace: the disk is full, so {lines:,} lines are missing",
+        f"warning: capture sender: the disk is full: {capture['unwritten']:,} missing packets",
+        f"warning: trace: the disk is full: {lines:,} missing lines",
     ]
     read = CaptureFile(tmp_path / "seen" / "captures" / "sender.pcapng")
     assert (len(list(read.frames())), read.flaw) == (capture["packets"], "")
@@ -115,5 +115,5 @@ def test_a_full_disk_costs_the_time_series_but_not_the_result(
     out, err = capsys.readouterr()
     rows = json.loads(out)["metrics"]["unwritten"]["series"]
     assert rows > 100
-    assert err == f"warning: series: the disk is full, so {rows:,} rows are missing\n"
+    assert err == f"warning: series: the disk is full: {rows:,} missing rows\n"
     assert not (tmp_path / "series.parquet").exists()
