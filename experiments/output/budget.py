@@ -99,7 +99,7 @@ def says_nothing(cells: Iterable[Any]) -> bool:
 
 
 def extent_of(column: Column, cells: Sequence[Any], texts: Sequence[str], width: float) -> Extent:
-    """Measure a column from its cells and their texts. Text that is longer than half of `width` may be folded."""
+    """Measure a column from its cells and their texts. Text that takes more than half of `width` may be folded."""
     is_text = any(isinstance(cell, str) and cell and not _NUMBER.fullmatch(cell) for cell in cells)
     lines = [line for text in texts for line in text.split("\n")]
     full = max([cell_len(column.head), *map(cell_len, lines)])
@@ -108,7 +108,9 @@ def extent_of(column: Column, cells: Sequence[Any], texts: Sequence[str], width:
         return Extent(max([*heads, *map(cell_len, lines)]), full, column.rank, is_text)
     words = [cell_len(word) for line in lines for word in line.split()] or [0]
     longest = max(*words, min(max(map(cell_len, lines)), _SHORT))
-    return Extent(max([*heads, int(min(longest, max(width // 2, 8)))]), full, column.rank, is_text)
+    # Two columns of words have room side by side; a single word may take a whole half.
+    most = max((width - GAP) // 2, min(max(words), width // 2), 8)
+    return Extent(max([*heads, int(min(longest, most))]), full, column.rank, is_text)
 
 
 def fit(extents: Sequence[Extent], width: float = inf) -> dict[int, int]:

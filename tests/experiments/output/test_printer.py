@@ -62,6 +62,15 @@ def test_columns_that_do_not_fit_are_left_out_by_rank_and_named_in_one_line() ->
     assert all(len(line) <= 30 for line in lines)
 
 
+def test_of_labels_and_values_that_are_long_both_are_shown() -> None:
+    table = Table(
+        (Column("", rank=0), Column("simulator")), [["quiet after first request [s]", "3.173"], ["packets", "ack 2, " * 9]]
+    )
+    lines = printed(table, 40)
+    assert lines[0].split() == ["simulator"]
+    assert all(len(line) <= 40 for line in lines)
+
+
 def test_a_column_that_says_nothing_is_left_out_unless_it_is_asked_for() -> None:
     assert "fault" not in "".join(printed(TABLE, 200))
     assert "fault" in "".join(printed(TABLE, 200, View(wide=True)))
