@@ -34,7 +34,7 @@ _COLUMNS = (
     "loss [%]",
     "NACKs",
     "suppressed",
-    "duplicates",
+    "objects twice",
     "objects",
     "bytes",
     "fault",

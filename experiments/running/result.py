@@ -24,9 +24,10 @@ MESSAGE_PROOFS = {True: "comparison", False: "ledger"}
 class Row:
     """The outcome at one receiver. `equal`: whether it received all required content unchanged; `proof`: how that was verified.
 
-    `completed_at` is in seconds, None if content is missing; `loss` is the fraction of content packets lost. `loss`, the
-    numbers of NACKs and `handled` are None where the protocol, or a foreign program, does not count them; `loss` also where
-    nothing came.
+    `completed_at` is in seconds from the start of the run (the run's `completion_time` counts from the first submission), None
+    if content is missing; `loss` is the fraction of content packets lost; `duplicates` counts objects or messages that were
+    delivered twice, while the metric of the run counts packets. `loss`, the numbers of NACKs and `handled` are None where the
+    protocol, or a foreign program, does not count them; `loss` also where nothing came.
     """
 
     name: str

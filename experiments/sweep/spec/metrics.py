@@ -126,7 +126,9 @@ METRICS: dict[str, Metric] = {
     "completion_time": Metric(
         "seconds from the first submission until the last receiver was complete", _plain("completion_time")
     ),
-    "median_completed_at": Metric("median over receivers of the seconds at which they were complete", _median_completion),
+    "median_completed_at": Metric(
+        "median over receivers of the seconds from the start of the run until they were complete", _median_completion
+    ),
     "goodput_mbit_s": Metric("content per receiver divided by completion time, Mbit/s", _plain("goodput_mbit_s")),
     "loss": Metric(
         "mean over receivers of the fraction of data packets lost, by the sequence numbers of the protocol",
@@ -191,12 +193,12 @@ RECEIVER_METRICS: dict[str, str] = {
     "objects": "objects received",
     "bytes": "bytes of content received",
     "equal": "1 if all content equals what was sent, else 0",
-    "completed_at": "seconds at which the receiver was complete",
+    "completed_at": "seconds from the start of the run until the receiver was complete",
     "loss": "fraction of data packets lost, by the sequence numbers of the protocol",
     "nacks_sent": "NACKs sent",
     "nacks_suppressed": "NACKs suppressed because other receivers requested the same repairs",
     "aborted": "objects aborted",
-    "duplicates": "objects received twice",
+    "duplicates": "objects delivered twice; of packets there is a metric of the run alone",
 }
 """Metrics of one receiver by name; their columns have the prefix m_."""
 

@@ -295,3 +295,11 @@ def test_a_broken_capture_is_named(content: bytes, captured: Path, tmp_path: Pat
     (tmp_path / "captures").mkdir()
     (tmp_path / "captures" / "r1.pcapng").write_bytes(content)
     assert f"{tmp_path / 'captures' / 'r1.pcapng'}: is" in refused(["report", str(tmp_path)], capsys)
+
+
+def test_the_table_of_receivers_does_not_call_objects_that_came_twice_duplicates(folder: Path) -> None:
+    duplicates = json.loads((folder / "result.json").read_text())["metrics"]["storm"]["duplicates"]
+    table = report(folder)["tables"][0]
+    assert duplicates > 0
+    assert "duplicates" not in table["columns"]
+    assert [row[table["columns"].index("objects twice")] for row in table["rows"]] == [0] * 6
