@@ -71,16 +71,18 @@ def overlay(
     found = [made for group in judged if (made := _compare(theory, group, points.at(group.keys), margin)) is not None]
     if not found:
         point = points.at(groups[0].keys) if groups else {}
-        missing = [name for name in formula.needs if _argument(theory, name, point) is None]
-        raise UsageError(
-            f"--theory: value {theory.name!r} is not allowed; "
-            + (
-                f"no point sets {', '.join(missing)}; give it as {theory.name}:{missing[0]}=KEY or =NUMBER"
-                if missing
-                else "it applies to no point of this sweep"
-            )
-        )
+        raise UsageError(f"--theory: value {theory.name!r} is not allowed; {_lacking(theory, point)}")
     return found
+
+
+def _lacking(theory: FormulaRequest, point: Mapping[str, Any]) -> str:
+    """Return why a formula can't be evaluated at a point."""
+    missing = [name for name in theory.formula.needs if _argument(theory, name, point) is None]
+    if not missing:
+        return "it applies to no point of this sweep"
+    if missing[0] in theory.given:
+        return f"{missing[0]}={theory.given[missing[0]]} is neither a number without a unit nor the key of one in the scenario"
+    return f"no point sets {', '.join(missing)}; give it as {theory.name}:{missing[0]}=KEY or =NUMBER"
 
 
 def _compare(theory: FormulaRequest, group: GroupSummary, point: Mapping[str, Any], share: float) -> Prediction | None:
@@ -132,4 +134,4 @@ def _argument(theory: FormulaRequest, name: str, point: Mapping[str, Any]) -> fl
         value = point.get(key)
         if isinstance(value, (int, float)):
             return float(value)
-    return 0.0 if name in theory.formula.optional else None
+    return 0.0 if given is None and name in theory.formula.optional else None

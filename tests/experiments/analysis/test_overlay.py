@@ -41,8 +41,13 @@ def test_an_argument_can_be_given_as_a_number_or_by_another_key(runs: Runs, fold
 
 
 def test_a_formula_with_unknown_arguments_is_refused(runs: Runs, folder: Path) -> None:
-    with pytest.raises(UsageError, match=r"no point sets receivers; give it as arq:receivers=KEY or =NUMBER"):
+    with pytest.raises(UsageError, match=r"; receivers=nowhere is neither a number without a unit nor the key of one"):
         overlay(runs, parse_formula("arq:receivers=nowhere"), PointScenarios(folder))
+
+
+def test_an_argument_with_a_default_that_is_no_number_is_refused_too(runs: Runs, folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"'arq' is not allowed; shared=5% is neither a number without a unit nor the key"):
+        overlay(runs, parse_formula("arq:shared=5%"), PointScenarios(folder))
 
 
 def test_a_formula_for_another_kind_of_network_is_refused(runs: Runs, folder: Path) -> None:
