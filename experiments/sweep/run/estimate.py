@@ -48,6 +48,8 @@ class CostEstimate:
     tried: int
     first: tuple[str, ...]
     most_runs: int
+    idle_conditions: tuple[str, ...]
+    """The conditions of `leave_out` that leave out no point."""
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -76,6 +78,7 @@ def estimate_cost(plan: SweepPlan, folder: Path) -> CostEstimate:
         tried=calibration.tried,
         first=tuple(f"{run.point}, seed {run.seed}" for run in todo[:SHOWN]),
         most_runs=plan.most_runs if deciding_metrics(plan) else len(runs),
+        idle_conditions=plan.idle_conditions(),
     )
 
 
@@ -92,6 +95,7 @@ def show(cost: CostEstimate) -> str:
     lines = [f"{cost.name}: {counted(cost.points, 'point')}, {runs}, {cost.missing} missing (version {cost.version})"]
     if cost.most_runs > cost.runs:
         lines[0] += f"; results may add runs, up to {cost.most_runs} in total"
+    lines += [f"leave_out: {condition!r} leaves out no point" for condition in cost.idle_conditions]
     if cost.missing:
         cpu, wall = format_duration(float(f"{cost.cpu_s:.2g}")), format_duration(float(f"{cost.wall_s:.2g}"))
         spark = format_duration(float(f"{cost.spark_s:.2g}"))

@@ -3,7 +3,7 @@
 import copy
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import product
@@ -187,10 +187,20 @@ class SweepPlan:
         conditions = [Condition(text, self.sweep.names) for text in self.sweep.leave_out]
         index = 0
         for case, values in self._combinations():
-            numbers = {name: number_of(value) for name, value in values.items()} | {"case": case or ""}
+            numbers = _numbers(case, values)
             if not any(condition.holds(numbers) for condition in conditions):
                 yield Point(index, case, values)
                 index += 1
+
+    def idle_conditions(self) -> tuple[str, ...]:
+        """Return the conditions of `leave_out` that hold at no combination of the axes, as with a unit that was forgotten."""
+        idle = [Condition(text, self.sweep.names) for text in self.sweep.leave_out]
+        for case, values in self._combinations() if idle else ():
+            numbers = _numbers(case, values)
+            idle = [condition for condition in idle if not condition.holds(numbers)]
+            if not idle:
+                break
+        return tuple(condition.text for condition in idle)
 
     def _combinations(self) -> Iterator[tuple[str | None, dict[str, Value]]]:
         cases: Sequence[str | None] = list(self.sweep.cases) or [None]
@@ -294,3 +304,8 @@ class SweepPlan:
         receivers = max(1, sum(map(topology.size, topology.host_nodes)) - len(scenario.senders))
         packets = size_of(scenario).packets
         return float((packets + 50) * (20 + receivers**0.8)), receivers
+
+
+def _numbers(case: str | None, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return what conditions compare at a point: its values in base units, and its case."""
+    return {name: number_of(value) for name, value in values.items()} | {"case": case or ""}

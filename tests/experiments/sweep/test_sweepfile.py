@@ -212,6 +212,14 @@ def test_points_that_meet_an_exclusion_are_left_out(tmp_path: Path) -> None:
     assert [point.index for point in points] == list(range(6))
 
 
+def test_a_condition_that_leaves_out_no_point_is_found(tmp_path: Path) -> None:
+    axes = {LOSS: ["0%", "10%"], RECEIVERS: [1, 2]}
+    conditions = [f"{LOSS} > 5", f"{LOSS} > 5%", f"{RECEIVERS} == 3"]
+    plan = plan_of(tmp_path, axes=axes, leave_out=conditions)
+    assert plan.idle_conditions() == (f"{LOSS} > 5", f"{RECEIVERS} == 3")
+    assert plan_of(tmp_path, axes=axes).idle_conditions() == ()
+
+
 @pytest.mark.parametrize("method", ["latin-hypercube", "sobol"])
 def test_samples_are_stratified_on_every_axis(method: str, tmp_path: Path) -> None:
     axes = {
