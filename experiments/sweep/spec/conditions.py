@@ -7,11 +7,12 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from experiments.scenario.suggestion import one_of
 from experiments.scenario.validation_errors import shown
-from experiments.sweep.spec.quantities import Value, number_of
+from experiments.sweep.spec.quantities import Value, dimension_of, number_of
 from protocols.errors import ConfigError
 
 __all__ = ["Condition"]
@@ -36,11 +37,14 @@ QUANTITY = re.compile(r"(?<![\w.'\"])(\d+(?:\.\d+)?)(%|[A-Za-z]+)(?![\w'\"])")
 
 
 class Condition:
-    """A parsed condition over `names`; ConfigError, without the key, if it is invalid."""
+    """A parsed condition over `names`; ConfigError, without the key, if it is invalid.
 
-    def __init__(self, text: str, names: Sequence[str]) -> None:
+    `dimensions` are those of the values of the names, as far as they have units; it compares no others with them.
+    """
+
+    def __init__(self, text: str, names: Sequence[str], dimensions: Mapping[str, str] = MappingProxyType({})) -> None:
         self.text = text
-        self._names = names
+        self._names, self._dimensions = names, dimensions
         try:
             # Quantities like 5% and 10ms are not Python; as string literals they parse.
             self._tree = ast.parse(QUANTITY.sub(r"'\1\2'", text), mode="eval").body
@@ -65,9 +69,21 @@ class Condition:
             return
         if not self._known(node):
             raise self._wrong(f"{ast.unparse(node)!r} is not supported; comparisons, and, or, not, in, + - * / are")
+        if isinstance(node, ast.Compare):
+            self._check_dimensions(node)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 self._check(child)
+
+    def _check_dimensions(self, node: ast.Compare) -> None:
+        found: dict[str, str] = {}
+        for operand in (node.left, *node.comparators):
+            for item in operand.elts if isinstance(operand, (ast.List, ast.Tuple)) else (operand,):
+                text = str(item.value) if isinstance(item, ast.Constant) else ast.unparse(item)
+                found.setdefault(self._dimensions.get(text) or dimension_of([text]), text)
+        found.pop("", None)
+        if len(found) > 1:
+            raise self._wrong(" and ".join(f"{text} is a {dimension}" for dimension, text in found.items()))
 
     @staticmethod
     def _known(node: ast.expr) -> bool:

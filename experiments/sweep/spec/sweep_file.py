@@ -15,7 +15,7 @@ from experiments.scenario.suggestion import one_of
 from experiments.scenario.validation_errors import shown, validated
 from experiments.sweep.spec.conditions import Condition
 from experiments.sweep.spec.metrics import METRICS
-from experiments.sweep.spec.quantities import Value, number_of
+from experiments.sweep.spec.quantities import Value, dimension_of, number_of
 from protocols.errors import ConfigError, UsageError
 from topologies.units import Duration, Size
 
@@ -205,9 +205,10 @@ class Sweep(_Strict):
         names = self.names
         for n, group in enumerate(self.zip):
             self._check_zip(n, group)
+        dimensions = {name: dimension_of(axis.values or (axis.low, axis.high)) for name, axis in self.axes.items()}
         for n, text in enumerate(self.leave_out):
             try:
-                Condition(text, names)
+                Condition(text, names, dimensions)
             except ConfigError as error:
                 raise ConfigError(f"leave_out.{n}: {error}") from error
         self._check_theory()

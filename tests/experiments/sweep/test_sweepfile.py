@@ -87,6 +87,14 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
         ),
         ({"axes": {LOSS: [0]}, "leave_out": ["print('x')"]}, "is not supported; comparisons, and, or, not"),
         ({"axes": {LOSS: [0]}, "leave_out": ["1 <"]}, "it is not a comparison"),
+        (
+            {"axes": {"rate": {"key": "protocol.rate", "values": ["1Mbit", "2Mbit"]}}, "leave_out": ["rate == 1MB"]},
+            "leave_out.0: value 'rate == 1MB' is not allowed; rate is a rate and 1MB is a size",
+        ),
+        (
+            {"axes": {LOSS: {"from": "1%", "to": "5%"}}, "leave_out": [f"{LOSS} in [0.02, 2ms]"]},
+            f"{LOSS} is a fraction and 2ms is a duration",
+        ),
         ({"axes": {LOSS: [0]}, "leave_out": [f"{LOSS} == 0"]}, "leave_out: excludes every point"),
         (
             {"until": {"metric": "beauty", "width": 0.1}},
