@@ -62,7 +62,7 @@ class _FolderSending:
                 ) as self.says.statistics:
                     await sender.run(session)
         except* OSError as errors:
-            self.failure = "; ".join(str(error) for error in errors.exceptions)
+            self.failure = "; ".join(dict.fromkeys(map(str, errors.exceptions)))
 
     def _measure(self) -> TransferStatus:
         return TransferStatus(self.octets, 0, 0.0, self.session.counts().get("nacks_received", 0))

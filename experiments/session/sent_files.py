@@ -1,11 +1,12 @@
 """Which files of a watched folder were sent, kept in a file so that a sender that was killed goes on where it was.
 
-The file is replaced as a whole, and is on the disk before what follows from it begins (`SentFiles.note`).
+The file is replaced as a whole, in a thread beside the event loop: the disk may take tens of milliseconds for it.
 """
 
 import fcntl
 import json
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -31,6 +32,9 @@ class SentFiles:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = self._claim()
+        self._pool = ThreadPoolExecutor(1, "sent files")
+        # The last write that was requested.
+        self._last: Future[None] | None = None
         try:
             self._files = self._read()
         except BaseException:
@@ -43,20 +47,32 @@ class SentFiles:
         return known[1] if known is not None and known[0] == version else None
 
     def note(self, name: str, version: Version, stage: Stage) -> None:
-        """Note how far a file got; on the disk when this returns. OSError if that fails."""
+        """Note how far a file got; the next `save` writes it."""
         self._files[name] = (version, stage)
-        self._write()
 
-    def forget_others(self, names: set[str]) -> None:
-        """Forget files that are not there any more; `names` are those that are."""
+    def forget_others(self, names: set[str]) -> bool:
+        """Forget files that are not there any more, and return whether there are any; `names` are those that are there."""
         gone = [name for name in self._files if name not in names]
         for name in gone:
             del self._files[name]
-        if gone:
-            self._write()
+        return bool(gone)
+
+    def save(self) -> "Future[None]":
+        """Write what was noted; return a future that is done once it is on the disk, with OSError if that fails.
+
+        Calls during a write share the one that follows it, so that many files cost few writes.
+        """
+        if self._last is None or self._last.running() or self._last.done():
+            self._last = self._pool.submit(self._write)
+        return self._last
 
     def close(self) -> None:
-        """Let other senders use the file."""
+        """Finish the writes that were requested, and let other senders use the file."""
+        self._pool.shutdown()
+        if self._last is not None and self._last.cancelled():
+            # Without it the next sender sends these files again.
+            with suppress(OSError):
+                self._write()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -101,7 +117,7 @@ class SentFiles:
     def _write(self) -> None:
         """Replace the file by one with the present entries; one of the two is there whatever happens."""
         temporary = self.path.with_name(f"{self.path.name}.new")
-        text = json.dumps({"format": _FORMAT, "files": self._files}, indent=1)
+        text = json.dumps({"format": _FORMAT, "files": dict(self._files)})
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
             with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape") as file:

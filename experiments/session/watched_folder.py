@@ -48,7 +48,8 @@ class WatchedFolder:
         now: dict[str, Version] = {}
         with os.scandir(self.path) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):
+                # A file may be gone meanwhile, and a symbolic link lead nowhere, in a circle or where nobody may look.
+                with suppress(OSError):
                     state = entry.stat()
                     if stat.S_ISREG(state.st_mode) and not entry.name.startswith("."):
                         now[entry.name] = state.st_size, state.st_mtime_ns, state.st_ino
@@ -89,7 +90,8 @@ class FolderSender:
                         self._under_way[name] = version
                         await session.room()
                         tasks.create_task(self._process(session, name, version))
-                self._files.forget_others(self._folder.names | set(self._under_way))
+                if self._files.forget_others(self._folder.names | set(self._under_way)):
+                    await self._saved()
                 await asyncio.sleep(PERIOD)
 
     def _is_due(self, name: str, version: Version) -> bool:
@@ -105,12 +107,14 @@ class FolderSender:
             if self._files.stage(name, version) is None:
                 delivery = await self._send(session, name)
                 self._files.note(name, version, "sent" if self._command else "done")
+                await self._saved()
             code = await self._then(self._folder.path / name) if self._command else None
             if code:
                 # It is run again by the next sender.
                 self._failed[name] = version
             elif self._command:
                 self._files.note(name, version, "done")
+                await self._saved()
             problem = f"the command exited with {code}" if code else ""
             self._report(FileOutcome(name, version[0], problem, delivery, code))
         except (TransferError, UsageError) as error:
@@ -123,6 +127,10 @@ class FolderSender:
             self._report(FileOutcome(name, version[0], str(error).removeprefix(f"{self._folder.path / name}: ")))
         finally:
             del self._under_way[name]
+
+    async def _saved(self) -> None:
+        """Wait until what was noted is on the disk."""
+        await asyncio.wrap_future(self._files.save())
 
     async def _send(self, session: Session, name: str) -> Delivery:
         """Send a file. TransferError when it can't be sent or is not confirmed, or the kernel refused its last packets."""

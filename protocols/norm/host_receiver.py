@@ -28,8 +28,8 @@ class NormHostReceiver(NormBatchReceiver):
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         super().__init__(ports, config, node, group)
-        # Sender -> object of the last FLUSH, and whether it asked for an ACK.
-        self._flushed: dict[int, tuple[int, bool]] = {}
+        # Sender -> its instance and the object of its last FLUSH, and whether it asked for an ACK.
+        self._flushed: dict[int, tuple[tuple[int, int], bool]] = {}
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process a message of a sender, or the feedback of another receiver."""
@@ -37,7 +37,8 @@ class NormHostReceiver(NormBatchReceiver):
         if isinstance(message, Flush) and self._known(message.origin.source_id) is not None:
             if len(self._flushed) > self.session.config.senders:
                 self._flushed.clear()
-            self._flushed[message.origin.source_id] = message.object_id, is_asked(message, self.session.node)
+            flushed = message.origin.instance_id, message.object_id
+            self._flushed[message.origin.source_id] = flushed, is_asked(message, self.session.node)
 
     def is_awaited(self, now: float, since: float) -> bool:
         """Return whether a sender may still ask for an ACK: it has not announced its end, or asks or repairs.
@@ -51,5 +52,8 @@ class NormHostReceiver(NormBatchReceiver):
         silence, rounds = now - sender.last_heard, _ROUNDS * sender.grtt
         if not sender.is_joined or silence > max(_GONE, rounds) or now - since >= max(_LONGEST, sender.activity_period()):
             return False
-        object_id, is_asked = self._flushed.get(sender.node, (-1, False))
-        return object_id != sender.position.object_id or (is_asked and silence < max(_LEAST, rounds))
+        assert sender.origin is not None
+        flushed, is_asked = self._flushed.get(sender.node, (None, False))
+        # Objects of a sender that was started again have the same ids.
+        last = sender.origin.instance_id, sender.position.object_id
+        return flushed != last or (is_asked and silence < max(_LEAST, rounds))

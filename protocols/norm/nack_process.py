@@ -38,6 +38,7 @@ __all__ = [
     "BEGIN",
     "MOST_COMPARED",
     "NOTHING",
+    "PATIENT",
     "RESUME",
     "STUBBORN",
     "SUPPRESS",
@@ -145,8 +146,7 @@ class NackProcess:
         factor, grtt = sender.backoff, sender.grtt
         wait = backoff(rng.uniform(), factor * grtt, sender.group_size) if factor else 0.0
         self.backoff_end = now + wait
-        # Without back-off and parity the sender answers within one round trip.
-        rest = (factor + 2 if factor or sender.parity else 1) * (grtt if grtt > RTT_FLOOR else RTT_FLOOR)
+        rest = _holdoff(sender)
         if self.fruitless > PATIENT:
             rest *= 1 << min(self.fruitless, LEAST_PATIENT) - PATIENT
         self.holdoff_end = self.backoff_end + rest
@@ -155,6 +155,11 @@ class NackProcess:
         if wait > 0.0:
             self.due = self.backoff_end
         return wait > 0.0
+
+    def shorten(self, sender: SenderProfile) -> None:
+        """Let a hold-off that is prolonged end as if no back-off had been fruitless."""
+        if self.fruitless > PATIENT:
+            self.holdoff_end = min(self.holdoff_end, self.backoff_end + _holdoff(sender))
 
     def expire(
         self, now: float, tx_point: Point, boundary: Point, objects: Objects, sender: SenderProfile
@@ -166,7 +171,11 @@ class NackProcess:
         if not missing:
             self.holdoff_end = now
             return Decision.NEEDLESS, missing
-        self.fruitless = self.fruitless + 1 if self._asked == missing[0] else 0
+        if self._asked == missing[0]:
+            self.fruitless += 1
+        else:
+            self.shorten(sender)
+            self.fruitless = 0
         self._asked = missing[0]
         return (SUPPRESS if self.is_suppressible and self._is_covered(boundary, objects) else Decision.REQUEST), missing
 
@@ -203,6 +212,13 @@ class NackProcess:
 
     def _is_covered(self, point: Point, objects: Objects, most: float = inf) -> bool:
         return self.overheard is not None and is_covered(objects, point, self.overheard, most)
+
+
+def _holdoff(sender: SenderProfile) -> float:
+    """Return how long a hold-off takes with the sender's timing, in seconds."""
+    factor, grtt = sender.backoff, sender.grtt
+    # Without back-off and parity the sender answers within one round trip.
+    return (factor + 2 if factor or sender.parity else 1) * (grtt if grtt > RTT_FLOOR else RTT_FLOOR)
 
 
 # -- what is missing ---------------------------------------------------------------------------------------------------

@@ -174,6 +174,11 @@ class PendingObjects(ExtraState):
             return
         self._update_completeness()
 
+    def shorten_holdoff(self) -> None:
+        """Have a hold-off last no longer than usual: the sender announces its end, so it serves requests now."""
+        if self.nack_process is not None:
+            self.nack_process.shorten(self._profile)
+
     def _update_completeness(self) -> None:
         """Find out whether anything is missing of what was sent; if not, end the NACK process."""
         more = self.objects.more

@@ -342,6 +342,7 @@ class SenderState(PendingObjects):
             if end > block:
                 block, symbol = end, 0
         self._move(message, (position.object_id, block, symbol), sequence)
+        self.shorten_holdoff()
         self.check((message.object_id, message.block + 1, 0), now)
         return True
 

@@ -21,7 +21,7 @@ from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.maps import NONE, BlockBitmaps
 from protocols.norm.messages import Fti, Nack
-from protocols.norm.nack_process import STUBBORN
+from protocols.norm.nack_process import PATIENT, STUBBORN
 from protocols.norm.position import TransmitPosition, is_before
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.rx_object import RxObject
@@ -235,6 +235,8 @@ def _apply_progress(
             if objects.item is None:
                 rest.append(machine)
                 continue
+            if type(message) is FastFlush:
+                state.shorten_holdoff()
             if process is not None and now < process.holdoff_end and not indexed:
                 # As `is_idle_before`; many are suppressed up to the same point.
                 if now < process.backoff_end and process.suppressed_to is not suppressed_to:
@@ -252,10 +254,7 @@ def _apply_progress(
                 machine.settle(state)
                 if state.attentive and not was_attentive:
                     attentive.append(machine)
-            if indexed:
-                advanced.append(machine)
-            else:
-                unchanged.append(machine)
+            (advanced if indexed else unchanged).append(machine)
     return answer
 
 
@@ -381,7 +380,8 @@ def _list_indexed(
         # By its missing symbols, or by blocks where parity repairs them.
         for block, mask in missing.items():
             lacking.add((key, block), 0 if item.fti.usable else mask, [machine])
-    if process is None or now >= process.holdoff_end:
+    if process is None or now >= process.holdoff_end or process.fruitless > PATIENT:
+        # A hold-off that is prolonged may end before its time.
         return key, missing.key
     quiet.push(machine, process.holdoff_end)
     suppressed_to = process.suppressed_to

@@ -133,6 +133,7 @@ class FastSenderState(StreamSenderState, FastState):
         else:
             # A flush goes through the end of its block.
             block += 1
+            self.shorten_holdoff()
         if self.is_complete:
             return RESCHEDULE if self.attentive and self.nack_process is not None else ADVANCED
         return RESCHEDULE if self.check((key, block, 0), now) else ADVANCED

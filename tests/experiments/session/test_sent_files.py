@@ -1,8 +1,10 @@
 """The state file of `mcastlab send --watch`: replaced as a whole, used by one sender, refused if it is something else."""
 
+import json
 import os
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -19,11 +21,14 @@ def test_what_was_noted_is_known_to_the_next_sender(tmp_path: Path) -> None:
         files.note("a", ONE, "sent")
         files.note("a", ONE, "done")
         files.note("b\udcff", OTHER, "sent")
+        files.save().result()
     with closing(SentFiles(path)) as files:
         assert [files.stage(*key) for key in (("a", ONE), ("a", OTHER), ("b\udcff", OTHER), ("c", ONE))] == [
             *("done", None, "sent", None)
         ]
-        files.forget_others({"a"})
+        assert files.forget_others({"a"})
+        assert not files.forget_others({"a"})
+        files.save().result()
     with closing(SentFiles(path)) as files:
         assert (files.stage("a", ONE), files.stage("b\udcff", OTHER)) == ("done", None)
 
@@ -35,20 +40,72 @@ def test_a_crash_while_it_is_written_leaves_the_state_before(
     path = tmp_path / "state"
     with closing(SentFiles(path)) as files:
         files.note("a", ONE, "sent")
+        files.save().result()
 
         def crash(*arguments: object, **options: object) -> None:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
             patch.setattr(os, call, crash)
+            files.note("a", ONE, "done")
             with pytest.raises(KeyboardInterrupt):
-                files.note("a", ONE, "done")
+                files.save().result()
     with closing(SentFiles(path)) as files:
         assert files.stage("a", ONE) == "sent"
         # What the crash left behind is in nobody's way.
         files.note("a", ONE, "done")
+        files.save().result()
     with closing(SentFiles(path)) as files:
         assert files.stage("a", ONE) == "done"
+
+
+def test_what_is_noted_during_a_write_is_in_the_one_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, goes_on, writes = Event(), Event(), []
+    replace = os.replace
+
+    def slow(*arguments: str) -> None:
+        writes.append(arguments)
+        begun.set()
+        assert goes_on.wait(10)
+        replace(*arguments)
+
+    monkeypatch.setattr(os, "replace", slow)
+    path = tmp_path / "state"
+    with closing(SentFiles(path)) as files:
+        files.note("0", ONE, "done")
+        files.save()
+        assert begun.wait(10)
+        for number in range(1, 50):
+            files.note(str(number), ONE, "done")
+            last = files.save()
+        assert not last.done()
+        goes_on.set()
+        last.result(10)
+        with_all = json.loads(path.read_text(encoding="utf-8"))["files"]
+    assert len(with_all) == 50
+    assert len(writes) == 2
+
+
+def test_the_end_writes_what_nobody_waits_for_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, goes_on = Event(), Event()
+    replace = os.replace
+
+    def slow(*arguments: str) -> None:
+        begun.set()
+        assert goes_on.wait(10)
+        replace(*arguments)
+
+    monkeypatch.setattr(os, "replace", slow)
+    path = tmp_path / "state"
+    with closing(SentFiles(path)) as files:
+        files.note("a", ONE, "done")
+        files.save()
+        assert begun.wait(10)
+        files.note("b", ONE, "done")
+        assert files.save().cancel()
+        goes_on.set()
+    with closing(SentFiles(path)) as files:
+        assert (files.stage("a", ONE), files.stage("b", ONE)) == ("done", "done")
 
 
 def test_a_file_in_use_is_refused(tmp_path: Path) -> None:

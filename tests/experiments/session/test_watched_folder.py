@@ -176,3 +176,13 @@ def test_files_are_complete_when_two_looks_see_the_same(tmp_path: Path) -> None:
     assert list(folder.look()) == ["old", "young"]
     with pytest.raises(UsageError, match="--watch: value"):
         WatchedFolder(tmp_path / "old")
+
+
+def test_a_link_that_leads_nowhere_keeps_nobody_from_sending_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"a")
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "through a file").symlink_to("file/below")
+    (tmp_path / "dangling").symlink_to("nothing")
+    folder = WatchedFolder(tmp_path)
+    folder.look()
+    assert list(folder.look()) == ["file"]

@@ -46,6 +46,17 @@ def test_it_is_awaited_a_little_longer_by_a_sender_that_asks_it(asks: bool) -> N
     assert not machine.is_awaited(0.5 + 6 * GRTT, 0.0)
 
 
+def test_it_is_awaited_by_a_sender_that_was_started_again_whatever_its_first_start_announced() -> None:
+    builder, receiver, machine = complete()
+    receiver.receive(builder.flush(), now=0.5)
+    again = MessageBuilder(bytes(1000), instance=2)
+    receiver.receive(*again.whole(), now=0.6)
+    assert receiver.received() == [0, 0]
+    assert machine.is_awaited(0.6, 0.6)
+    receiver.receive(again.flush(), now=0.7)
+    assert not machine.is_awaited(0.7, 0.6)
+
+
 def test_it_is_not_awaited_by_a_sender_that_is_not_heard_any_more() -> None:
     _, _, machine = complete()
     assert machine.is_awaited(1.0, 0.0)

@@ -7,6 +7,7 @@ import pytest
 
 from experiments.contract.content import pattern
 from protocols.norm.messages import FLAG_REPAIR, Nack, Request
+from protocols.norm.nack_process import NackProcess
 from tests.protocols.norm.scenes import GRTT, MessageBuilder, ReceiverHarness, items, symbols
 
 FACTOR = 4
@@ -31,6 +32,13 @@ def nack_by_others(
 def deliver_rest(receiver: ReceiverHarness, builder: MessageBuilder, block: int = 1) -> None:
     """Deliver the remaining symbols of a block and the first symbol of the next."""
     receiver.receive(*(builder.data(block, symbol) for symbol in range(1, 8)), builder.data(block + 1, 0))
+
+
+def nack_process(receiver: ReceiverHarness) -> NackProcess:
+    """Return the NACK process of the receiver towards its only sender."""
+    (sender,) = receiver.machine.senders()
+    assert sender.nack_process is not None
+    return sender.nack_process
 
 
 # -- back-off ----------------------------------------------------------------------------------------------------------
@@ -326,3 +334,33 @@ def test_an_unanswered_request_is_repeated_at_flushes_after_the_hold_off() -> No
     rounds = 120 / (2 * FACTOR + 4), 120 / (FACTOR + 2)
     assert rounds[0] <= len(receiver.nacks) <= rounds[1]
     assert all(nack.requests == (items((0, 0, 8, 8)),) for nack in receiver.nacks)
+
+
+def test_a_request_that_brought_nothing_for_long_is_repeated_rarely_and_often_again_at_the_end() -> None:
+    receiver, builder = ReceiverHarness(), MessageBuilder(pattern(800 * 400))
+    receiver.receive(*builder.block(0, without=(1,)))
+    for block in range(1, 400):
+        receiver.receive(*builder.block(block), now=block * GRTT)
+        receiver.run_until((block + 1) * GRTT)
+    assert sum(when > 200 * GRTT for when, _ in receiver.sent) <= 2
+    at_end = len(receiver.nacks)
+    for step in range(20):
+        receiver.receive(builder.flush(), now=(400 + 2 * step) * GRTT)
+        receiver.run_until((402 + 2 * step) * GRTT)
+    # As in the test before: a sender that announces its end has nothing else to do than to serve requests.
+    assert len(receiver.nacks) - at_end >= 40 / (2 * FACTOR + 4)
+
+
+def test_a_hold_off_is_not_long_any_more_when_something_was_repaired() -> None:
+    receiver, builder = ReceiverHarness(), MessageBuilder(pattern(800 * 400))
+    receiver.receive(*builder.block(0, without=(1,)), *builder.block(1, without=(1,)))
+    for block in range(2, 300):
+        receiver.receive(*builder.block(block), now=block * GRTT)
+        receiver.run_until((block + 1) * GRTT)
+    process = nack_process(receiver)
+    receiver.receive(builder.data(300, 0), now=process.holdoff_end)
+    assert process.holdoff_end - process.backoff_end > 50 * HOLDOFF
+    receiver.receive(builder.data(0, 1, flags=FLAG_REPAIR), builder.data(300, 1))
+    receiver.run_until(process.backoff_end + GRTT)
+    assert set(receiver.requested()[-1].symbols) == {(0, 1)}, "block 1 is missing first now"
+    assert process.holdoff_end - process.backoff_end == pytest.approx(HOLDOFF, rel=0.1)
