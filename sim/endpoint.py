@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Container, Sequence
+from typing import ClassVar
 
 from mypy_extensions import mypyc_attr
 
@@ -47,6 +48,8 @@ class Endpoint:
         "unconcerned",
         "uplinks",
     )
+    has_processors: ClassVar[bool] = False
+    """Whether packets take time of the processor of a member, so that each of them has an effect."""
 
     def __init__(
         self, fabric: Fabric, name: str, base: int, count: int, counted: bool, host_class: Callable[..., SimHost]
@@ -113,7 +116,7 @@ class Endpoint:
         host = self.host(member)
         self._note_change(host, group)
         members.put(member, host.machine)
-        if self.fabric.accelerator.takes_feedback_only(host.machine):
+        if not self.has_processors and self.fabric.accelerator.takes_feedback_only(host.machine):
             self.unconcerned.setdefault(group, set()).add(member)
 
     def end(self, member: int, group: Group) -> None:

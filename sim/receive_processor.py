@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
+from typing import ClassVar
 
 from protocols.connection import Connection
 from protocols.machine import Packet
@@ -220,6 +221,7 @@ class LimitedEndpoint(Endpoint):
     """A graph node of hosts with a `HostModel`: every member has a processor of its own."""
 
     __slots__ = ("_processors", "model")
+    has_processors: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -135,8 +135,10 @@ class StormSwitch(Switch):
         self.offered = self.filtered = 0
 
     def inlet(self, near: str) -> Place:
-        """Return the port at which the link from `near` ends."""
-        return _Port(self, self.fabric.topology.link(near, self.name).overhead)
+        """Return the port at which the link from `near` ends, or the ports of the links of a counted group."""
+        topology = self.fabric.topology
+        ports = _Ports if topology.node(near).count is not None else _Port
+        return ports(self, topology.link(near, self.name).overhead)
 
     def counts(self) -> NodeCounts:
         """Return the packets offered to the ports, and the multicasts that storm control dropped."""
@@ -167,6 +169,24 @@ class _Port:
                 return
             self._tokens -= needed
         switch.arrive(flight, lost_by, now)
+
+
+class _Ports:
+    """The ports at which links of a counted group end: one for each member, made when its first packet arrives."""
+
+    __slots__ = ("_overhead", "_ports", "_switch")
+
+    def __init__(self, switch: StormSwitch, overhead: int | Framing) -> None:
+        self._switch = switch
+        self._overhead = overhead
+        self._ports: dict[int, _Port] = {}
+
+    def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """Take a packet at the port of the member that sent it; members only send packets of their own."""
+        port = self._ports.get(flight.place)
+        if port is None:
+            port = self._ports[flight.place] = _Port(self._switch, self._overhead)
+        port.arrive(flight, lost_by, now)
 
 
 def make_switch(fabric: Fabric, name: str) -> Switch:

@@ -129,5 +129,9 @@ class GatheringSender(NackedSender):
         if len(self._held_until) > MOST_HELD:
             self._held_until = {key: when for key, when in self._held_until.items() if when > now}
 
+    def _repairs_due(self, now: float) -> int:
+        # They move from one to the other when the sender is woken, which is not before the rate allows a message.
+        return len(self._repairs) + sum(1 for _ in takewhile(lambda when: when <= now, self._requested.values()))
+
     def _first_repair_at(self) -> float:
         return next(iter(self._requested.values()), inf)

@@ -130,10 +130,16 @@ class ArqSender(Sender):
             parts.append(Snapshot("object", str(item.object_id), values, {"state": "sending"}))
         parts.append(Snapshot("queue", "objects", {"held": len(store.waiting)}))
         parts.append(Snapshot("buffer", "objects for repair", {"held": len(store.objects), "limit": self._config.keep}))
-        totals = {**self.counts(), "bytes_sent": octets, "rate": self._config.rate, "repairs_due": len(self._repairs)}
-        activity = "repairing" if self._repairs else "sending" if store.waiting else "idle" if self._finished else "waiting"
+        due = self._repairs_due(now)
+        totals = {**self.counts(), "bytes_sent": octets, "rate": self._config.rate, "repairs_due": due}
+        activity = "repairing" if due else "sending" if store.waiting else "idle" if self._finished else "waiting"
         states = {"role": "sender", "activity": activity}
         return Snapshot("session", self._group.name, totals, states, (*parts, *buffers(self.held())))
+
+    def _repairs_due(self, now: float) -> int:
+        """Return the number of units to be repeated as soon as the rate allows it."""
+        del now
+        return len(self._repairs)
 
     # -- what the protocols do differently -------------------------------------------------------------------------
 

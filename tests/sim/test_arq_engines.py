@@ -139,3 +139,15 @@ def test_outages_in_which_more_is_lost_than_is_requested_at_once(name: str, seed
     results = [run(parse(written | way, "arq")) for way in (FAST, STRICT)]
     assert len({result.fingerprint for result in results}) == 1
     assert all(result.ok for result in results)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("keep", [1, 2])
+def test_objects_that_are_repaired_no_longer_than_until_the_second_next(name: str, keep: int) -> None:
+    link = {"delay": "50ms", "down": {"loss": "20%"}, "up": {"loss": "0%"}}
+    network = {"kind": "star", "receivers": 8, "link": link}
+    for seed in range(2):
+        # The last unit says that older objects are not repaired, and END, the next message, that everything was sent.
+        work: list[dict[str, Any]] = [{"size": 1401, "count": 12}]
+        written = scenario(network, {"name": name, "keep": keep, "timeout": 0.25}, work, seed=seed)
+        assert len(fingerprints(written, FAST, STRICT)) == 1

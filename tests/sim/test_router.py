@@ -118,6 +118,20 @@ def test_storm_control_leaves_unicast_alone() -> None:
     assert len(heard.heard) == 200
 
 
+@pytest.mark.parametrize("engine", ["strict", "fast"])
+def test_storm_control_limits_each_member_of_a_group_by_itself(engine: str) -> None:
+    nodes = {"a": {}, "m": {"count": 4}, "s": {"kind": "switch", "storm": "8Mbit", "burst": "2kB"}}
+    built = network(nodes, {"ends": ["a", "s"]}, {"ends": ["s", "m"], "rate": "100Mbit"}, engine=engine)
+    heard = probe_on(built, "a")
+    for member in range(1, 5):
+        probe_on(built, f"m{member}", [(0.0, 10 * member + n, 958, GROUP, None) for n in range(3)])
+    built.run()
+    # Two packets of 1000 bytes are the burst, and the third is filtered 80 us later, of each member.
+    assert sorted(number for _, number, _ in heard.heard) == [10 * member + n for member in range(1, 5) for n in range(2)]
+    (counts,) = built.nodes()
+    assert (counts.offered, counts.filtered) == (12, 4)
+
+
 def slow_exit(**switch: Any) -> Network:
     """a on a fast link, b on a slow one with a short queue."""
     nodes = {"a": {}, "b": {}, "s": {"kind": "switch", **switch}}

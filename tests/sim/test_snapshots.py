@@ -193,3 +193,19 @@ def test_a_sender_with_congestion_control_tells_who_limits_it() -> None:
     assert 0.03 < limiting.values["rtt"] < 0.3
     assert limiting.values["loss_event_rate"] > 0
     assert all(100_000 < each.values["receive_rate"] < 260_000 for each in fed_back)
+
+
+@pytest.mark.parametrize("name", ["n1", "n2"])
+def test_repairs_that_wait_for_the_rate_are_told_as_due(name: str) -> None:
+    link = {"delay": "2ms", "down": {"loss": "20%"}}
+    written = {
+        "name": "due",
+        "topology": {"kind": "star", "receivers": 6, "link": link},
+        "protocol": {"name": name, "rate": "200kbit"},
+        "workload": {"size": 30_000},
+        "statistics": "10ms",
+        "duration": "5s",
+    }
+    for seed in (1, 3):
+        strict, fast = (run(parse({**written, "engine": engine, "seed": seed}, "due")) for engine in ("strict", "fast"))
+        assert strict.statistics == fast.statistics

@@ -45,7 +45,6 @@ class FastGatheringSender(GatheringSender, FastMachine):
     def snapshot(self, now: float) -> Snapshot:
         """Return the statistics of the session, and of the object that is being sent."""
         self.leave_lockstep()
-        self._on_timers(now)
         return super().snapshot(now)
 
     # -- bursts ----------------------------------------------------------------------------------------------------

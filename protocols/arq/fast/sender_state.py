@@ -212,10 +212,12 @@ class FastSenderState(SenderState, UnitState):
     def _link(self, message: Data | End) -> None:
         """Set the position after a message: the sender's own where this receiver expects the same.
 
-        It does not while missing units are put off, since each unit that arrives has some of them requested.
+        It does not while missing units are put off, since each unit that arrives has some of them requested. Nor does it while
+        an object is open that the sender repairs no longer: the next unit in order leaves it open, any other message aborts it.
         """
         position: Position | None = message.next_state if isinstance(message, UnitMessage) else None
-        if position is not None and not self._later and self._is_at(position):
+        is_repaired = not NONE < self._few_objects.first < message.first
+        if position is not None and is_repaired and not self._later and self._is_at(position):
             self.position = self._synced = position
             self.is_complete = self._has_no_gaps()
         else:

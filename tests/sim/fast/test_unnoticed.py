@@ -22,3 +22,18 @@ def test_content_of_others_delays_what_a_slow_sender_reads() -> None:
     found = fingerprint("fast")
     assert found is not None
     assert found == fingerprint("strict")
+
+
+def test_content_of_others_takes_processor_time_of_a_sender() -> None:
+    nodes = {"s1": {}, "a": {"cpu": "5ms"}, "b": {}, "r": {"count": 3}}
+    links = [{"ends": ["s1", name], "rate": "10Mbit", "delay": "1ms", "down": {"loss": "10%"}} for name in ("a", "b", "r")]
+    data = {
+        "name": "busy sender",
+        "topology": {"kind": "graph", "nodes": nodes, "links": links},
+        "protocol": {"name": "norm", "rate": "2Mbit", "grtt": "10ms", "block": 16, "parity": 0},
+        "workload": [{"from": "a", "size": 60_000}, {"from": "b", "size": 60_000}],
+        "duration": "8s",
+    }
+    fast, strict = (run(parse(data | {"engine": engine}, "busy sender")) for engine in ("fast", "strict"))
+    assert fast.metrics["nodes"] == strict.metrics["nodes"]
+    assert fast.fingerprint == strict.fingerprint
