@@ -187,12 +187,20 @@ def _topic_and_files(names: list[str], size: int | None) -> tuple[str, list[Path
     return names[0], [Path(name) for name in names[1:]]
 
 
+def _property(text: str) -> tuple[str, Any]:
+    """Return name and value of a property. UsageError names the option."""
+    try:
+        return property_of(text)
+    except UsageError as error:
+        raise UsageError(f"--property: {str(error).removeprefix('property ')}") from error
+
+
 def _head(priority: int | None, ttl: str | None, properties: list[str]) -> dict[str, Any]:
     """Return what the options say of the head of each message. UsageError names the option."""
     lifetime = None if ttl is None else duration("--ttl", ttl)
     if lifetime == 0:
         raise UsageError(f"--ttl: value {ttl!r} is not allowed; a time above 0")
-    found = list(map(property_of, properties))
+    found = list(map(_property, properties))
     named = dict(found)
     for name, _ in found if len(named) < len(found) else ():
         if sum(other == name for other, _ in found) > 1:

@@ -7,7 +7,7 @@ from typing import Any
 from experiments.running.invariants import Invariants
 from experiments.running.messaging_participants import Party
 from experiments.running.program import ReceiverProgram, SenderProgram
-from experiments.running.quiescence import count_sent, run_to_rest
+from experiments.running.quiescence import run_to_rest
 from experiments.running.result import Result
 from experiments.running.storms import StormCounters
 from experiments.scenario.fault_schedule import CrashableProgram, DecisionWatcher, plan
@@ -16,9 +16,6 @@ from experiments.workload.ledger import Ledger
 from sim.network import Network
 
 __all__ = ["RunMonitor"]
-
-MOST_ROUNDS = 100
-"""Largest number of observations of a network in which losses are still repaired after the end of the run."""
 
 
 class RunMonitor:
@@ -111,22 +108,6 @@ class RunMonitor:
         observed = is_at_end and (result.completed or waits)
         observed = observed and run_to_rest(self._network, self._faults, quiet, self._periodic)
         if is_at_end and ledger is not None and (observed or not waits):
-            self._invariants.add_untold(self._ledger_at_rest(ledger_at) if waits else ledger)
+            self._invariants.add_untold(ledger_at(self._network.env.now) if waits else ledger)
         result.metrics["invariants"] = self._invariants.plain(observed and result.completed)
         return result
-
-    def _ledger_at_rest(self, ledger_at: Callable[[float], Ledger | None]) -> Ledger | None:
-        """Return the ledger once losses are no longer requested or repaired, or after `MOST_ROUNDS` observations.
-
-        With heartbeats no network is without events, and slow repairs may take longer than it is observed at first.
-        """
-        network, ledger = self._network, ledger_at(self._network.env.now)
-        for _ in range(MOST_ROUNDS):
-            sent = count_sent(network, self._periodic)
-            if ledger is None or not ledger.untold:
-                break
-            run_to_rest(network, self._faults, None, self._periodic)
-            if count_sent(network, self._periodic) == sent:
-                break
-            ledger = ledger_at(network.env.now)
-        return ledger

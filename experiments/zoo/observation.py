@@ -1,5 +1,6 @@
 """Run a scenario in the simulator and check every rule there is of it."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -10,8 +11,11 @@ from experiments.scenario.fault_schedule import Fault
 from experiments.scenario.protocol_faults import with_place
 from experiments.scenario.scenario import Scenario
 from experiments.search.plans import targets_of
+from experiments.workload.publish import PublishWorkload
+from experiments.workload.subscribe import SubscribeWorkload
 from experiments.zoo.repair_rules import REPAIR_RULES, RepairRules
 from protocols.errors import ContractError
+from protocols.roles import BOTH
 from topologies.spec import Topology
 
 __all__ = ["RAISED", "RULES", "Observation", "RuleBreak", "observe"]
@@ -64,8 +68,8 @@ def observe(scenario: Scenario) -> Observation:
     is_direct = not any(_keeps_packets(fault, topology) or _shifts_clock(fault) for fault in scenario.all_faults)
     watchers = []
     if spec.repairs is not None and is_direct:
-        carriers = targets_of(scenario, topology).servers
-        watchers.append(RepairRules(spec.repairs, scenario.protocol.config, list(_restarts(scenario)), carriers))
+        excluded = [*targets_of(scenario, topology).servers, *_shared_hosts(scenario, topology)]
+        watchers.append(RepairRules(spec.repairs, scenario.protocol.config, list(_restarts(scenario)), excluded))
     try:
         result = simulate(scenario, watchers)
     except RAISED as error:
@@ -98,6 +102,17 @@ def _shifts_clock(fault: Fault) -> bool:
 
 def _told(what: str, host: str, at: float) -> str:
     return f"{what} ({host or 'network'} at {at:.6g} s)"
+
+
+def _shared_hosts(scenario: Scenario, topology: Topology) -> list[str]:
+    """Return the hosts with several machines that publish or subscribe."""
+    machines: Counter[str] = Counter()
+    works: list[PublishWorkload | SubscribeWorkload] = [*scenario.publications, *scenario.subscriptions]
+    for work in works:
+        for host in (host for name in work.hosts for host in topology.hosts_of(name)):
+            machines[host] += work.clients
+    both = {host for name, choice in scenario.nodes.items() if choice.role == BOTH for host in topology.hosts_of(name)}
+    return [host for host, count in machines.items() if count > 1 and host not in both]
 
 
 def _restarts(scenario: Scenario) -> Iterator[tuple[float, str]]:

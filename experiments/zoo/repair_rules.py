@@ -16,7 +16,6 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import inf
 from typing import Any
 
 from experiments.running.invariants import Violation
@@ -68,21 +67,21 @@ class _Node:
     relies: bool = True
     """Whether the requests of others stand for its own."""
     discards: bool = False
-    """Whether it has not kept something that it received."""
+    """Whether it has not kept something that it received, so that it may not know what it misses."""
 
 
 class RepairRules(Watcher):
     """Checks one run in the strict engine, in which all that arrives at a host reaches its machine.
 
     `config` is that of the protocol, `restarts` are the times (seconds) at which hosts crash or start again, without any state.
-    `carriers` send packets of other nodes, which are not checked.
+    What `excluded` hosts send is not checked: packets of other nodes, or of several machines that they do not tell apart.
     """
 
     def __init__(
-        self, repairs: Repairs, config: Any, restarts: Sequence[tuple[float, str]] = (), carriers: Collection[str] = ()
+        self, repairs: Repairs, config: Any, restarts: Sequence[tuple[float, str]] = (), excluded: Collection[str] = ()
     ) -> None:
         self._repairs = repairs
-        self._restarts, self._carriers = restarts, frozenset(carriers)
+        self._restarts, self._excluded = restarts, frozenset(excluded)
         self._suppression = repairs.suppression(config)
         self._limit = repairs.limit(config)
         self._unchecked = frozenset(repairs.unchecked(config))
@@ -118,7 +117,7 @@ class RepairRules(Watcher):
 
     def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
         """Check a packet that a host sends."""
-        if host in self._carriers:
+        if host in self._excluded:
             return
         message, node = packet.message, self._node(host)
         unit = self._repairs.carried(message)
@@ -160,7 +159,7 @@ class RepairRules(Watcher):
             self._judge(host, node)
             latest = node.latest_request = _Request(now, unit)
         is_heard = heard is not None and heard < now < heard + self._suppression.quiet
-        latest.is_repeated &= is_heard and unit not in node.requested and node.relies
+        latest.is_repeated &= is_heard and unit not in node.requested and node.relies and not node.discards
         node.requested.add(unit)
 
     def _judge(self, host: str, node: _Node) -> None:
@@ -216,9 +215,9 @@ class RepairRules(Watcher):
             self._note_whole(node, wanted, now)
         else:
             for each in wanted:
-                if self._is_missing(node, each) and now >= node.heard_at.get(each, -inf) + suppression.quiet:
-                    # Further requests in the time to wait do not count.
-                    node.heard_at[each] = now
+                if self._is_missing(node, each):
+                    # It waits from the first one on; further ones need not prolong that, and later waits may be longer.
+                    node.heard_at.setdefault(each, now)
 
     def _is_missing(self, node: _Node, unit: Unit) -> bool:
         return unit not in node.received and unit.number < node.latest.get(unit.stream, unit.number)

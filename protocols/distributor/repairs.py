@@ -1,6 +1,7 @@
 """Requests and repairs in messages of the Distributor; a unit is a segment of a publisher."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from protocols.distributor.config import DistributorConfig
 from protocols.distributor.messages import Nak, Request, Segment, Source
@@ -12,6 +13,8 @@ __all__ = ["DistributorRepairs"]
 
 class DistributorRepairs(Repairs):
     """Reads the messages. A request does not name the address of a publisher, so a stream is its id and start time."""
+
+    discards: ClassVar[str] = "segment_dropped"
 
     def carried(self, message: Message) -> Unit | None:
         """See `Repairs.carried`."""

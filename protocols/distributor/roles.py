@@ -32,7 +32,7 @@ from protocols.roles import RoleContext
 __all__ = ["MessagePublisher", "MessageSubscriber"]
 
 MOST_LATEST: Final = 4096
-"""Publishers whose last message is remembered, those heard first forgotten first."""
+"""Publishers whose last message, or whose losses, are remembered, those heard first forgotten first."""
 _NOTHING: Final[dict[Source, int]] = {}
 """An empty table of lost messages, shared by all subscribers that lost none; never modified."""
 
@@ -87,7 +87,8 @@ class MessageSubscriber(EventLayer, Subscriber):
     ) -> None:
         identity = RunIdentity(context.node, context.instance)
         super().__init__(ports, machine(ports, context.config, identity, context.group))
-        # The last message of each publisher, and what was lost of each source since its last message.
+        # The last message of each publisher. How many segments of each source were lost since its last message and are not
+        # reported; 0 where only the numbers of the messages are not.
         self._latest: SmallDict[int] = SmallDict()
         self._lost = _NOTHING
         self._foreign = 0
@@ -108,18 +109,30 @@ class MessageSubscriber(EventLayer, Subscriber):
                 found += self._received(event, content)
             return found
         if isinstance(event, SegmentsLost):
-            if not self._lost:
-                self._lost = {}
             earlier = self._lost.get(event.source, 0)
             lost = earlier + max(0 if earlier else 1, event.count)
-            # Where they are reported now, only their numbers are left to report, with the next message.
-            self._lost[event.source] = 0 if event.is_last else lost
-            return [MessagesLost(event.source.host, lost)] if event.is_last else []
-        if isinstance(event, (PublisherGone, ConnectionNagging)):
-            gone = [event.source] if isinstance(event, PublisherGone) else list(self._lost)
-            lost_of = {source: self._lost.pop(source) for source in gone if source in self._lost}
-            return [MessagesLost(source.host, count) for source, count in lost_of.items() if count]
+            self._note_lost(event.source, lost)
+            return self._lost_now([event.source]) if event.is_last else []
+        if isinstance(event, PublisherGone):
+            return self._lost_now([event.source])
+        if isinstance(event, ConnectionNagging):
+            return self._lost_now(list(self._lost))
         return [event]
+
+    def _note_lost(self, source: Source, count: int) -> None:
+        if not self._lost:
+            self._lost = {}
+        if len(self._lost) >= MOST_LATEST and source not in self._lost:
+            del self._lost[next(iter(self._lost))]
+        self._lost[source] = count
+
+    def _lost_now(self, sources: Sequence[Source]) -> Sequence[Event]:
+        """Report what was lost of some sources; only its numbers are left to report, with the next message if one comes."""
+        found = [MessagesLost(source.host, self._lost[source]) for source in sources if self._lost.get(source)]
+        for source in sources:
+            if source in self._lost:
+                self._lost[source] = 0
+        return found
 
     def _received(self, event: UpdatesReceived, content: Content) -> list[Event]:
         message = _message_of(content, event.subject)

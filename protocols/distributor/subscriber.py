@@ -253,12 +253,19 @@ class DistributorSubscriber(Machine):
     def _take(self, reception: PublisherState, message: Segment | Heartbeat, now: float) -> None:
         if isinstance(message, Heartbeat):
             reception.hear_last(message, now)
-        elif not reception.receive(message, now) and not self._has_overflowed:
-            self._has_overflowed = True
-            self.ports.notify(QueueOverflowed(self.kept))
+        elif not reception.receive(message, now):
+            self._note_overflow(message)
         if self._has_overflowed and 2 * self.kept < self.most_kept:
             self._has_overflowed = False
         self._note_requests(reception)
+
+    def _note_overflow(self, segment: Segment) -> None:
+        """Report a segment for which there was no room; further ones until the queue is half empty are not reported."""
+        if self.ports.trace is not None:
+            self.ports.trace("segment_dropped", {"segment": segment.brief})
+        if not self._has_overflowed:
+            self._has_overflowed = True
+            self.ports.notify(QueueOverflowed(self.kept))
 
     def _take_refusal(self, message: Nak, now: float) -> None:
         """Give up what a publisher can't retransmit."""

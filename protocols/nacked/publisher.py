@@ -138,6 +138,8 @@ class NackedPublisher(SettlingPublisher):
         for channel in self._channels.values():
             while channel and not self._is_full and self._free_at <= now:
                 self._send_from(channel, now)
+            # With a history of 0 this is what was just sent.
+            channel.forget(now)
         self._tell_kept()
         waits = any(self._channels.values()) and not self._is_full
         times = [channel.due_at(self._is_full) for channel in self._channels.values()]

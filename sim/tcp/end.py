@@ -607,7 +607,7 @@ class TcpEnd(Connection, Expiring):
             self._probe_window(now)
         elif score.awaits_probe:
             self._probe_tail(score, now)
-        elif self.state >= OPEN and now - score.progress_at >= SILENCE:
+        elif self.state >= OPEN and now >= score.progress_at + SILENCE:
             self._end("timeout", now)
         else:
             self._retransmit(score, now)
@@ -628,7 +628,7 @@ class TcpEnd(Connection, Expiring):
                 control.restart(1.0)
             score.disturb(RESTARTED, self._nxt)
             self._output(now)
-        self._timer_at = min(now + self._rtt.timeout, max(now, score.progress_at + SILENCE) if self.state >= OPEN else inf)
+        self._timer_at = min(now + self._rtt.timeout, score.progress_at + SILENCE if self.state >= OPEN else inf)
         score.awaits_probe = False
 
     def _probe_tail(self, score: Scoreboard, now: float) -> None:

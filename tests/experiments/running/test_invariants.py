@@ -146,3 +146,20 @@ def test_messages_that_are_repaired_slowly_are_not_called_untold() -> None:
     )
     assert found.metrics["messages"]["lost"]
     assert found.violations == []
+
+
+def test_a_run_whose_losses_are_repaired_slowly_comes_to_rest() -> None:
+    # Segments are requested one by one over a long way, although no update in them is for the subscriber; heartbeats never end.
+    link = {"rate": "10Mbit", "delay": "100ms", "down": {"loss": "20%"}, "up": {"loss": "20%"}}
+    protocol = {"name": "distributor", "requested": 1, "receive_queue": 1, "heartbeat": "100ms", "segment": 200}
+    publish = {"kind": "publish", "hosts": ["sender"], "to": "/t", "size": 0, "rate": "200/s", "count": 600}
+    data = {
+        "name": "slow repairs",
+        "protocol": protocol,
+        "topology": {"kind": "star", "receivers": 1, "link": link},
+        "workload": [publish, {"kind": "subscribe", "hosts": ["r1"], "to": ["/other"]}],
+        "duration": "60s",
+    }
+    found = run(parse(data, "test"))
+    assert "quiescence" in found.metrics["invariants"]["checked"]
+    assert found.violations == []

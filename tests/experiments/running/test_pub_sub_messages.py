@@ -71,11 +71,11 @@ BAD = [
     (["pub", "t", *HERE, "--ttl", "soon"], "--ttl"),
     (["pub", "t", *HERE, "--ttl", "0s"], "--ttl: value '0s' is not allowed; a time above 0"),
     (["pub", "t", *HERE, "--property", "a=1", "--property", "a=2"], "--property: 'a' is not allowed twice"),
-    (["pub", "t", *HERE, "--property", "a"], "property 'a' is not allowed; name=value or name:type=value"),
+    (["pub", "t", *HERE, "--property", "a"], "--property: 'a' is not allowed; name=value or name:type=value"),
     (["pub", "t", *HERE, "--property", "a:decimal=1"], "type one of boolean, byte, short"),
     (
         ["pub", "t", *HERE, "--property", "a:byte=300"],
-        "property 'a:byte=300' is not allowed; '300' is no byte, a whole number from -128",
+        "--property: 'a:byte=300' is not allowed; '300' is no byte, a whole number from -128",
     ),
     (["pub", "t", *HERE, "--rate", "fast"], "--rate: value 'fast' is not allowed; messages per second"),
     (["pub", "t", *HERE, "--rate", "5/s", "--gap", "1s"], "--gap: is not allowed beside --rate"),

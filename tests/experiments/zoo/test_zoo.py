@@ -58,6 +58,34 @@ def test_other_networks_and_losses_break_no_rule_of_the_plain_protocol() -> None
         assert not observe(load(SCENARIOS / "own-losses.yaml", changes, seed)).breaks
 
 
+@pytest.mark.parametrize("queue", [2000, 5500])
+def test_what_a_subscriber_has_no_room_for_is_requested_again(queue: int) -> None:
+    assert not observe(load(SCENARIOS / "own-losses.yaml", [f"protocol.receive_queue={queue}"])).breaks
+
+
+def test_a_request_after_two_of_others_need_not_wait_for_a_third() -> None:
+    publish = {"kind": "publish", "hosts": ["r1"], "to": "/a", "size": 50, "count": 300, "rate": "saturated", "linger": "5s"}
+    protocol = {"name": "distributor", "rate": "8Mbit", "segment": 200, "timeout": "800ms", "request_delay": "50ms"}
+    link = {"rate": "10Mbit", "queue": 5, "delay": "1ms", "down": {"loss": 0.1}, "up": {"loss": 0.3}}
+    data = {
+        "name": "queues",
+        "seed": 2,
+        "topology": {"kind": "star", "receivers": 5, "link": link},
+        "protocol": protocol,
+        "workload": [{**publish, "at": "500ms"}, {"kind": "subscribe", "hosts": ["r2", "r3", "r4", "r5"], "to": "/..."}],
+        "duration": "60s",
+    }
+    assert not observe(parse(data, "queues")).breaks
+
+
+def test_machines_of_one_host_are_no_single_node_for_the_rules() -> None:
+    work = {"kind": "publish", "hosts": ["r1"], "to": "topic:a", "size": 100, "rate": "100/s", "count": 50}
+    late = {"kind": "subscribe", "hosts": ["r1"], "to": "topic:a", "at": "100ms"}
+    data = {"name": "shared", "topology": {"kind": "star", "receivers": 2}, "protocol": {"name": "bus"}, "duration": "20s"}
+    # Its subscriber requests what was sent before it came, which its publisher's socket gets, too.
+    assert not observe(parse({**data, "workload": [{**work, "hosts": ["r2"]}, {**work, "at": "1s"}, late]}, "shared")).breaks
+
+
 def test_the_command_prints_which_rule_found_which_mutant(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["zoo", "--only", "stuck-gap", "--jobs", "1", "--json"]) == 0
     plain, mutant = json.loads(capsys.readouterr().out)["runs"]

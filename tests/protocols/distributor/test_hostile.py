@@ -200,6 +200,20 @@ def test_lost_segments_that_nothing_follows_are_reported_at_once_and_by_number_w
     assert told == [MessagesLost(7, 3), MessagesLost(7, 2, 10, 11)]
 
 
+def test_what_a_publisher_that_was_gone_had_lost_is_reported_by_number_with_its_next_message() -> None:
+    machine, source = role(), Source(7, 7, 1)
+    told = lost(machine, update(9), SegmentsLost(source, 10, 3, "", is_last=False), PublisherGone(source), update(12))
+    assert told == [MessagesLost(7, 3), MessagesLost(7, 2, 10, 11)]
+
+
+def test_publishers_that_were_gone_fill_no_table() -> None:
+    machine = role()
+    for start in range(MOST_LATEST + 10):
+        source = Source(7, 7, start)
+        assert lost(machine, SegmentsLost(source, 1, 1, ""), PublisherGone(source)) == [MessagesLost(7, 1)]
+    assert len(machine._lost) == MOST_LATEST
+
+
 def test_publishers_that_messages_name_fill_no_table() -> None:
     machine = role()
     for publisher in range(2 * MOST_LATEST):

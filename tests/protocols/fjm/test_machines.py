@@ -137,6 +137,18 @@ def test_who_leaves_is_no_member_any_more() -> None:
     assert scene.machines["m1"].held()["members"][0] == 1
 
 
+def test_a_publisher_without_history_sends_on() -> None:
+    scene = Scene(history=0.0, rate=1000.0)
+    scene.start("m1", "p", "r1")
+    scene.bench.run(1.0)
+    scene.subscribe("r1", 0, "topic:a")
+    scene.bench.run(2.0)
+    for number in range(5):
+        scene.publish(number)
+    scene.bench.run(4.0)
+    assert scene.received("r1") == [("topic:a", number) for number in range(5)]
+
+
 # One machine with recorded ports
 
 

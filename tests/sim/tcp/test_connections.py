@@ -5,6 +5,7 @@ import pytest
 from protocols.connection import Connection
 from protocols.errors import ContractError, UsageError
 from protocols.machine import Address, Message, Packet
+from protocols.tcp.options import SILENCE
 from sim.faults import Faults
 from tests.sim.tcp.scenes import ENGINES, Scene, star
 from tests.support.talkers import Numbered, Talker
@@ -105,6 +106,19 @@ def test_a_peer_that_falls_silent_is_a_timeout_within_a_minute(lines: list[int])
     for talker in (caller, listener):
         ((_, when),) = talker.closings.values()
         assert 25 < when < 60
+
+
+@pytest.mark.parametrize("when", [2.05, 2.3, 2.55])
+def test_the_timeout_of_a_silent_peer_comes_whatever_its_time_is_rounded_to(when: float) -> None:
+    assert (when + SILENCE) - when < SILENCE
+    scene = Scene()
+    listener = scene.listener("r1")
+    caller = scene.caller("sender", "r1")
+    faults = Faults(scene.network)
+    scene.at(1.0, lambda: faults.partition(["sender", "r1"]))
+    scene.at(when, lambda: scene.network.host("sender").call(caller.say, 1000))
+    scene.network.run(until=100)
+    assert caller.reasons == listener.reasons == ["timeout"]
 
 
 def test_a_crashed_process_resets_its_connections_at_once() -> None:
