@@ -1,6 +1,6 @@
 """Inject faults into an emulated network: partitions, link outages and changes, host crashes, slow applications.
 
-Packets are dropped by ingress filters of the kernel. Filters and queues are prepared before the run, so injecting a fault
+Packets are dropped by filters of the kernel. Filters and queues are prepared before the run, so injecting a fault
 takes a few milliseconds; the log has the planned and the real times.
 """
 
@@ -15,7 +15,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from emu.fault_targets import FaultTargets, Filter
+from emu.fault_targets import FaultTargets, Filter, Hook
 from emu.network import EmulatedNetwork
 from emu.node_processes import NodeProcesses
 from emu.requirements import LOSS
@@ -24,9 +24,6 @@ from emu.tc import TcProcess
 from protocols.errors import UnsupportedError
 
 __all__ = ["LinkChange", "HostCrash", "LinkOutage", "InjectedFault", "FaultInjector", "NetworkPartition", "SlowApplication"]
-
-_DROP_ALL = "1,6 0 0 2"
-"""Classic BPF: drop every packet."""
 
 
 def _drop_sources(addresses: Sequence[str]) -> str:
@@ -72,7 +69,7 @@ class InjectedFault(ABC):
 
 
 class _FilterFault(InjectedFault):
-    """A fault made of ingress filters."""
+    """A fault made of filters."""
 
     _filters: list[Filter]
 
@@ -83,13 +80,13 @@ class _FilterFault(InjectedFault):
 
     def begin(self) -> None:
         """Install the filters."""
-        for ingress_filter in self._filters:
-            ingress_filter.install()
+        for each in self._filters:
+            each.install()
 
     def end(self) -> None:
         """Remove the filters."""
-        for ingress_filter in self._filters:
-            ingress_filter.remove()
+        for each in self._filters:
+            each.remove()
 
 
 class NetworkPartition(_FilterFault):
@@ -111,16 +108,28 @@ class NetworkPartition(_FilterFault):
 
 
 class LinkOutage(_FilterFault):
-    """Drop every packet on the links between pairs of neighbours."""
+    """Drop every packet that enters one of the links between pairs of neighbours; those already on it arrive.
 
-    def __init__(self, description: str, at: float, duration: float | None, pairs: Sequence[tuple[str, str]]) -> None:
+    With `on_arrival` packets are dropped where they arrive: also those already on a link, and not those that enter it now and
+    arrive later.
+    """
+
+    def __init__(
+        self,
+        description: str,
+        at: float,
+        duration: float | None,
+        pairs: Sequence[tuple[str, str]],
+        on_arrival: bool = False,
+    ) -> None:
         super().__init__("flap", description, at, duration)
         self._pairs = pairs
+        self._hook: Hook = "ingress" if on_arrival else "egress"
 
     def prepare(self, targets: FaultTargets) -> None:
-        """Make an ingress filter at both ends of each link."""
+        """Make a filter at both ends of each link."""
         ends = [end for near, far in self._pairs for end in targets.network.ends(near, far)]
-        self._filters = [targets.filter(*end, _DROP_ALL) for end in ends]
+        self._filters = [targets.drop_all(*end, self._hook) for end in ends]
 
 
 class LinkChange(InjectedFault):
@@ -168,15 +177,15 @@ class LinkChange(InjectedFault):
         """Set the new rate and loss."""
         for tc, changing, _ in self._queues:
             tc.run(*changing)
-        for ingress_filter in self._filters:
-            ingress_filter.install()
+        for each in self._filters:
+            each.install()
 
     def end(self) -> None:
         """Restore rate and loss."""
         for tc, _, restoring in self._queues:
             tc.run(*restoring)
-        for ingress_filter in self._filters:
-            ingress_filter.remove()
+        for each in self._filters:
+            each.remove()
 
 
 def _queue_commands(device: str, shape: LinkShape, rate: float) -> tuple[list[str], list[str]]:
@@ -198,9 +207,9 @@ def _queue_commands(device: str, shape: LinkShape, rate: float) -> tuple[list[st
 class HostCrash(InjectedFault):
     """Kill the processes of hosts; at the end start new processes without any state.
 
-    `links` are links of the hosts that drop everything meanwhile, as without power; without any, the kernels of the hosts reset
-    connections. `loses_disk`: what they stored is lost. With `decision`, a name and a count, it begins at that decision of the
-    first host's machine, and not `at` a time.
+    `links` are links of the hosts, as pairs of host and neighbour, on which the hosts send and receive nothing meanwhile, as
+    without power; without any, the kernels of the hosts reset connections. `loses_disk`: what they stored is lost. With
+    `decision`, a name and a count, it begins at that decision of the first host's machine, and not `at` a time.
     """
 
     def __init__(
@@ -228,20 +237,21 @@ class HostCrash(InjectedFault):
     def prepare(self, targets: FaultTargets) -> None:
         """Keep the node processes; prepare the filters of links."""
         self._processes = targets.processes
-        ends = [end for near, far in self._links for end in targets.network.ends(near, far)]
-        self._filters = [targets.filter(*end, _DROP_ALL) for end in ends]
+        devices = [targets.network.ends(host, far)[0] for host, far in self._links]
+        hooks: tuple[Hook, ...] = ("egress", "ingress")
+        self._filters = [targets.drop_all(*device, hook) for device in devices for hook in hooks]
 
     def begin(self) -> None:
         """Silence the links, then kill the processes."""
-        for ingress_filter in self._filters:
-            ingress_filter.install()
+        for each in self._filters:
+            each.install()
         for name in self.names:
             self._processes.crash(name)
 
     def end(self) -> None:
         """Start new processes."""
-        for ingress_filter in self._filters:
-            ingress_filter.remove()
+        for each in self._filters:
+            each.remove()
         for name in self.names:
             if self._loses_disk:
                 self._processes.lose_disk(name)

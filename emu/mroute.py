@@ -24,7 +24,8 @@ class MulticastRouter:
     """
 
     def __init__(self, name: str, pid: int, devices: Sequence[str]) -> None:
-        self._vifs = {device: vif for vif, device in enumerate(devices)}
+        # The kernel sends the copies of a packet from the highest number to the lowest, the simulator in the order of links.
+        self._vifs = {device: vif for vif, device in enumerate(reversed(devices))}
         with in_network_namespace(pid):
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_IGMP)
             try:

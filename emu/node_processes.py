@@ -26,6 +26,8 @@ _REPORT_DELAY = 0.1
 """Seconds to wait for the counters of a second of the run."""
 _TIMEOUT = 30.0
 """Seconds that nodes may take to get ready, and to report at the end."""
+_DYING = 5.0
+"""Seconds that a node may take to report its crash before it restarts."""
 
 
 @dataclass(slots=True)
@@ -140,8 +142,7 @@ class NodeProcesses:
     def serve_until(self, done: Callable[[], bool]) -> None:
         """Serve all connections outside of the run until `done()`."""
         while not done():
-            for key, _ in self._selector.select():
-                key.data()
+            self._serve(inf)
 
     def schedule(self, when: float, action: Callable[[], None]) -> None:
         """Call `action()` at `when` seconds of the run, if it lasts that long."""
@@ -160,10 +161,13 @@ class NodeProcesses:
             os.kill(process.pid, CRASH)
 
     def restart(self, name: str) -> None:
-        """Start a new process for a node that crashed, without any state; does nothing if it runs."""
+        """Start a new process for a node that crashed, once that has reported, without any state; does nothing if it runs."""
         process = self._processes.get(name)
         if process is None or process.state not in ("dying", "down"):
             return
+        until = time.monotonic() + _DYING
+        while process.state == "dying" and (left := until - time.monotonic()) > 0:
+            self._serve(left)
         if process.state == "dying":
             self._reap(name, "did not die in time")
         assert self._respawn is not None
@@ -233,9 +237,13 @@ class NodeProcesses:
                 return False
             if self._actions:
                 left = min(left, max(0.0, self.epoch + self._actions[0][0] - time.monotonic()))
-            for key, _ in self._selector.select(None if left == inf else left):
-                key.data()
+            self._serve(left)
         return True
+
+    def _serve(self, timeout: float) -> None:
+        """Do what is due for readable connections, after waiting for one for at most `timeout` seconds (inf: no limit)."""
+        for key, _ in self._selector.select(None if timeout == inf else timeout):
+            key.data()
 
     def _run_actions(self) -> None:
         """Run the actions that are due; none is before the epoch."""

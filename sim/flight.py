@@ -40,6 +40,7 @@ __all__ = [
     "Single",
     "mark",
     "through_wire",
+    "to_member",
 ]
 
 ROUNDING = 1e-9
@@ -156,6 +157,18 @@ def mark(flight: Flight, serial: int) -> Flight:
     order = (flight.place + 1) << 80 | serial << 24
     fields = flight.message, flight.identity, flight.size, flight.place, flight.source, flight.route
     return MarkedFlight(*fields, order, dscp_of(flight))
+
+
+def to_member(flight: Flight, endpoint: "HostNode", member: int, serial: int) -> Flight:
+    """Return a copy of a multicast that goes to one member of a counted group (`endpoint`); `serial` as of `mark`."""
+    common = flight.route
+    route = Route(common.home, common.to, common.root, common.first)
+    route.target, route.member = endpoint.host(member), member
+    order = (flight.place + 1) << 80 | serial << 24
+    fields = flight.message, flight.identity, flight.size, flight.place, flight.source, route, order
+    if isinstance(flight, MarkedFlight):
+        return MarkedFlight(*fields, flight.dscp)
+    return ClassedFlight(*fields, flight.dscp) if isinstance(flight, ClassedFlight) else Flight(*fields)
 
 
 class Arrival(QueueEntry):

@@ -4,10 +4,11 @@ A wait within a node is an arrival at a place there, so the engines have no code
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from sim.endpoint import Endpoint
 from sim.fabric import Fabric
-from sim.flight import Arrivals, Flight, Hop, Place
+from sim.flight import Arrivals, Flight, Hop, Place, to_member
 from sim.hub import Hub
 from sim.node_counts import NodeCounts
 from sim.stage import Then
@@ -111,7 +112,19 @@ class Router(Switch):
             if link is own:
                 self.fabric.forwarding.forward(flight, (link,), now)
             else:
-                self._outward.offer(self._outward_queue, flight, _TAGGED, self._onto(link), now)
+                for copy in self._copies(flight, link.head):
+                    self._outward.offer(self._outward_queue, copy, _TAGGED, self._onto(link), now)
+
+    def _copies(self, flight: Flight, head: Place) -> Iterator[Flight]:
+        """Yield a packet once for each cable by which it goes to a neighbour: the members of a counted group have one each."""
+        if flight.route.target is not None or not isinstance(head, Endpoint) or not head.counted:
+            yield flight
+            return
+        skip = flight.place - head.base if flight.route.home is head else -1
+        for member in range(head.count):
+            if member != skip and head.listens(flight.route.to, member):
+                self.fabric.serial += 1
+                yield to_member(flight, head, member, self.fabric.serial)
 
     def _onto(self, link: Hop) -> Then:
         return lambda flight, now: self.fabric.forwarding.forward(flight, (link,), now)

@@ -72,6 +72,8 @@ class TcpStack:
         """See `sim.tcp.stack.Connections`."""
         self.is_watched = False
         """Whether hosts report their segments (`sim.watch`)."""
+        self._names_all = all(spec.loss.loses_control for _, _, spec in fabric.topology.links)
+        """Whether segments without data have an identity. To a channel that loses content only, they are control packets."""
 
     # What machines do
 
@@ -268,7 +270,8 @@ class TcpStack:
             fabric.traffic.count(segment, size)
         fabric.serial = serial = fabric.serial + 1
         place = host.place
-        flight = Flight(segment, segment.name, size, place, name, route, (place + 1) << 80 | serial << 24)
+        identity = segment.name if self._names_all or type(segment) is Segment else None
+        flight = Flight(segment, identity, size, place, name, route, (place + 1) << 80 | serial << 24)
         fabric.forwarding.forward(flight, hops, now)
 
     def reset(self, host: "SimHost", to: Key, number: int, ack: int, now: float) -> None:

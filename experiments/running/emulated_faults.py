@@ -29,8 +29,25 @@ def emulated(faults: Sequence[Fault], topology: Topology, foreign: Collection[st
             raise UnsupportedError(
                 f"faults.{number}: {unsupported} runs a foreign program, which can't be made slow; leave it out"
             )
+        machines = set(_alone(fault, topology)) & set(topology.router_machines.values())
+        if machines:
+            router = topology.node(min(machines)).router
+            raise UnsupportedError(
+                f"faults.{number}: in Mininet the machine of router {router} shares its devices with what the router forwards, "
+                f"so {'power' if fault.power else fault.verb} can't act on it alone; the simulator can, or leave it out"
+            )
         found += make(fault, topology)
     return found
+
+
+def _alone(fault: Fault, topology: Topology) -> list[str]:
+    """Return the hosts that a fault cuts off from some or all others, at devices that nobody else may use."""
+    if fault.sides:
+        first, *others = sides_of(topology, fault.sides)
+        return [host for side in (others if fault.oneway else (first, *others)) for host in side]
+    if link := fault.flap or fault.change:
+        return [host for pair in _pairs(topology, link) for host in pair]
+    return _names(fault, topology) if fault.power else []
 
 
 def _at(fault: Fault) -> float:
@@ -64,8 +81,15 @@ def _flap(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
     assert fault.flap is not None
     pairs = _pairs(topology, fault.flap)
     period = fault.every if fault.every is not None else 2 * (fault.lasts or 0.0)
+    what, on_arrival = "-".join(fault.flap), any(_is_of_group(topology, name) for name in fault.flap)
     for number in range(fault.times):
-        yield real.LinkOutage("-".join(fault.flap), _at(fault) + number * period, fault.lasts, pairs)
+        yield real.LinkOutage(what, _at(fault) + number * period, fault.lasts, pairs, on_arrival)
+
+
+def _is_of_group(topology: Topology, name: str) -> bool:
+    """Return whether a name is that of a counted group or of a member, whose packets the simulator loses where they arrive."""
+    node = name if name in topology.graph else topology.member(name).node
+    return topology.node(node).count is not None
 
 
 def _change(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:

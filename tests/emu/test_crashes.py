@@ -89,3 +89,23 @@ def test_a_crash_at_a_time_stops_the_process_amid_an_input() -> None:
     assert run.nodes["r1"].error is None
     assert run.nodes["r1"].cpu > 0
     assert run.nodes["r1"].memory > 1e6
+
+
+def test_a_crash_that_is_shorter_than_the_report_of_the_process_loses_no_counters() -> None:
+    run = emulate(
+        Star.model_validate({"receivers": 1}).build(),
+        {"r1": _BusyProgram(), "sender": _BusyProgram()},
+        codec=NumberCodec,
+        port=PORT,
+        duration=0.8,
+        over=lambda finished: False,
+        seed=1,
+        faults=[HostCrash("r1 crashes", 0.5, 1e-4, ["r1"])],
+        respawn=lambda name, life: _BusyProgram(),
+    )
+    (first,) = run.nodes["r1"].earlier
+    assert first["counted"] > 0
+    assert run.nodes["r1"].result is not None
+    assert run.nodes["r1"].error is None
+    (row,) = run.fault_log
+    assert row["ended"] > row["until"]

@@ -107,6 +107,41 @@ def test_both_directions_of_a_half_duplex_router_share_its_adapter() -> None:
 
 
 @pytest.mark.emu
+@pytest.mark.parametrize("nodes", [{"r": {"count": 3}}, {"r1": {}, "r2": {}, "r3": {}}], ids=["group", "hosts"])
+def test_a_full_adapter_drops_copies_for_the_last_links_as_in_the_simulator(nodes: dict[str, Any]) -> None:
+    router = {"kind": "router", "mac": "single", "duplex": "full", "rate": "20Mbit", "queue": 60}
+    links = [{"ends": [name, "g"]} for name in ("sender", *nodes)]
+    data = {"kind": "graph", "nodes": {"sender": {}, "g": router, **nodes}, "links": links}
+    topology = Inline.model_validate(data).build()
+    # Three copies are 1.4 times the rate.
+    programs: list[dict[str, Program]] = [
+        {"sender": SendingProgram(700, OFFERED / 3, size=SIZE), **{f"r{n}": ReceivingProgram() for n in (1, 2, 3)}}
+        for _ in range(2)
+    ]
+    network = Network(topology, seed=1)
+    for name, program in programs[0].items():
+        program.start(network.host(name))
+    network.run(until=SECONDS)
+    simulated = [len(programs[0][name].result()["numbers"]) for name in ("r1", "r2", "r3")]
+    run = emulate(
+        topology,
+        programs[1],
+        codec=NumberCodec,
+        port=PORT,
+        duration=SECONDS,
+        over=lambda finished: False,
+        seed=1,
+        groups={GROUP.name.partition(":")[0]: list(programs[1])},
+    )
+    results = [run.nodes[name].result for name in ("r1", "r2", "r3")]
+    emulated = [len(result["numbers"]) for result in results if result is not None]
+    assert simulated[0] > simulated[2] + 100
+    assert emulated[0] > emulated[2] + 100, (simulated, emulated)
+    (counts,) = run.node_counts
+    assert counts["dropped"] > 100
+
+
+@pytest.mark.emu
 @pytest.mark.skipif(os.geteuid() != 0, reason="all other tests run without root already")
 def test_routers_need_no_root() -> None:
     uid, throughput = run_unprivileged(lambda: [os.getuid(), emulated("half")])

@@ -77,6 +77,23 @@ def test_the_queues_of_a_single_wire_are_limited_each() -> None:
     assert (counts.offered, counts.dropped, len(heard.heard)) == (100, 94, 6)
 
 
+@pytest.mark.parametrize("engine", ["fast", "strict"])
+@pytest.mark.parametrize("duplex", ["half", "full"])
+def test_one_mac_sends_a_copy_to_each_member_of_a_counted_group(duplex: str, engine: str) -> None:
+    heard = []
+    equal: list[dict[str, Any]] = [{"b": {"count": 3}}, {f"b{n}": {} for n in (1, 2, 3)}]
+    for nodes in equal:
+        router = {"kind": "router", "mac": "single", "duplex": duplex, "rate": "100Mbit", "queue": 20}
+        links = [{"ends": [name, "g"]} for name in ("a", *nodes)]
+        built = network({"a": {}, "g": router, **nodes}, *links, engine=engine)
+        probes = [probe_on(built, f"b{n}", [(n * 3e-3, n, 700, GROUP, -n)]) for n in (1, 2, 3)]
+        probe_on(built, "a", [(n * 2e-4, n, 1472, GROUP, n) for n in range(60)], listen=False)
+        built.run()
+        heard.append(([probe.heard for probe in probes], [(row.offered, row.dropped) for row in built.nodes()]))
+    assert heard[0] == heard[1]
+    assert min(map(len, heard[0][0])) < 60
+
+
 def test_two_macs_are_not_halved() -> None:
     heard = flood(behind_router(cpu="50us"), [1472] * 100)
     assert rate(heard, 1472) == pytest.approx(1472 / 1538 * FAST, rel=1e-9)

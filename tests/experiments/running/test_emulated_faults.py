@@ -62,6 +62,23 @@ def test_partitions_and_failed_links_drop_what_is_sent_meanwhile() -> None:
 
 
 @pytest.mark.emu
+@pytest.mark.parametrize(("at", "is_lost"), [("0s", True), ("900ms", False)])
+def test_a_failed_link_loses_what_enters_it_and_not_what_is_on_it(at: str, is_lost: bool) -> None:
+    # A file is sent within 0.3 s and arrives 0.8 s later.
+    network = {
+        "kind": "graph",
+        "nodes": {"sender": None, "s1": {"kind": "switch"}, "r1": None, "r2": None},
+        "links": [{"ends": ["sender", "s1"]}, {"ends": ["s1", "r1"], "delay": "800ms"}, {"ends": ["s1", "r2"]}],
+    }
+    fault = {"at": at, "flap": ["s1", "r1"], "for": "500ms"}
+    protocol = {"name": "norm", "rate": "8Mbit", "grtt": "1s"}
+    short = {"workload": {"kind": "file", "size": "300kB"}, "topology": network, "protocol": protocol, "duration": "1.8s"}
+    for world in ("sim", "emu"):
+        received = {row.name: row.equal for row in run_faults([fault], world, **short).receivers}
+        assert received == {"r1": not is_lost, "r2": True}, world
+
+
+@pytest.mark.emu
 def test_a_partition_may_be_one_way() -> None:
     # Messages of r1 do not reach the sender, which continues: r1 cannot request repairs of its earlier losses.
     faults: list[dict[str, Any]] = [
@@ -195,3 +212,33 @@ def test_faults_that_mininet_cannot_do_are_refused_by_name(fault: dict[str, Any]
 def test_a_foreign_program_cannot_be_slowed_down() -> None:
     with pytest.raises(UnsupportedError, match=r"^faults\.0: r1 runs a foreign program"):
         run_faults([{"at": "1s", "slow": "r", "takes": "1ms"}], nodes={"r1": {"run": "nrl-norm"}})
+
+
+@pytest.mark.parametrize(
+    ("fault", "verb"),
+    [
+        ({"crash": "g", "power": True}, "power"),
+        ({"partition": [["t"], ["g"]]}, "partition"),
+        ({"flap": ["g", "g.host"], "for": "1s"}, "flap"),
+        ({"change": ["g.host", "g"], "loss": "1%"}, "change"),
+    ],
+    ids=("power", "partition", "flap", "change"),
+)
+def test_a_fault_of_the_machine_of_a_router_that_would_hit_what_the_router_forwards_is_refused(
+    fault: dict[str, Any], verb: str
+) -> None:
+    changes: dict[str, Any] = {
+        "topology": {
+            "kind": "graph",
+            "nodes": {"g": {"kind": "router"}, "p": None, "t": None, "r": None},
+            "links": [{"ends": [name, "g"]} for name in ("p", "t", "r")],
+        },
+        "protocol": {"name": "fjm2", "rate": "1Mbit"},
+        "workload": [
+            {"kind": "publish", "hosts": ["p"], "to": "topic:t", "size": "1kB", "rate": "10/s", "until": "1s"},
+            {"kind": "subscribe", "hosts": ["r"], "to": "topic:t"},
+        ],
+        "nodes": {"g": {"role": "tunnel", "lan": "p"}, "t": {"role": "tunnel"}},
+    }
+    with pytest.raises(UnsupportedError, match=rf"^faults\.0: in Mininet the machine of router g .* so {verb} can't act on it"):
+        run_faults([{"at": "1s", **fault}], **changes)

@@ -275,3 +275,16 @@ def test_five_hundred_connections_at_one_host() -> None:
     scene.network.run(until=3)
     assert len(listener.openings) == 500
     assert all(numbers == [0, 1, 2] for talker in (listener, *callers) for numbers in talker.heard.values())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_channel_that_loses_content_only_loses_no_segment_without_data(engine: str) -> None:
+    up = {"model": "content", "p": "100%"}
+    scene = Scene(star(rate="10Mbit", delay="10ms", up={"loss": up}), engine)
+    listener = scene.listener("r1")
+    caller = scene.caller("sender", "r1", [100] * 50, hangs_up=True)
+    scene.network.run(until=5)
+    (heard,) = listener.heard.values()
+    assert heard == list(range(50))
+    assert caller.closings
+    assert scene.tcp.retransmissions == 0
