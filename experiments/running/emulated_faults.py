@@ -41,10 +41,7 @@ def emulated(faults: Sequence[Fault], topology: Topology, foreign: Collection[st
 
 
 def _alone(fault: Fault, topology: Topology) -> list[str]:
-    """Return the hosts that a fault cuts off from some or all others, at devices that nobody else may use."""
-    if fault.sides:
-        first, *others = sides_of(topology, fault.sides)
-        return [host for side in (others if fault.oneway else (first, *others)) for host in side]
+    """Return the hosts that a fault cuts off from all others, at devices that nobody else may use."""
     if link := fault.flap or fault.change:
         return [host for pair in _pairs(topology, link) for host in pair]
     return _names(fault, topology) if fault.power else []

@@ -128,7 +128,7 @@ def test_a_full_disk_costs_the_rest_of_the_captures_but_not_the_result(tmp_path:
         # IGMP of the kernel, which comes when it likes, is among them.
         assert sum(1 for _ in CaptureFile(tmp_path / f"{name}.pcapng").frames()) == row["packets"] > 10
     *warnings, error = (tmp_path / "errors").read_text().splitlines()
-    assert [line.split(",")[0] for line in warnings] == [
+    assert [line.rpartition(": ")[0] for line in warnings] == [
         f"warning: capture {name}: the disk is full" for name in ("sender", "r2")
     ]
     assert error == f"mcastlab: {disk}: No space left on device"

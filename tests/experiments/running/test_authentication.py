@@ -168,7 +168,7 @@ def test_refused_packets_are_told_by_reason() -> None:
     assert refusals_told({"malformed": 3, "send_errors": 1}) == ""
     told = refusals_told({"malformed": 3, "unauthenticated": 12_000, "stale": 1})
     assert told.startswith(
-        "refused: 12,000 packets without a valid MAC by a key of the key file; refused: 1 packets sent over 300"
+        "refused: 12,000 packets without a valid MAC by a key of the key file; refused: 1 packet sent over 300"
     )
 
 

@@ -218,11 +218,10 @@ def test_a_foreign_program_cannot_be_slowed_down() -> None:
     ("fault", "verb"),
     [
         ({"crash": "g", "power": True}, "power"),
-        ({"partition": [["t"], ["g"]]}, "partition"),
         ({"flap": ["g", "g.host"], "for": "1s"}, "flap"),
         ({"change": ["g.host", "g"], "loss": "1%"}, "change"),
     ],
-    ids=("power", "partition", "flap", "change"),
+    ids=("power", "flap", "change"),
 )
 def test_a_fault_of_the_machine_of_a_router_that_would_hit_what_the_router_forwards_is_refused(
     fault: dict[str, Any], verb: str
