@@ -72,7 +72,7 @@ class TcpStack:
         """See `sim.tcp.stack.Connections`."""
         self.is_watched = False
         """Whether hosts report their segments (`sim.watch`)."""
-        self._names_all = all(spec.loss.loses_control for _, _, spec in fabric.topology.links)
+        self._identifies_empty = all(spec.loss.loses_control for _, _, spec in fabric.topology.links)
         """Whether segments without data have an identity. To a channel that loses content only, they are control packets."""
 
     # What machines do
@@ -270,7 +270,7 @@ class TcpStack:
             fabric.traffic.count(segment, size)
         fabric.serial = serial = fabric.serial + 1
         place = host.place
-        identity = segment.name if self._names_all or type(segment) is Segment else None
+        identity = segment.name if self._identifies_empty or type(segment) is Segment else None
         flight = Flight(segment, identity, size, place, name, route, (place + 1) << 80 | serial << 24)
         fabric.forwarding.forward(flight, hops, now)
 

@@ -29,7 +29,7 @@ def emulated(faults: Sequence[Fault], topology: Topology, foreign: Collection[st
             raise UnsupportedError(
                 f"faults.{number}: {unsupported} runs a foreign program, which can't be made slow; leave it out"
             )
-        machines = set(_alone(fault, topology)) & set(topology.router_machines.values())
+        machines = set(_cut_off(fault, topology)) & set(topology.router_machines.values())
         if machines:
             router = topology.node(min(machines)).router
             raise UnsupportedError(
@@ -40,7 +40,7 @@ def emulated(faults: Sequence[Fault], topology: Topology, foreign: Collection[st
     return found
 
 
-def _alone(fault: Fault, topology: Topology) -> list[str]:
+def _cut_off(fault: Fault, topology: Topology) -> list[str]:
     """Return the hosts that a fault cuts off from all others, at devices that nobody else may use."""
     if link := fault.flap or fault.change:
         return [host for pair in _pairs(topology, link) for host in pair]

@@ -67,7 +67,7 @@ class _Node:
     relies: bool = True
     """Whether the requests of others stand for its own."""
     discards: bool = False
-    """Whether it has not kept something that it received, so that it may not know what it misses."""
+    """Whether it discarded a segment that arrived, so that it may request what is not missing by the trace."""
 
 
 class RepairRules(Watcher):

@@ -222,6 +222,7 @@ def _apply_progress(
     by_group, attentive, advanced, rest = answer
     key, _, reach = message.effect()
     next_state, suppressed_to, is_covered_to = message.next_state, None, False
+    is_flush = isinstance(message, FastFlush)
     # Receivers of an indexed object may wait for something else now, or be quiet.
     indexed = isinstance(message, FastData) and message.fti is not None and message.fti.is_sparse
     for group in groups:
@@ -235,7 +236,7 @@ def _apply_progress(
             if objects.item is None:
                 rest.append(machine)
                 continue
-            if type(message) is FastFlush:
+            if is_flush:
                 state.shorten_holdoff()
             if process is not None and now < process.holdoff_end and not indexed:
                 # As `is_idle_before`; many are suppressed up to the same point.

@@ -3,6 +3,7 @@
 import json
 import os
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
@@ -59,51 +60,55 @@ def test_a_crash_while_it_is_written_leaves_the_state_before(
         assert files.stage("a", ONE) == "done"
 
 
-def test_what_is_noted_during_a_write_is_in_the_one_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, goes_on, writes = Event(), Event(), []
-    replace = os.replace
+@dataclass
+class HeldDisk:
+    """A disk on which files are replaced once `goes_on` is set; `begun` is set by the first, and `writes` counts them."""
+
+    begun: Event = field(default_factory=Event)
+    goes_on: Event = field(default_factory=Event)
+    writes: int = 0
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> HeldDisk:
+    disk, replace = HeldDisk(), os.replace
 
     def slow(*arguments: str) -> None:
-        writes.append(arguments)
-        begun.set()
-        assert goes_on.wait(10)
+        disk.writes += 1
+        disk.begun.set()
+        assert disk.goes_on.wait(10)
         replace(*arguments)
 
     monkeypatch.setattr(os, "replace", slow)
+    return disk
+
+
+def test_what_is_noted_during_a_write_is_in_the_one_after_it(tmp_path: Path, held: HeldDisk) -> None:
     path = tmp_path / "state"
     with closing(SentFiles(path)) as files:
         files.note("0", ONE, "done")
         files.save()
-        assert begun.wait(10)
+        assert held.begun.wait(10)
         for number in range(1, 50):
             files.note(str(number), ONE, "done")
             last = files.save()
         assert not last.done()
-        goes_on.set()
+        held.goes_on.set()
         last.result(10)
         with_all = json.loads(path.read_text(encoding="utf-8"))["files"]
     assert len(with_all) == 50
-    assert len(writes) == 2
+    assert held.writes == 2
 
 
-def test_the_end_writes_what_nobody_waits_for_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, goes_on = Event(), Event()
-    replace = os.replace
-
-    def slow(*arguments: str) -> None:
-        begun.set()
-        assert goes_on.wait(10)
-        replace(*arguments)
-
-    monkeypatch.setattr(os, "replace", slow)
+def test_the_end_writes_what_nobody_waits_for_any_more(tmp_path: Path, held: HeldDisk) -> None:
     path = tmp_path / "state"
     with closing(SentFiles(path)) as files:
         files.note("a", ONE, "done")
         files.save()
-        assert begun.wait(10)
+        assert held.begun.wait(10)
         files.note("b", ONE, "done")
         assert files.save().cancel()
-        goes_on.set()
+        held.goes_on.set()
     with closing(SentFiles(path)) as files:
         assert (files.stage("a", ONE), files.stage("b", ONE)) == ("done", "done")
 
