@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any
 
 from experiments.running.authentication import simulated_codec
-from experiments.running.monitor import RunMonitor
+from experiments.running.instruments import Instruments
 from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import accounted, in_memory
 from experiments.running.recording import Recording
@@ -82,15 +82,15 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
     if decisions is not None:
         watchers = [*watchers, decisions]
     network = _network(scenario, topology, codec if real else None, watchers)
-    monitor = RunMonitor(
+    instruments = Instruments(
         scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties, decisions
     )
     for name, program in participants.programs():
         program.start(network.host(name))
     if progress is not None:
-        progress.begin(network, monitor.storm)
+        progress.begin(network, instruments.storm)
     try:
-        statistics = _run(network, scenario, partial(participants.over, monitor.failed))
+        statistics = _run(network, scenario, partial(participants.over, instruments.failed))
     finally:
         # After an error, the records up to it are completed as well.
         if isinstance(network, WatchedNetwork):
@@ -105,10 +105,12 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
             network.fingerprint(),
             dict(network.traffic.packets),
             dict(network.traffic.octets),
-            _measured(network, used) | monitor.metrics(parts),
+            _measured(network, used) | instruments.metrics(parts),
         ),
     )
-    concluded = monitor.conclude(result, parts, participants.ledger, participants.over(monitor.failed), participants.ledger_at)
+    concluded = instruments.conclude(
+        result, parts, participants.ledger, participants.over(instruments.failed), participants.ledger_at
+    )
     return replace(concluded, statistics=statistics)
 
 

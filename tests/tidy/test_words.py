@@ -44,7 +44,7 @@ NAMES = {
     "Cast": "Participants",
     "Troupe": "CompositeProgram",
     "Visitor": "PartTimeReceiver",
-    "Oversight": "RunMonitor",
+    "Oversight": "Instruments",
     "Crew": "NodeProcesses",
     "Guest": "ForeignProgram",
     "token": "expects",

@@ -15,11 +15,11 @@ from experiments.scenario.scenario import Scenario
 from experiments.workload.ledger import Ledger
 from sim.network import Network
 
-__all__ = ["RunMonitor"]
+__all__ = ["Instruments"]
 
 
-class RunMonitor:
-    """Schedules faults and checks invariants of one run. Make it before the programs start.
+class Instruments:
+    """Schedules the faults of one run, checks its invariants and counts storms. Make it before the programs start.
 
     `programs` are by host, `programs_by_row` the senders and receivers in them by the name of their row in the result,
     `parties` the machines with other roles.
