@@ -207,14 +207,13 @@ class FastMachine(Machine):
         return [[] for _ in groups], [], [], called
 
     @staticmethod
-    def process_in_lockstep(machines: list[Any], message: FastMessage, now: float) -> tuple[list[Any], list[Any]]:
+    def process_in_lockstep(machines: list[Any], message: FastMessage, now: float) -> list[Any]:
         """Process a message that keeps machines of this class in lockstep (`FastMessage.keeps_lockstep`).
 
-        Returns those that are attentive afterwards, and those to be called singly. The position of the others, and when the
-        last message came, are out of date, and they wait for what they waited for before.
+        Returns those to be called singly. The position of the others, and when the last message came, are out of date.
         """
         del message, now
-        return [], machines
+        return machines
 
     @staticmethod
     def list_waiting(

@@ -30,7 +30,7 @@ class LockstepGroup(LockstepMembers):
         super().__init__(machines)
         kind = type(self._members[0])
         self._apply_batch: Callable[..., Applied] = kind.apply_to_incomplete
-        self._process: Callable[..., tuple[list[Any], list[Any]]] = kind.process_in_lockstep
+        self._process: Callable[..., list[Any]] = kind.process_in_lockstep
         self._receive_batch: Callable[..., None] = kind.receive_batch
         self._counts_overheard: Callable[[Message], bool] = kind.counts_overheard
         self._staying = StayingLosers()
@@ -202,12 +202,13 @@ class LockstepGroup(LockstepMembers):
         before = self._position, self._last_heard, self._duplicates
         self._position, self._last_heard = message.next_state, now
         machines = [each for each in self._members if each.fast_state.coordinator is self]
-        attentive, others = self._process(machines, message, now)
+        others = self._process(machines, message, now)
         for machine in others:
             self._part(machine, *before)
         called += others
-        if attentive:
-            self._overhearers.add(attentive)
+        # They may wait for something else now.
+        self._clear()
+        self._list([machine for machine in machines if machine.fast_state.coordinator is self])
         if called:
             self._call(called, message, source, to, now)
 

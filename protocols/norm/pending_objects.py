@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 from protocols.content import LATER
-from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, ObjectsAborted
+from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, ObjectsAborted, info_received
 from protocols.machine import Offer
 from protocols.norm.maps import SmallDict
 from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Data, Fti, Info, Origin
@@ -173,6 +173,13 @@ class PendingObjects(ExtraState):
             self.is_complete, self.nack_process = True, None
             return
         self._update_completeness()
+
+    def store_info(self, item: RxObject | None, message: Info) -> None:
+        """Store the NORM_INFO of an object that is wanted, unless it is known."""
+        if item is not None and not item.info:
+            item.info = message.payload
+            self.session.ports.notify(info_received(message.origin.source_id, item.object_id, message.payload))
+            self.finish(item)
 
     def shorten_holdoff(self) -> None:
         """Have a hold-off last no longer than usual: the sender announces its end, so it serves requests now."""

@@ -8,7 +8,7 @@ probes, the activity check. What becomes of the objects is in the base class.
 from math import inf
 from typing import ClassVar, Final, TypeAlias
 
-from protocols.events import CommandReceived, SenderActive, SenderReset, SenderSilent, info_received
+from protocols.events import CommandReceived, SenderActive, SenderReset, SenderSilent
 from protocols.norm.backoff import NEVER
 from protocols.norm.congestion.receiver import congestion_of
 from protocols.norm.congestion.states import FeedbackState
@@ -308,10 +308,7 @@ class SenderState(PendingObjects):
         is_repair = bool(message.flags & FLAG_REPAIR)
         next_new = (position.object_id, position.block, position.symbol)
         self._move(message, next_new, sequence, start if is_repair else None)
-        if item is not None and not item.info:
-            item.info = message.payload
-            self.session.ports.notify(info_received(message.origin.source_id, item.object_id, message.payload))
-            self.finish(item)
+        self.store_info(item, message)
         if is_repair:
             self._rewind(start, now)
         self.check(start, now)

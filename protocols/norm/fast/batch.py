@@ -70,7 +70,7 @@ class NormFollower(FastMachine):
     ) -> Applied:
         """Apply a message of the sender to receivers that are incomplete."""
         if isinstance(message, FastInfo):
-            return FastMachine.apply_to_incomplete(groups, message, now, coordinator)
+            return _apply_info(groups, message, now, coordinator)
         redundant = message.redundant
         if redundant:
             assert isinstance(message, FastData)
@@ -99,21 +99,20 @@ class NormFollower(FastMachine):
         return unchanged, attentive, advanced, others
 
     @staticmethod
-    def process_in_lockstep(machines: list["NormFollower"], message: FastMessage, now: float) -> tuple[list[Any], list[Any]]:
-        """Process a CMD(CC), or the last symbol of an object."""
-        attentive: list[Any] = []
+    def process_in_lockstep(machines: list["NormFollower"], message: FastMessage, now: float) -> list[Any]:
+        """Process a CMD(CC), or the first message or the last symbol of an object."""
         others: list[Any] = []
+        moves = not isinstance(message, FastProbe)
         for machine in machines:
             state: FastSenderState = machine.fast_state
-            if isinstance(message, FastProbe):
-                state.note_probe(message, now)
-            elif not isinstance(message, FastData) or not state.end_object(message):
+            if not state.process_in_lockstep(message, now):
                 others.append(machine)
                 continue
+            if moves and (own := state.position) is not message.next_state:
+                machine.leave_lockstep()
+                state.position = own
             machine.settle(state)
-            if state.attentive:
-                attentive.append(machine)
-        return attentive, others
+        return others
 
     @staticmethod
     def list_waiting(
@@ -212,6 +211,27 @@ class NormFollower(FastMachine):
             if state.attentive:
                 attentive.append(machine)
         return attentive, []
+
+
+def _apply_info(groups: list[list[NormFollower]], message: FastInfo, now: float, coordinator: Coordinator) -> Applied:
+    """Apply a repeated NORM_INFO. Receivers that know nothing else of the object are to be called singly."""
+    attentive: list[Any] = []
+    advanced: list[Any] = []
+    others: list[Any] = []
+    for machine in dict.fromkeys([machine for group in groups for machine in group]):
+        state: FastSenderState = machine.fast_state
+        if state.coordinator is not coordinator:
+            continue
+        was_attentive = state.attentive
+        if not state.take_info_again(message, now):
+            others.append(machine)
+            continue
+        machine.settle(state)
+        if not state.is_complete:
+            advanced.append(machine)
+        if state.attentive and not was_attentive:
+            attentive.append(machine)
+    return [[] for _ in groups], attentive, advanced, others
 
 
 def _apply_progress(

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Final, TypeAlias
 
 from protocols.fast.contract import FastMessage
-from protocols.norm.messages import FLAG_REPAIR, Application, Data, Flush, Info, Probe, RepairAdv, Squelch
+from protocols.norm.messages import FLAG_INFO, FLAG_REPAIR, Application, Data, Flush, Info, Probe, RepairAdv, Squelch
 from protocols.norm.position import Point, TransmitPosition, is_before
 
 __all__ = [
@@ -44,11 +44,18 @@ class FastData(Data, FastMessage):
         return key, block if self.redundant else -1, (key, block, 0)
 
     def keeps_lockstep(self, position: Any) -> bool:
-        """Return whether it is the last symbol of an object, and the next message for receivers at a position."""
-        fti, symbol = self.fti, self.symbol
-        is_last = fti is not None and self.block + 1 == fti.partition.blocks and symbol + 1 == self.block_length
-        # A first symbol of a block is more: what is missing before it is requested.
-        return is_last and symbol > 0 and not self.redundant and _is_expected(self.next_state, position)
+        """Return whether it is the first or last symbol of an object, and the next message for receivers at a position."""
+        if self.redundant or not _is_expected(self.next_state, position):
+            return False
+        if self.opens:
+            return _is_next(self.object_id, position)
+        fti = self.fti
+        return fti is not None and self.block + 1 == fti.partition.blocks and self.symbol + 1 == self.block_length
+
+    @property
+    def opens(self) -> bool:
+        """Whether it is the first message of an object that has no NORM_INFO."""
+        return not (self.block or self.symbol or self.redundant or self.flags & FLAG_INFO)
 
     def rewound_to(self) -> Point | None:
         """Return the point of a repair, to which the sender rewound; None for others."""
@@ -87,6 +94,11 @@ class FastInfo(Info, FastMessage):
     """NORM_INFO between two positions. One that is repeated concerns those that lack it, or something of another object."""
 
     __slots__ = _CHAIN
+
+    def keeps_lockstep(self, position: Any) -> bool:
+        """Return whether it begins an object, and is the next message for receivers at a position."""
+        is_next = not self.flags & FLAG_REPAIR and _is_expected(self.next_state, position)
+        return is_next and _is_next(self.object_id, position)
 
     def concerned(self, waiting: Iterable[Any]) -> list[Any]:
         """Return the blocks (object, block) of other objects."""
@@ -155,3 +167,8 @@ def _rewinds(point: Point | None, before: TransmitPosition | None) -> bool:
 def _is_expected(following: TransmitPosition | None, position: Any) -> bool:
     """Return whether a message that leads to `following` is the next one for receivers at a position of a group."""
     return following is not None and isinstance(position, TransmitPosition) and following.sequence == position.sequence + 1
+
+
+def _is_next(object_id: int, position: TransmitPosition) -> bool:
+    """Return whether an object follows the one at a position."""
+    return object_id == (position.object_id + 1) & 0xFFFF

@@ -89,13 +89,59 @@ class FastSenderState(StreamSenderState, FastState):
         congestion.arrived(message.sequence, size_of(message), self._profile, now)
         return congestion.due != due
 
-    def note_probe(self, message: FastProbe, now: float) -> None:
-        """Process a CMD(CC) in lockstep, as `receive` does; the group has the position, and when the message came."""
-        if message.origin is not self.origin:
-            self._update_origin(message)
-        self._on_probe(message, now)
+    def process_in_lockstep(self, message: FastMessage, now: float) -> bool:
+        """Process a message that keeps receivers in lockstep; return False for one that takes more.
 
-    def end_object(self, message: FastData) -> bool:
+        The group has the position, and when the message came. Afterwards the position is that after the message, but after a
+        CMD(CC) that of the group, and the receiver's own if its application postpones an object.
+        """
+        if isinstance(message, FastProbe):
+            # As `receive` does.
+            if message.origin is not self.origin:
+                self._update_origin(message)
+            self._on_probe(message, now)
+            return True
+        if isinstance(message, FastData) and not message.opens:
+            return self._end_object(message, now)
+        return isinstance(message, (FastData, FastInfo)) and self._begin_object(message, now)
+
+    def _begin_object(self, message: FastData | FastInfo, now: float) -> bool:
+        """Process the first message of an object in lockstep; return False for one that takes more."""
+        objects, key, session = self.objects, message.object_id, self.session
+        if message.origin is not self.origin or len(objects) >= session.window or session.is_silent:
+            return False
+        if objects and objects.get((key - 1) & 0xFFFF) is not None:
+            # The end of the object before may be missing.
+            return False
+        following: TransmitPosition = message.next_state
+        objects[key] = None
+        self.is_complete = False
+        self._set_next_new(key)
+        item, self.position = self._object_of(message), following
+        if isinstance(message, FastInfo):
+            self.store_info(item, message)
+        else:
+            self.store(item, message, message.block_length, True)
+        if not self.is_complete:
+            if self._is_postponed(following):
+                next_new = key, following.block, following.symbol
+                self.position = TransmitPosition(*next_new, following.sequence, next_new)
+            self.check((key, 0, 0), now)
+        return True
+
+    def take_info_again(self, message: FastInfo, now: float) -> bool:
+        """Process a repeated NORM_INFO in lockstep; return False for one that opens its object."""
+        objects, start = self.objects, (message.object_id, 0, 0)
+        item = objects.get(message.object_id)
+        if message.origin is not self.origin or (item is None and message.object_id in objects):
+            return False
+        self.position, self.last_heard = message.next_state, now
+        self.store_info(item, message)
+        self._rewind(start, now)
+        self.check(start, now)
+        return True
+
+    def _end_object(self, message: FastData, now: float) -> bool:
         """Process the last symbol of an object in lockstep; return False for a message that takes more."""
         objects, key = self.objects, message.object_id
         item = objects.item if objects.key == key else objects.get(key)
@@ -103,6 +149,8 @@ class FastSenderState(StreamSenderState, FastState):
             return False
         self.position = message.next_state
         self.store(item, message, message.block_length, True)
+        if not (message.symbol or self.is_complete):
+            self.check((key, message.block, 0), now)
         return True
 
     def advance(self, message: FastData | FastFlush, now: float, position: TransmitPosition | None = None) -> int:

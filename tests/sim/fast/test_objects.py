@@ -77,7 +77,11 @@ def test_engines_leave_equal_fingerprints(
     ]
 
 
-def test_a_receiver_that_loses_nothing_is_called_about_once_for_each_object(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("info", [b"name", b""])
+@pytest.mark.parametrize("segments", [1, 20])
+def test_a_receiver_that_loses_nothing_is_not_called_for_each_object(
+    monkeypatch: pytest.MonkeyPatch, segments: int, info: bytes
+) -> None:
     calls = 0
     receive = FastNormReceiver.receive
 
@@ -88,10 +92,10 @@ def test_a_receiver_that_loses_nothing_is_called_about_once_for_each_object(monk
 
     monkeypatch.setattr(FastNormReceiver, "receive", counted)
     config = NormConfig(rate=500_000.0, segment=SEGMENT, grtt=0.05, probe_min=0.1, probe_max=0.1)
-    objects = [(0.1 * number, 20 * SEGMENT, b"name") for number in range(20)]
+    objects = [(0.1 * number, segments * SEGMENT, info) for number in range(20)]
     run = session("fast", {"rate": "10Mbit", "delay": "5ms"}, 100, config, objects, ())
     assert all(len(events) == 20 for events in run.received.values())
     assert run.network.traffic.packets["cc"] > 20
-    # To open it: the first symbol, the last one and probes only advance it. It is called again for the first probe of a
-    # session, for the first symbol behind a probe that follows the NORM_INFO, and if it was the one to answer a probe.
-    assert calls < 100 * (20 + 5)
+    # For the first messages of the session, for the first symbol behind a probe that follows the NORM_INFO, and if it was the
+    # one to answer a probe.
+    assert calls < 100 * 6
