@@ -89,6 +89,7 @@ BAD = [
         "workload=[{size: 1}, {size: 1, from: r1}, {size: 1, from: r2}, {size: 1, from: r3}]",
         "FILE: workload: value ['sender', 'r1', 'r2', 'r3'] of all 'from' is not allowed; at least one host receives",
     ),
+    ("workload={size: 1, members: [sender]}", "FILE: workload.members: value ['sender'] is not allowed; a host that does not"),
     ("duration=0", "FILE: duration: value 0.0 is not allowed; it should be greater than 0"),
     ("wire=packets", "FILE: wire: value 'packets' is not allowed; it should be 'objects' or 'bytes'"),
 ]
@@ -99,6 +100,15 @@ def test_a_list_that_is_too_short_is_told_how_long_it_should_be() -> None:
         changed("faults=[{partition: [[r2]], at: 0}]")
     allowed = "it should have at least 2 items"
     assert str(caught.value) == f"FILE: faults.0.partition: value [['r2']] is not allowed; {allowed}"
+
+
+def test_a_scope_without_receivers_is_refused_when_a_scenario_is_read() -> None:
+    def scenario(ttl: int) -> Scenario:
+        return changed("topology={kind: wan, sites: 1}", "protocol={name: norm}", f"workload=[{{size: 1, ttl: {ttl}}}]")
+
+    with pytest.raises(ConfigError, match=r"workload.0.ttl: value 1 is not allowed; nobody who receives is within its reach"):
+        scenario(1)
+    scenario(3)
 
 
 @pytest.mark.parametrize(("change", "line"), BAD, ids=[change for change, _ in BAD])
