@@ -14,7 +14,7 @@ from experiments.running.files import ScratchSink
 from experiments.running.hashing import Hasher
 from experiments.running.invariants import Invariants
 from experiments.running.lives import NO_COUNTS, total_counts
-from experiments.running.open_sinks import OpenSinks
+from experiments.running.open_sinks import EndingSink, OpenSinks
 from protocols.events import (
     FlushCompleted,
     ObjectAborted,
@@ -33,7 +33,7 @@ from protocols.spec import ProtocolSpec
 __all__ = ["Job", "Node", "OnDisk", "ReceiverProgram", "SenderProgram", "accounted", "in_memory"]
 
 Key: TypeAlias = tuple[int, int]
-Sinks: TypeAlias = Callable[[Offer], Sink | None]
+Sinks: TypeAlias = Callable[[Offer], EndingSink | Accounted | None]
 ACCOUNTED = Accounted()
 
 
@@ -231,9 +231,9 @@ class ReceiverProgram:
         self._sinks = sinks
         self._expected = expected
         self._host: PortsHost | None = None
-        self._open: OpenSinks[Sink] | None = None
+        self._open: OpenSinks[EndingSink] | None = None
         self.machine: Machine | None = None
-        self.received: dict[Key, tuple[int, Sink | None]] | None = None
+        self.received: dict[Key, tuple[int, EndingSink | None]] | None = None
         """(sender, object id) -> (size in bytes, sink); None before the first object, to save memory."""
         self.octets = self.aborted = self.duplicates = 0
         self.first_at: float | None = None
@@ -267,7 +267,7 @@ class ReceiverProgram:
 
     def _accept(self, offer: Offer) -> Sink | None:
         sink = self._sinks(offer)
-        if sink is not None and sink is not ACCOUNTED:
+        if sink is not None and not isinstance(sink, Accounted):
             if self._open is None:
                 self._open = OpenSinks()
             self._open.add((offer.sender, offer.object_id), sink)
@@ -363,12 +363,12 @@ def _digest(sink: Sink | None) -> str | None:
     return None
 
 
-def accounted(offer: Offer) -> Sink:
+def accounted(offer: Offer) -> Accounted:
     """Return the sink for content without bytes."""
     return ACCOUNTED
 
 
-def in_memory(offer: Offer) -> Sink:
+def in_memory(offer: Offer) -> EndingSink:
     """Return a sink in memory, for simulated content with bytes."""
     return MemorySink(offer.size)
 
@@ -381,6 +381,6 @@ class OnDisk:
     def __init__(self) -> None:
         self._hasher: Hasher | None = None
 
-    def __call__(self, offer: Offer) -> Sink:
+    def __call__(self, offer: Offer) -> EndingSink:
         self._hasher = self._hasher or Hasher()
         return ScratchSink(offer.size, self._hasher)
