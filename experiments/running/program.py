@@ -23,6 +23,7 @@ from protocols.events import (
     ObjectReceived,
     ObjectsAborted,
     ObjectSent,
+    SenderHeard,
     SenderReset,
 )
 from protocols.hosting import PortsHost
@@ -203,6 +204,7 @@ class ReceiverProgram:
         "_node",
         "_one_run",
         "_open",
+        "_repeatable",
         "_sinks",
         "aborted",
         "duplicates",
@@ -235,6 +237,8 @@ class ReceiverProgram:
         self.machine: Machine | None = None
         self.received: dict[Key, tuple[int, EndingSink | None]] | None = None
         """(sender, object id) -> (size in bytes, sink); None before the first object, to save memory."""
+        self._repeatable: set[Key] | None = None
+        """Objects that were received before the machine forgot their sender, and may come again; None for none."""
         self.octets = self.aborted = self.duplicates = 0
         self.first_at: float | None = None
         self.last_at: float | None = None
@@ -244,7 +248,7 @@ class ReceiverProgram:
         """Run a receiver on the host; a call after a crash starts without any state."""
         node = self._node
         self._host = host
-        self._open = self.received = None
+        self._open = self.received = self._repeatable = None
         self.octets = 0
         self.first_at = self.last_at = None
         self.machine = node.make("receiver", host, node.instance)
@@ -293,6 +297,8 @@ class ReceiverProgram:
             self._check(event)
         elif isinstance(event, SenderReset):
             self._forget(event.sender)
+        elif isinstance(event, SenderHeard):
+            self._begin_again(event.sender)
         if self.watch is not None:
             self.watch(event)
 
@@ -300,16 +306,16 @@ class ReceiverProgram:
         invariants = self._invariants
         if invariants is None or self._host is None or self.machine is None:
             return
-        now, received = self._host.now, self.received or {}
+        now = self._host.now
         if isinstance(event, ObjectReceived):
-            invariants.received(self._name, event, (event.sender, event.object_id) in received, now)
+            invariants.received(self._name, event, self._has_ended((event.sender, event.object_id)), now)
         elif isinstance(event, ObjectAborted):
             key = event.sender, event.object_id
-            invariants.aborted(self._name, key, key in received, now)
+            invariants.aborted(self._name, key, self._has_ended(key), now)
         elif isinstance(event, ObjectsAborted):
             for step in range(event.count):
                 key = event.sender, (event.first + step) & 0xFFFF
-                invariants.aborted(self._name, key, key in received, now)
+                invariants.aborted(self._name, key, self._has_ended(key), now)
         else:
             invariants.check_memory(self._name, self.machine, now)
 
@@ -326,11 +332,26 @@ class ReceiverProgram:
             self.received = {key: kept for key, kept in self.received.items() if key[0] != sender}
             self.octets = sum(size for size, _ in self.received.values())
 
+    def _begin_again(self, sender: int) -> None:
+        """Let objects of a sender end again: it is heard for the first time, or again since the machine forgot it."""
+        if self._invariants is not None and (self.received or self.aborted):
+            self._invariants.forget(self._name, sender)
+        known = {key for key in self.received or () if key[0] == sender}
+        if known:
+            self._repeatable = (self._repeatable or set()) | known
+
+    def _has_ended(self, key: Key) -> bool:
+        """Return whether an object was received, and may not come again."""
+        return key in (self.received or ()) and key not in (self._repeatable or ())
+
     def _keep(self, key: Key, size: int) -> None:
         self.received = self.received or {}
-        if key in self.received:
+        if self._has_ended(key):
             self.duplicates += 1
             return
+        if self._repeatable is not None and key in self._repeatable:
+            self._repeatable.remove(key)
+            self.octets -= self.received[key][0]
         self.received[key] = (size, None if self._open is None else self._open.take(key))
         self.octets += size
 
