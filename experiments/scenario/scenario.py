@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from experiments.scenario.connections import Connections
-from experiments.scenario.cross_traffic import AnyTraffic
+from experiments.scenario.cross_traffic import AnyTraffic, check_flow
 from experiments.scenario.emulation_options import EmulationChoice
 from experiments.scenario.fault_schedule import Fault
 from experiments.scenario.fault_schedule import check as check_fault
@@ -284,10 +284,10 @@ class Scenario(BaseModel):
             if entry.leave is not None and entry.leave <= entry.join:
                 raise ConfigError(f"receivers.{n}.leave: value {entry.leave!r} is not allowed; later than join, {entry.join!r}")
         for n, flow in enumerate(self.traffic):
-            if flow.source == flow.sink:
-                raise ConfigError(f"traffic.{n}.to: value {flow.sink!r} is not allowed; another host than 'from'")
-            if flow.end is not None and flow.end <= flow.begin:
-                raise ConfigError(f"traffic.{n}.end: value {flow.end!r} is not allowed; later than begin, {flow.begin!r}")
+            try:
+                check_flow(flow, topology)
+            except ConfigError as error:
+                raise ConfigError(f"traffic.{n}.{error}") from error
 
     def _check_times(self) -> None:
         """ConfigError for a workload that would begin when the run is over."""

@@ -81,6 +81,10 @@ BAD = [
     ("receivers=[{hosts: [sender]}]", "FILE: receivers.0.hosts: value 'sender' is not allowed; it sends, and stays"),
     ("receivers=[{hosts: [r], join: 2s, leave: 1s}]", "FILE: receivers.0.leave: value 1.0 is not allowed; later than join"),
     ("traffic=[{kind: aimd, from: r1, to: r1}]", "FILE: traffic.0.to: value 'r1' is not allowed; another host than 'from'"),
+    (
+        "traffic=[{kind: aimd, from: r1, to: r2}]",
+        "FILE: traffic.0.kind: value 'aimd' is not allowed; a rate of a link on the way",
+    ),
     ("traffic=[{kind: quic, from: r1, to: r2}]", "FILE: traffic.0.kind: value 'quic' is not allowed; one of 'constant'"),
     ("topology.nodes={r: {mac: single}}", "FILE: topology.nodes.r.mac: value 'single' is not allowed; only for a router"),
     ("topology.nodes={s9: {}}", "FILE: topology.nodes.s9: value 's9' is not allowed; no such node, nodes are sender, s1, r"),
@@ -109,6 +113,28 @@ def test_a_scope_without_receivers_is_refused_when_a_scenario_is_read() -> None:
     with pytest.raises(ConfigError, match=r"workload.0.ttl: value 1 is not allowed; nobody who receives is within its reach"):
         scenario(1)
     scenario(3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "link", "allowed"),
+    [
+        ("aimd", "{}", False),
+        ("aimd", "{delay: 5ms}", False),
+        ("aimd", "{delay: 5ms, loss: 1%}", True),
+        ("aimd", "{rate: 10Mbit}", True),
+        ("tcp", "{}", False),
+        ("tcp", "{delay: 5ms}", True),
+    ],
+)
+def test_a_greedy_flow_that_nothing_limits_is_refused(kind: str, link: str, allowed: bool) -> None:
+    given = f"topology={{kind: star, receivers: 3, link: {link}}}", f"traffic=[{{kind: {kind}, from: r1, to: r2}}]"
+    if allowed:
+        changed(*given)
+        return
+    with pytest.raises(
+        ConfigError, match=f"traffic.0.kind: value '{kind}' is not allowed; a rate of a link on the way"
+    ):
+        changed(*given)
 
 
 @pytest.mark.parametrize(("change", "line"), BAD, ids=[change for change, _ in BAD])
