@@ -131,9 +131,7 @@ def test_a_greedy_flow_that_nothing_limits_is_refused(kind: str, link: str, allo
     if allowed:
         changed(*given)
         return
-    with pytest.raises(
-        ConfigError, match=f"traffic.0.kind: value '{kind}' is not allowed; a rate of a link on the way"
-    ):
+    with pytest.raises(ConfigError, match=f"traffic.0.kind: value '{kind}' is not allowed; a rate of a link on the way"):
         changed(*given)
 
 
