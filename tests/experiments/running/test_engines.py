@@ -118,3 +118,22 @@ def test_receivers_without_room_for_parity_have_the_same_fingerprint(buffer: int
     limited = {run(parse({**written, **how}, "test")).fingerprint for how in WAYS}
     assert len(limited) == 1
     assert limited != {run(parse(with_room, "test")).fingerprint}
+
+
+@pytest.mark.parametrize("source", ["x1", "r1"])
+def test_connections_of_cross_traffic_beside_those_of_a_protocol_with_another_framing(source: str) -> None:
+    written = {
+        "name": "x",
+        "topology": {"kind": "dumbbell", "receivers": 3, "link": {"delay": "1ms"}, "bottleneck": {"rate": "2Mbit"}},
+        "protocol": {"name": "broker"},
+        "nodes": {"r3": {"role": "broker"}},
+        "workload": [
+            {"kind": "publish", "hosts": ["sender"], "to": "topic:t", "size": 500, "count": 20, "think": "10ms"},
+            {"kind": "subscribe", "hosts": ["r1", "r2"], "to": "topic:t"},
+        ],
+        "traffic": [{"kind": "tcp", "from": source, "to": "y1" if source == "x1" else "sender", "end": "500ms"}],
+        "duration": "2s",
+    }
+    results = [run(parse({**written, **how}, "test")) for how in WAYS]
+    assert len({result.fingerprint for result in results}) == 1
+    assert all(result.metrics["cross_traffic"][0]["received"] > 10 for result in results)
