@@ -137,3 +137,20 @@ def test_connections_of_cross_traffic_beside_those_of_a_protocol_with_another_fr
     results = [run(parse({**written, **how}, "test")) for how in WAYS]
     assert len({result.fingerprint for result in results}) == 1
     assert all(result.metrics["cross_traffic"][0]["received"] > 10 for result in results)
+
+
+def test_answers_over_links_without_delay_come_before_other_copies_of_what_they_answer() -> None:
+    written = {
+        "name": "x",
+        "seed": 577246,
+        "topology": {"kind": "star", "receivers": 2},
+        "protocol": {"name": "fjm"},
+        "nodes": {"r1": {"role": "manager"}},
+        # The subscriber reads what it overhears one by one, so that the order decides when it reads each.
+        "workload": [
+            {"kind": "publish", "hosts": ["sender"], "to": "topic:t", "size": 0, "rate": "50/s"},
+            {"kind": "subscribe", "hosts": ["r2"], "to": "topic:t", "slow": "20ms"},
+        ],
+        "duration": "1s",
+    }
+    assert len({run(parse({**written, **how}, "test")).fingerprint for how in WAYS}) == 1
