@@ -46,6 +46,8 @@ class Memory:
         self.size = len(data)
         self.data = data
         self._view = memoryview(data)
+        self.ended = False
+        """Whether it was committed or aborted."""
 
     def read(self, offset: int, n: int) -> bytes:
         """Return `n` bytes from `offset`."""
@@ -56,10 +58,12 @@ class Memory:
         self._view[offset : offset + len(data)] = data
 
     def commit(self, info: bytes) -> None:
-        """Do nothing."""
+        """End the object."""
+        self.ended = True
 
     def abort(self) -> None:
-        """Do nothing."""
+        """End the object."""
+        self.ended = True
 
 
 def _emit(event: str, **fields: Any) -> None:

@@ -106,7 +106,10 @@ class ObjectPurged(Event):
 
 @dataclass(frozen=True, slots=True)
 class SenderHeard(Event):
-    """Receiver: the first message of a sender was received."""
+    """Receiver: the first message of a sender was received, or the first since it forgot the sender.
+
+    A receiver forgets senders to make room for others. Objects of a forgotten sender that have ended before may end again.
+    """
 
     sender: int
 

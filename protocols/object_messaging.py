@@ -66,6 +66,11 @@ class _Collected:
         """Bytes of memory that it has taken."""
         self.message: Publication | None = None
 
+    @property
+    def is_aborted(self) -> bool:
+        """Whether the object was aborted, or its message given up."""
+        return self._size < 0
+
     def write(self, offset: int, data: bytes | memoryview) -> None:
         """Store a segment. OSError for one outside the object, and when the message was given up."""
         if offset + len(data) > self._size:
@@ -84,7 +89,7 @@ class _Collected:
         page = self._pages[number] = bytearray(min(_PAGE, self._size - number * _PAGE))
         self.octets += len(page)
         self._on_growth(len(page))
-        if self._size < 0:
+        if self.is_aborted:
             raise OSError("incomplete messages take too much memory")
         return page
 
@@ -209,12 +214,18 @@ class ObjectSubscriber(EventLayer, Subscriber):
 
     def heard(self, event: Event, now: float) -> Sequence[Event]:
         """Turn a received object into messages."""
-        if isinstance(event, (ObjectReceived, ObjectAborted)):
+        if isinstance(event, ObjectReceived):
             sink = self._forget(event.sender, event.object_id)
-            if sink is not None and sink.message is not None and isinstance(event, ObjectReceived):
+            if sink is not None and sink.message is not None:
                 events = self._subscriptions.delivery(sink.message, self.ports.epoch + now)
                 self._delivered += sum(isinstance(each, MessageReceived) for each in events)
                 return events
+            return []
+        if isinstance(event, ObjectAborted):
+            # What shows that a sender has restarted may also open an object with the same id, whose offer comes first.
+            sink = self._sinks.get((event.sender, event.object_id))
+            if sink is not None and sink.is_aborted:
+                self._forget(event.sender, event.object_id)
             return []
         return [event] if isinstance(event, Subscribed) else []
 

@@ -286,12 +286,16 @@ class Grouped(_ByEvents):
 
     def _on_arrival(self, arrival: Arrival) -> None:
         kernel, flight, now = self._kernel, arrival.content, self._env._now
-        with_events = kernel.with_events
+        with_events, queue, order = kernel.with_events, self._queue, kernel.key[2]
         kernel.busy = True
-        for place, lost_by in arrival.places:
+        for number, (place, lost_by) in enumerate(arrival.places):
             if with_events:
                 # Two copies may arrive at one host at once; the application receives the events of the first before the second.
                 kernel.drain()
+            if number and queue and queue[0][0] <= now and queue[0] < (now, ARRIVAL, order):
+                # A host sent in answer to an earlier copy over links without a delay, and comes before the one that sent this.
+                heappush(queue, (now, ARRIVAL, order, Arrival(self._callbacks, flight, arrival.places[number:])))
+                break
             place.arrive(flight, lost_by, now)
         kernel.settle_inputs()
 

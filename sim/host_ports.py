@@ -5,6 +5,7 @@ They lie here and not in the hosts, of which there may be a million.
 
 from collections.abc import Callable
 
+from protocols.framing import Framing
 from protocols.machine import Address, Codec, Group
 
 __all__ = ["HostPorts"]
@@ -65,6 +66,11 @@ class HostPorts:
         """Return whether another port of the host joined a group."""
         members = self.members.get(place)
         return members is not None and any(other != port for other in members.get(to, ()))
+
+    def framing(self, place: int, port: int, common: Callable[[], Framing]) -> Callable[[], Framing]:
+        """Return what makes the framing of a port's connections: that of the port's codec if it has one, or `common`."""
+        framing: Callable[[], Framing] = getattr(self._makers.get((place, port)), "framing", common)
+        return framing
 
     def codec(self, place: int, port: int, common: Codec) -> Codec:
         """Return the codec of a port; `common` is that of the network, for ports without one of their own."""

@@ -48,7 +48,7 @@ class TcpStack:
         self.first_control = CONTROLS[self.options.control](FIRST_WINDOW)
         """See `sim.tcp.stack.Stack`."""
         self._framing = framing
-        self._frames = Frames(framing())
+        self._frames: dict[Callable[[], Framing], Frames] = {}
         self._fabric = fabric
         self._ends: dict[Key, TcpEnd] = {}
         # By place of the host and its port.
@@ -153,10 +153,14 @@ class TcpStack:
 
     def streams(self, host: "SimHost", port: int) -> tuple[Writer, Reader]:
         """Return the writer and the reader of the streams of an end."""
-        common = self._fabric.codec
+        common, ports = self._fabric.codec, self._fabric.ports
+        make_framing = ports.framing(host.place, port, self._framing)
         if common is None:
-            return ObjectWriter(self._frames), _OBJECTS
-        codec, framing = self._fabric.ports.codec(host.place, port, common), self._framing()
+            frames = self._frames.get(make_framing)
+            if frames is None:
+                frames = self._frames[make_framing] = Frames(make_framing())
+            return ObjectWriter(frames), _OBJECTS
+        codec, framing = ports.codec(host.place, port, common), make_framing()
         return ByteWriter(codec, framing), ByteReader(codec, framing)
 
     def post(self, end: TcpEnd, when: float) -> None:

@@ -10,6 +10,7 @@ from experiments.report.run_report_routes import Routes
 from experiments.running.participants import MulticastSession
 from experiments.scenario.scenario import Scenario
 from experiments.workload.file import FileWorkload
+from experiments.workload.membership import receivers_of
 from topologies.ethernet import size_on_link
 from topologies.line import damage_probability
 from topologies.spec import LinkSpec, Topology
@@ -96,7 +97,7 @@ def sessions_of(scenario: Scenario) -> list[SessionFacts]:
     for number, group in enumerate(groups):
         session = MulticastSession(number, group, [work for work in scenario.files if work.group == group])
         default = _default(scenario, topology)
-        members = session.members(topology, default)
+        members = list(receivers_of(topology, session.works, scenario.senders))
         for sender in session.senders:
             works = tuple(work for work in session.works if work.sender == sender)
             others = default if works[0].members is None else members

@@ -71,11 +71,16 @@ class FileSink(Tracked):
         self._temporary = ""
         self._inode = 0
 
+    @property
+    def ended(self) -> bool:
+        """Whether the file is complete or given up."""
+        return self not in self._folder.unfinished
+
     def write(self, offset: int, data: bytes | memoryview) -> None:
         """Store a segment. OSError when that is not possible, or when the file was given up for another."""
         folder = self._folder
         try:
-            if self not in folder.unfinished:
+            if self.ended:
                 raise OSError(GIVEN_UP)
             self.heard = monotonic()
             super().write(offset, data)
@@ -101,7 +106,7 @@ class FileSink(Tracked):
         self._folder.with_space(lambda: Tracked._put(self, data, offset))
 
     def _descriptor(self) -> int:
-        if self not in self._folder.unfinished:
+        if self.ended:
             raise OSError(GIVEN_UP)
         self.heard = monotonic()
         return self._folder.opened.descriptor(self)
@@ -131,7 +136,7 @@ class FileSink(Tracked):
 
     def abort(self) -> None:
         """Remove the incomplete file; after `commit`, do nothing. OSError when it can't be removed."""
-        if self in self._folder.unfinished:
+        if not self.ended:
             self._pending.clear()
             try:
                 self._folder.discard(self, self._temporary)

@@ -97,10 +97,15 @@ class Invariants:
         gone.add(key)
 
     def forget(self, host: str, sender: int | None = None) -> None:
-        """Forget what a host received from a sender, or from all senders (None), after a crash or a restart of the sender."""
-        self._aborted[host] = {key for key in self._aborted.get(host, ()) if sender not in (None, key[0])}
-        for known in [known for known in self._latest if known[0] == host and sender in (None, known[1])]:
-            del self._latest[known]
+        """Forget what a host received from a sender, or from all (None).
+
+        It may come again after a crash, a restart of the sender, or when the host has forgotten the sender.
+        """
+        if host in self._aborted:
+            self._aborted[host] = {key for key in self._aborted[host] if sender not in (None, key[0])}
+        known = [each for each in self._latest if each[0] == host] if sender is None else [(host, sender)]
+        for each in known:
+            self._latest.pop(each, None)
 
     def check_memory(self, host: str, machine: Machine, now: float) -> None:
         """Check that the machine keeps no more than its limits (`Machine.held`)."""

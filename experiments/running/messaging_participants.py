@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -263,7 +264,12 @@ class MessagingParticipants:
         return ledger
 
     def _begin_ledger(self, result_of: Callable[[Party], Mapping[str, Any]], end: float) -> Ledger:
-        ledger = Ledger(guarantees_of(self._scenario.protocol.spec, self._scenario.protocol.config), end)
+        config = self._scenario.protocol.config
+        guarantees = guarantees_of(self._scenario.protocol.spec, config)
+        if sum(party.role == "publisher" for party in self.parties) > getattr(config, "senders", inf):
+            # A subscriber then forgets publishers, and may get again what it has had of them.
+            guarantees = replace(guarantees, once=False)
+        ledger = Ledger(guarantees, end)
         for party, slot in zip(self.parties, self._slots, strict=True):
             if party.role == "publisher":
                 ledger.add_publisher(party.name, self._plans[slot.id], result_of(party))

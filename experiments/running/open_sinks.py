@@ -1,10 +1,21 @@
 """Sinks of objects in progress, by the ids under which events name the objects."""
 
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
-__all__ = ["OpenSinks"]
+from protocols.machine import Sink
 
-S = TypeVar("S")
+__all__ = ["EndingSink", "OpenSinks"]
+
+
+class EndingSink(Sink, Protocol):
+    """A sink that says whether its object has ended."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the sink was committed or aborted."""
+
+
+S = TypeVar("S", bound=EndingSink)
 Key: TypeAlias = tuple[int, int]
 """Sender and object id."""
 
@@ -13,30 +24,25 @@ class OpenSinks(Generic[S]):
     """The sinks that an application gave to its receiver.
 
     A receiver asks for a sink within an input, and the application has the events of that input after it. When a sender has
-    restarted, one message ends an object of the earlier instance and opens one with the same id: its sink is added first, and
-    the event that the earlier object is aborted comes after that.
+    restarted, one message ends an object of the earlier instance, which may have no sink yet, and opens one with the same
+    id: its sink is added first, and the event that the earlier object is aborted comes after that.
     """
 
-    __slots__ = ("_replaced", "_sinks")
+    __slots__ = ("_sinks",)
 
     def __init__(self) -> None:
         self._sinks: dict[Key, S] = {}
-        self._replaced: set[Key] = set()
 
     def add(self, key: Key, sink: S) -> None:
         """Keep the sink of an object that begins."""
-        if key in self._sinks:
-            self._replaced.add(key)
         self._sinks[key] = sink
 
     def take(self, key: Key) -> S | None:
         """Return the sink of an object that was received, and forget it; None if there is none."""
-        self._replaced.discard(key)
         return self._sinks.pop(key, None)
 
     def discard(self, key: Key) -> None:
-        """Forget the sink of an object that was aborted."""
-        if key in self._replaced:
-            self._replaced.remove(key)
-        else:
-            self._sinks.pop(key, None)
+        """Forget the sink of an object that was aborted; one that has not ended is that of a later object."""
+        sink = self._sinks.get(key)
+        if sink is not None and sink.ended:
+            del self._sinks[key]

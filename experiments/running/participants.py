@@ -1,16 +1,17 @@
 """The participants of a run: the programs of every host, and the objects each receiver must get."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 from emu.foreign_program import ForeignProgram
 from experiments.running.composite import CompositeProgram, PartTimeReceiver, RestartableProgram, Role
-from experiments.running.content import Extent, Generated, digest_of
+from experiments.running.content import Accounted, Extent, Generated, digest_of
 from experiments.running.foreign_programs import foreign_receiver, foreign_sender, match_objects, without_object_ids
 from experiments.running.lives import add_counts, longest_of
 from experiments.running.messaging_participants import NO_SERVERS, MessagingParticipants, Party, Servers
+from experiments.running.open_sinks import EndingSink
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
 from experiments.running.result import Result, Row, combine, message_metrics, row_of
 from experiments.running.shared_machine import SharedMachineProgram
@@ -19,12 +20,12 @@ from experiments.scenario.foreign_nodes import BY_WORKLOAD, NodeChoice
 from experiments.scenario.scenario import Scenario
 from experiments.workload.file import Attendance, FileWorkload
 from experiments.workload.ledger import Ledger
+from experiments.workload.membership import receivers_of
 from protocols.cross import CrossCodec, Load, Receipt
 from protocols.errors import ConfigError
-from protocols.machine import Codec, Content, Group, Offer, Sink, Source
+from protocols.machine import Codec, Content, Group, Offer, Source
 from topologies.addressing import node_id
 from topologies.spec import Topology
-from topologies.trees import in_scope
 
 __all__ = ["Participants", "MulticastSession", "WorldCounters"]
 
@@ -66,23 +67,6 @@ class MulticastSession:
         """The hosts that send to the group, each once."""
         return list(dict.fromkeys(work.sender for work in self.works))
 
-    def members(self, topology: Topology, default: list[str]) -> list[str]:
-        """Return the hosts that receive the group, in the order of the topology.
-
-        These are the members named in the workload, or else the hosts in `default` within the TTL scope of every sender.
-        """
-        named = [host for work in self.works for name in work.members or () for host in topology.hosts_of(name)]
-        chosen = frozenset(named) if named else self._in_scope(topology, default)
-        return [name for name in topology.hosts if name in chosen and name not in self.senders]
-
-    def _in_scope(self, topology: Topology, default: list[str]) -> frozenset[str]:
-        scopes = [
-            frozenset(in_scope(topology, topology.member(work.sender).node, work.ttl))
-            for work in self.works
-            if work.ttl is not None
-        ]
-        return frozenset(host for host in default if all(topology.member(host).node in scope for scope in scopes))
-
     def role(self, taken: bool) -> str:
         """Return the name of the random stream of a program; "" (the host's own) unless `taken` by another program."""
         return f"session-{self.number}" if taken else ""
@@ -122,7 +106,7 @@ class Participants:
     `bytes_travel`: contents have bytes and are verified by SHA-256. `address` returns the address of a group by its name,
     `sinks` the sink of an offered object. `fast`: run the protocol's fast machines. `packets` makes the codec by
     which roles with a codec of their own read packets of the protocol; None: these stay bytes. `servers` are those of
-    `MessagingParticipants`. ConfigError for a workload without receivers, and for foreign programs that can't take their roles.
+    `MessagingParticipants`. ConfigError for foreign programs that can't take their roles.
     """
 
     def __init__(
@@ -155,8 +139,8 @@ class Participants:
             host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
         }
         sessions = _sessions_of(scenario)
-        if sessions:
-            self._enrol_all_receivers(sessions)
+        for session in sessions:
+            self._enrol_receivers(session)
         self._add_traffic()
         for session in sessions:
             self._enrol_senders(session)
@@ -189,19 +173,8 @@ class Participants:
         roles.append(role)
         return len(roles) - 1
 
-    def _enrol_all_receivers(self, sessions: Sequence[MulticastSession]) -> None:
-        topology, sending = self.topology, self.scenario.senders
-        bystanders = {name for name in topology.host_nodes if topology.node(name).bystander}
-        default = [host for host in topology.hosts if host not in sending and topology.member(host).node not in bystanders]
-        for session in sessions:
-            self._enrol_receivers(session, session.members(topology, default))
-        if not self._receivers:
-            raise ConfigError(
-                "workload: has no receivers; somebody in the scope of a ttl who does not send, or the members named"
-            )
-
-    def _enrol_receivers(self, session: MulticastSession, members: list[str]) -> None:
-        for name in members:
+    def _enrol_receivers(self, session: MulticastSession) -> None:
+        for name in receivers_of(self.topology, session.works, self.scenario.senders):
             if name in self._foreign:
                 foreign = foreign_receiver(self._foreign[name], self._node(session, name), self.scenario.seed)
                 self._receivers.append(_Enrolled(name, session, 0, self._add_foreign(name, foreign)))
@@ -487,7 +460,7 @@ def _foreign_hosts(scenario: Scenario, topology: Topology) -> dict[str, NodeChoi
     return {host: choice for name, choice in chosen for host in topology.hosts_of(name)}
 
 
-def _of_file(sinks: Sinks, offer: Offer) -> Sink | None:
+def _of_file(sinks: Sinks, offer: Offer) -> EndingSink | Accounted | None:
     """Return the sink of an object that is a file; None for a message, since a group may carry both."""
     return sinks(offer) if offer.is_file else None
 

@@ -14,7 +14,7 @@ from experiments.running.files import ScratchSink
 from experiments.running.hashing import Hasher
 from experiments.running.invariants import Invariants
 from experiments.running.lives import NO_COUNTS, total_counts
-from experiments.running.open_sinks import OpenSinks
+from experiments.running.open_sinks import EndingSink, OpenSinks
 from protocols.events import (
     FlushCompleted,
     ObjectAborted,
@@ -23,6 +23,7 @@ from protocols.events import (
     ObjectReceived,
     ObjectsAborted,
     ObjectSent,
+    SenderHeard,
     SenderReset,
 )
 from protocols.hosting import PortsHost
@@ -33,7 +34,7 @@ from protocols.spec import ProtocolSpec
 __all__ = ["Job", "Node", "OnDisk", "ReceiverProgram", "SenderProgram", "accounted", "in_memory"]
 
 Key: TypeAlias = tuple[int, int]
-Sinks: TypeAlias = Callable[[Offer], Sink | None]
+Sinks: TypeAlias = Callable[[Offer], EndingSink | Accounted | None]
 ACCOUNTED = Accounted()
 
 
@@ -203,6 +204,7 @@ class ReceiverProgram:
         "_node",
         "_one_run",
         "_open",
+        "_repeatable",
         "_sinks",
         "aborted",
         "duplicates",
@@ -231,10 +233,12 @@ class ReceiverProgram:
         self._sinks = sinks
         self._expected = expected
         self._host: PortsHost | None = None
-        self._open: OpenSinks[Sink] | None = None
+        self._open: OpenSinks[EndingSink] | None = None
         self.machine: Machine | None = None
-        self.received: dict[Key, tuple[int, Sink | None]] | None = None
+        self.received: dict[Key, tuple[int, EndingSink | None]] | None = None
         """(sender, object id) -> (size in bytes, sink); None before the first object, to save memory."""
+        self._repeatable: set[Key] | None = None
+        """Objects that were received before the machine forgot their sender, and may come again; None for none."""
         self.octets = self.aborted = self.duplicates = 0
         self.first_at: float | None = None
         self.last_at: float | None = None
@@ -244,7 +248,7 @@ class ReceiverProgram:
         """Run a receiver on the host; a call after a crash starts without any state."""
         node = self._node
         self._host = host
-        self._open = self.received = None
+        self._open = self.received = self._repeatable = None
         self.octets = 0
         self.first_at = self.last_at = None
         self.machine = node.make("receiver", host, node.instance)
@@ -267,7 +271,7 @@ class ReceiverProgram:
 
     def _accept(self, offer: Offer) -> Sink | None:
         sink = self._sinks(offer)
-        if sink is not None and sink is not ACCOUNTED:
+        if sink is not None and not isinstance(sink, Accounted):
             if self._open is None:
                 self._open = OpenSinks()
             self._open.add((offer.sender, offer.object_id), sink)
@@ -293,6 +297,8 @@ class ReceiverProgram:
             self._check(event)
         elif isinstance(event, SenderReset):
             self._forget(event.sender)
+        elif isinstance(event, SenderHeard):
+            self._begin_again(event.sender)
         if self.watch is not None:
             self.watch(event)
 
@@ -300,16 +306,16 @@ class ReceiverProgram:
         invariants = self._invariants
         if invariants is None or self._host is None or self.machine is None:
             return
-        now, received = self._host.now, self.received or {}
+        now = self._host.now
         if isinstance(event, ObjectReceived):
-            invariants.received(self._name, event, (event.sender, event.object_id) in received, now)
+            invariants.received(self._name, event, self._has_ended((event.sender, event.object_id)), now)
         elif isinstance(event, ObjectAborted):
             key = event.sender, event.object_id
-            invariants.aborted(self._name, key, key in received, now)
+            invariants.aborted(self._name, key, self._has_ended(key), now)
         elif isinstance(event, ObjectsAborted):
             for step in range(event.count):
                 key = event.sender, (event.first + step) & 0xFFFF
-                invariants.aborted(self._name, key, key in received, now)
+                invariants.aborted(self._name, key, self._has_ended(key), now)
         else:
             invariants.check_memory(self._name, self.machine, now)
 
@@ -326,11 +332,26 @@ class ReceiverProgram:
             self.received = {key: kept for key, kept in self.received.items() if key[0] != sender}
             self.octets = sum(size for size, _ in self.received.values())
 
+    def _begin_again(self, sender: int) -> None:
+        """Let objects of a sender end again: it is heard for the first time, or again since the machine forgot it."""
+        if self._invariants is not None and (self.received or self.aborted):
+            self._invariants.forget(self._name, sender)
+        known = {key for key in self.received or () if key[0] == sender}
+        if known:
+            self._repeatable = (self._repeatable or set()) | known
+
+    def _has_ended(self, key: Key) -> bool:
+        """Return whether an object was received, and may not come again."""
+        return key in (self.received or ()) and key not in (self._repeatable or ())
+
     def _keep(self, key: Key, size: int) -> None:
         self.received = self.received or {}
-        if key in self.received:
+        if self._has_ended(key):
             self.duplicates += 1
             return
+        if self._repeatable is not None and key in self._repeatable:
+            self._repeatable.remove(key)
+            self.octets -= self.received[key][0]
         self.received[key] = (size, None if self._open is None else self._open.take(key))
         self.octets += size
 
@@ -363,12 +384,12 @@ def _digest(sink: Sink | None) -> str | None:
     return None
 
 
-def accounted(offer: Offer) -> Sink:
+def accounted(offer: Offer) -> Accounted:
     """Return the sink for content without bytes."""
     return ACCOUNTED
 
 
-def in_memory(offer: Offer) -> Sink:
+def in_memory(offer: Offer) -> EndingSink:
     """Return a sink in memory, for simulated content with bytes."""
     return MemorySink(offer.size)
 
@@ -381,6 +402,6 @@ class OnDisk:
     def __init__(self) -> None:
         self._hasher: Hasher | None = None
 
-    def __call__(self, offer: Offer) -> Sink:
+    def __call__(self, offer: Offer) -> EndingSink:
         self._hasher = self._hasher or Hasher()
         return ScratchSink(offer.size, self._hasher)

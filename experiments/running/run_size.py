@@ -1,13 +1,10 @@
 """The size of a run: its receivers and the packets of its content; and smaller runs of the same scenario."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 from math import ceil, inf
 from typing import Any
 
-import networkx as nx
-
-from experiments.scenario.cross_traffic import AimdTraffic, AnyTraffic, TcpTraffic
+from experiments.scenario.cross_traffic import AimdTraffic, AnyTraffic, TcpTraffic, way_of
 from experiments.scenario.scenario import Scenario
 from experiments.workload.file import FileWorkload
 from experiments.workload.publish import PublishWorkload
@@ -67,8 +64,7 @@ def _message_packets(scenario: Scenario, work: PublishWorkload) -> int:
 def _traffic_packets(topology: Topology, flow: AnyTraffic, span: float) -> int:
     """Return the packets that a flow sends in `span` seconds at most; with congestion control as many as its path carries."""
     if isinstance(flow, AimdTraffic | TcpTraffic):
-        ends = [topology.member(name).node for name in (flow.source, flow.sink)]
-        slowest = min(topology.link(*edge).rate for edge in pairwise(nx.shortest_path(topology.graph, *ends)))
+        slowest = min(link.rate for link in way_of(flow, topology))
         return ceil(span * (FAST_LINK if slowest == inf else slowest) / (flow.size + UDP_OVERHEAD))
     return ceil(span / flow.gap)
 

@@ -1,16 +1,19 @@
 """The cross traffic of a scenario: its parameters, and the programs of its source and sink."""
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from math import inf
 from typing import Annotated, Any, Literal, TypeAlias
 
+import networkx as nx
 from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
 from protocols.cross import AimdSource, BulkSource, FlowSink, Gaps, PacedSource, constant, on_off, poisson
 from protocols.cross.wire import LOAD_SIZE
+from protocols.errors import ConfigError
 from protocols.hosting import PortsHost
 from protocols.machine import Event
-from topologies.spec import UDP_OVERHEAD
+from topologies.spec import UDP_OVERHEAD, LinkSpec, Topology
 from topologies.units import Duration, Rate, Size
 
 __all__ = [
@@ -22,7 +25,9 @@ __all__ = [
     "OnOffTraffic",
     "PoissonTraffic",
     "TcpTraffic",
+    "check_flow",
     "flow_row",
+    "way_of",
 ]
 
 
@@ -94,6 +99,36 @@ AnyTraffic: TypeAlias = Annotated[
     ConstantTraffic | PoissonTraffic | OnOffTraffic | AimdTraffic | TcpTraffic, Discriminator("kind")
 ]
 """Any kind of cross traffic."""
+
+
+def check_flow(flow: AnyTraffic, topology: Topology) -> None:
+    """ConfigError, beginning with the key, for a flow to its own host, without duration, or without a bound."""
+    if flow.source == flow.sink:
+        raise ConfigError(f"to: value {flow.sink!r} is not allowed; another host than 'from'")
+    if flow.end is not None and flow.end <= flow.begin:
+        raise ConfigError(f"end: value {flow.end!r} is not allowed; later than begin, {flow.begin!r}")
+    if isinstance(flow, AimdTraffic | TcpTraffic) and not _is_bounded(flow, topology):
+        ways = f"from {flow.source} to {flow.sink}"
+        raise ConfigError(f"kind: value {flow.kind!r} is not allowed; a rate of a link on the way {ways}, else it has no limit")
+
+
+def _is_bounded(flow: AimdTraffic | TcpTraffic, topology: Topology) -> bool:
+    """Return whether anything limits a flow that always has data to send: rates, processors, or a window and a delay."""
+    way = way_of(flow, topology)
+    nodes = (topology.node(name) for name in topology.graph)
+    if any(link.rate < inf for link in way) or any(node.model is not None for node in nodes):
+        return True
+    takes_time = any(link.delay or link.jitter is not None for link in way)
+    loses = any(link.loss.rate or link.corrupt or link.bit_errors for link in way)
+    return takes_time and (loses or isinstance(flow, TcpTraffic))
+
+
+def way_of(flow: AnyTraffic, topology: Topology) -> list[LinkSpec]:
+    """Return the links from the source of a flow to its sink."""
+    near, far = (topology.member(name).node for name in (flow.source, flow.sink))
+    # Two members of a counted group have one node, and each a link to its neighbour.
+    way = nx.shortest_path(topology.graph, near, far) if near != far else [near, *topology.graph.successors(near), near]
+    return [topology.link(*edge) for edge in pairwise(way)]
 
 
 class _FlowProgram:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from experiments.scenario.connections import Connections
-from experiments.scenario.cross_traffic import AnyTraffic
+from experiments.scenario.cross_traffic import AnyTraffic, check_flow
 from experiments.scenario.emulation_options import EmulationChoice
 from experiments.scenario.fault_schedule import Fault
 from experiments.scenario.fault_schedule import check as check_fault
@@ -26,6 +26,7 @@ from experiments.scenario.protocol_modules import resolve_in
 from experiments.scenario.ready import find_scenario
 from experiments.scenario.validation_errors import validated
 from experiments.workload.file import Attendance, FileWorkload
+from experiments.workload.membership import receivers_of
 from experiments.workload.publish import PublishWorkload
 from experiments.workload.subscribe import SubscribeWorkload
 from experiments.workload.workloads import Workloads
@@ -126,8 +127,7 @@ class Scenario(BaseModel):
             except ConfigError as error:
                 raise ConfigError(f"faults.{n}.{error}") from error
             self._check_churn(n, fault)
-        if not self.subscriptions and len(self.senders) == sum(map(topology.size, topology.host_nodes)):
-            raise ConfigError(f"workload: value {self.senders!r} of all 'from' is not allowed; at least one host receives")
+        self._check_audience(topology)
         self._check_receivers(topology)
         self._check_times()
         check_nodes(self.nodes, self.protocol.name, self.protocol.config)
@@ -263,6 +263,19 @@ class Scenario(BaseModel):
         for name in self.nodes:
             yield f"nodes.{name}", (name,)
 
+    def _check_audience(self, topology: Topology) -> None:
+        """ConfigError for files that nobody receives."""
+        groups = dict.fromkeys(work.group for work in self.files)
+        works = [[work for work in self.files if work.group == group] for group in groups]
+        if not self.files or any(True for each in works for _ in receivers_of(topology, each, self.senders)):
+            return
+        for n, work in enumerate(self.workload):
+            if isinstance(work, FileWorkload) and work.members is not None:
+                raise ConfigError(f"workload.{n}.members: value {list(work.members)} is not allowed; a host that does not send")
+            if isinstance(work, FileWorkload) and work.ttl is not None:
+                raise ConfigError(f"workload.{n}.ttl: value {work.ttl} is not allowed; nobody who receives is within its reach")
+        raise ConfigError(f"workload: value {self.senders!r} of all 'from' is not allowed; at least one host receives")
+
     def _check_receivers(self, topology: Topology) -> None:
         for n, entry in enumerate(self.receivers):
             for name in (host for entry_name in entry.hosts for host in topology.hosts_of(entry_name)):
@@ -271,10 +284,10 @@ class Scenario(BaseModel):
             if entry.leave is not None and entry.leave <= entry.join:
                 raise ConfigError(f"receivers.{n}.leave: value {entry.leave!r} is not allowed; later than join, {entry.join!r}")
         for n, flow in enumerate(self.traffic):
-            if flow.source == flow.sink:
-                raise ConfigError(f"traffic.{n}.to: value {flow.sink!r} is not allowed; another host than 'from'")
-            if flow.end is not None and flow.end <= flow.begin:
-                raise ConfigError(f"traffic.{n}.end: value {flow.end!r} is not allowed; later than begin, {flow.begin!r}")
+            try:
+                check_flow(flow, topology)
+            except ConfigError as error:
+                raise ConfigError(f"traffic.{n}.{error}") from error
 
     def _check_times(self) -> None:
         """ConfigError for a workload that would begin when the run is over."""

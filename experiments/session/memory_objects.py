@@ -31,9 +31,14 @@ class MemoryObject:
         """Whether too little has been stored to tell it from an object that only was announced."""
         return self.segments < NEW
 
+    @property
+    def ended(self) -> bool:
+        """Whether the object is complete or given up."""
+        return self not in self._objects.unfinished
+
     def write(self, offset: int, data: bytes | memoryview) -> None:
         """Store a segment. OSError for one outside the object, and when it was given up for others."""
-        if self not in self._objects.unfinished:
+        if self.ended:
             raise OSError(GIVEN_UP)
         end = offset + len(data)
         if end > self.offer.size:
@@ -51,14 +56,14 @@ class MemoryObject:
     def commit(self, info: bytes) -> None:
         """Keep the complete object until the program takes it."""
         del info
-        if self not in self._objects.unfinished:
+        if self.ended:
             raise OSError(GIVEN_UP)
         self._objects.completed(self)
 
     def abort(self) -> None:
         """Free the memory of an incomplete object."""
         self._data = bytearray()
-        if self in self._objects.unfinished:
+        if not self.ended:
             self._objects.unfinished.remove(self)
 
     def taken(self) -> bytes:

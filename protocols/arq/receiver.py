@@ -84,9 +84,9 @@ class ArqReceiver(Machine):
     def _sender_of(self, message: Data | End, source: Address) -> SenderState | None:
         """Return the state of the message's sender, which is made anew when the sender is unknown or has restarted.
 
-        None if there is no room for another sender.
+        None if there is no room for another sender, and for a late message of an earlier instance, or its repair by a member.
         """
-        sender = self._known(message.sender)
+        sender, replaced = self._known(message.sender), None
         if sender is None:
             if len(self._states()) >= MOST_SENDERS and not self._make_room():
                 self._session.ignored += 1
@@ -95,9 +95,14 @@ class ArqReceiver(Machine):
         elif sender.origin.instance == message.instance:
             sender.note_address(source)
             return sender
+        elif message.instance == sender.replaced:
+            self._session.ignored += 1
+            return None
         else:
+            replaced = sender.origin.instance
             sender.discard()
         sender = self._enter(message, source)
+        sender.replaced = replaced
         self._session.senders = len(self._states())
         return sender
 

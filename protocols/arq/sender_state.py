@@ -68,12 +68,15 @@ class SenderState:
         "_unit",
         "last_heard",
         "origin",
+        "replaced",
     )
 
     def __init__(self, session: Session, policy: RepairPolicy, first: Data | End, address: Address) -> None:
         self._session = session
         self._policy = policy
         self.origin = SenderAddress(first.sender, first.instance, address)
+        self.replaced: int | None = None
+        """The instance of the sender that was heard before this one; None for none."""
         self._objects: MutableMapping[int, RxObject | None] = {}
         """Objects sent so far and neither received nor aborted, by id in ascending order; None while no unit was received."""
         self._object, self._unit = first.first - 1, 0

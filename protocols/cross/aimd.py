@@ -4,6 +4,7 @@ Every packet is new; lost ones are not repeated, since only the load matters. Ea
 counts as lost when the receipts of three later ones came, or none for a retransmission time-out (RFC 6298).
 """
 
+from itertools import takewhile
 from math import inf
 
 from protocols.cross.messages import Receipt, load_of
@@ -60,7 +61,8 @@ class AimdSource(Machine):
         if at is None:
             return
         self._rtt.measure(now - at)
-        lost = [number for number in self._flight if number <= message.number - _REORDERING]
+        # They are in flight in the order of their numbers.
+        lost = list(takewhile(lambda number: number <= message.number - _REORDERING, self._flight))
         for number in lost:
             del self._flight[number]
         if any(number >= self._recovered_at for number in lost):

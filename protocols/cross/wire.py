@@ -1,9 +1,11 @@
 """Wire format of cross traffic."""
 
 import struct
+from typing import ClassVar
 
 from protocols.cross.messages import Load, Receipt, load_of, receipt_of
 from protocols.errors import WireError
+from protocols.framing import LengthPrefixed
 from protocols.machine import Message
 
 __all__ = ["LOAD_SIZE", "RECEIPT_SIZE", "CrossCodec"]
@@ -17,6 +19,9 @@ RECEIPT_SIZE = LOAD_SIZE = _HEAD.size
 
 class CrossCodec:
     """Codec of cross traffic."""
+
+    framing: ClassVar = LengthPrefixed
+    """That of its connections, whatever the framing of the session's protocol."""
 
     def encode(self, message: Message) -> bytes:
         """Return the UDP payload; a load is padded with zeros to its size."""

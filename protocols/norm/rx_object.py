@@ -11,35 +11,10 @@ from protocols.norm.maps import NONE, BlockBitmaps, bit_runs
 from protocols.norm.messages import Data, Fti
 from protocols.norm.position import TransmitPosition
 
-__all__ = ["MOST_FRAGMENTS", "KeptParity", "RxObject", "fits"]
+__all__ = ["MOST_FRAGMENTS", "RxObject", "fits"]
 
 MOST_FRAGMENTS: Final = 1 << 14
 """Incomplete blocks and ranges of missing blocks of an object, beyond which symbols that make more of them are not taken."""
-
-
-class KeptParity:
-    """The parity symbols of an object that wait for their blocks, where content has bytes."""
-
-    __slots__ = ("_symbols", "octets")
-
-    def __init__(self) -> None:
-        self._symbols: dict[tuple[int, int], bytes] = {}
-        self.octets = 0
-        """How many bytes they have."""
-
-    def keep(self, block: int, number: int, payload: bytes) -> None:
-        """Add parity symbol `number` of a block."""
-        self._symbols[block, number] = payload
-        self.octets += len(payload)
-
-    def of(self, block: int, have: int) -> dict[int, bytes]:
-        """Return the symbols `have` of a block (a bit mask) by number."""
-        return {number: self._symbols[block, number] for number in range(have.bit_length()) if have >> number & 1}
-
-    def drop(self, block: int, have: int) -> None:
-        """Remove the symbols `have` of a block."""
-        for number in self.of(block, have):
-            self.octets -= len(self._symbols.pop((block, number)))
 
 
 class RxObject:
@@ -55,6 +30,7 @@ class RxObject:
     __slots__ = (
         "_kept",
         "fti",
+        "held",
         "info",
         "missing_blocks",
         "missing_symbols",
@@ -76,7 +52,10 @@ class RxObject:
         """Block -> bit mask of the parity symbols received, bit 0 for the first; of blocks that are still incomplete."""
         self.parity_used = 0
         """Source symbols that were computed from parity."""
-        self._kept: KeptParity | None = None
+        self.held = 0
+        """Bytes of parity kept for decoding; of content without bytes as many as if it had any."""
+        self._kept: dict[tuple[int, int], bytes] | None = None
+        """The kept symbols by block and number, where content has bytes."""
 
     @property
     def end(self) -> tuple[int, int]:
@@ -234,12 +213,14 @@ class RxObject:
         have = 0 if parity is None else parity.get(block, 0)
         if not mask or have >> number & 1 or number >= self.fti.usable:
             return False
+        size = self.fti.parity_size(block)
+        if self.held + size > limit:
+            return False
+        self.held += size
         if payload is not None:
-            if self.held + len(payload) > limit:
-                return False
             if self._kept is None:
-                self._kept = KeptParity()
-            self._kept.keep(block, number, payload)
+                self._kept = {}
+            self._kept[block, number] = payload
         have |= 1 << number
         # A single missing symbol, the usual case, is not counted.
         if mask & mask - 1 and have.bit_count() < mask.bit_count():
@@ -248,8 +229,7 @@ class RxObject:
             else:
                 parity[block] = have
         elif self._takes_too_long(block, mask):
-            assert self._kept is not None
-            self._kept.drop(block, 1 << number)
+            self._drop_parity(block, 1 << number)
             self.refuse_parity()
             return False
         else:
@@ -258,7 +238,7 @@ class RxObject:
 
     def _takes_too_long(self, block: int, mask: int) -> bool:
         """Return whether the missing symbols `mask` of a block are too many to be decoded in one step."""
-        if self._kept is None or self.fti.m == 8:
+        if self.fti.m == 8:
             return False
         return mask.bit_count() > most_erasures(self.fti.partition.length(block), self.fti.segment, self.fti.m)
 
@@ -277,13 +257,14 @@ class RxObject:
             self.parity.remove(block)
             if self.parity.key == NONE:
                 self.parity = None
-        if self._kept is not None:
-            self._kept.drop(block, have)
+            self._drop_parity(block, have)
 
-    @property
-    def held(self) -> int:
-        """Bytes of parity kept for decoding."""
-        return 0 if self._kept is None else self._kept.octets
+    def _drop_parity(self, block: int, have: int) -> None:
+        """Drop what is kept of the parity symbols `have` of a block (a bit mask)."""
+        self.held -= have.bit_count() * self.fti.parity_size(block)
+        if self._kept is not None:
+            for number in _bits(have):
+                del self._kept[block, number]
 
     def _filled(self, block: int, mask: int, have: int) -> None:
         """Complete a block: the parity `have` (a bit mask) suffices for the missing symbols `mask`."""
@@ -291,7 +272,7 @@ class RxObject:
         assert missing_symbols is not None
         self.parity_used += mask.bit_count()
         if mask and self._kept is not None:
-            self._decode(block, mask, self._kept.of(block, have))
+            self._decode(block, mask, {number: self._kept[block, number] for number in _bits(have)})
         # Empty mappings are dropped, because they are most of a receiver's memory.
         more = missing_symbols.more
         if block == missing_symbols.key and not isinstance(more, dict):
@@ -302,8 +283,8 @@ class RxObject:
             parity.remove(block)
             if parity.key == NONE:
                 self.parity = None
-        if self._kept is not None:
-            self._kept.drop(block, have)
+        if have:
+            self._drop_parity(block, have)
 
     def _decode(self, block: int, mask: int, parities: dict[int, bytes]) -> None:
         """Compute the missing symbols `mask` of a block from parity symbols by number."""
@@ -318,6 +299,10 @@ class RxObject:
                 sources[index] = data[at : at + partition.segment]
         for index, payload in decode(fti.block, fti.parity, length, sources, parities, fti.m).items():
             self.write(block, index, payload[: partition.payload(first + index)])
+
+
+def _bits(mask: int) -> list[int]:
+    return [number for number in range(mask.bit_length()) if mask >> number & 1]
 
 
 def fits(message: Data, fti: Fti) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 import protocols.object_messaging
 from experiments.contract.recorder import Recorder
-from protocols.events import ObjectReceived
+from protocols.events import ObjectAborted, ObjectReceived
 from protocols.machine import Group, Offer, Sink
 from protocols.message_wire import write_head
 from protocols.messaging import MessageReceived, Publication, Subscription
@@ -75,3 +75,24 @@ def test_incomplete_messages_take_bounded_memory_and_the_largest_are_given_up(mo
     sink.write(20, honest[20:])
     sink.commit(b"")
     assert machine.heard(ObjectReceived(7, 0, len(honest), b""), 1.0) == [MessageReceived(0, message)]
+
+
+def test_the_end_of_an_object_of_a_sender_that_restarted_leaves_the_message_with_the_same_id() -> None:
+    machine = subscriber()
+    message = Publication(7, 0, "topic:t", 3, b"abc")
+    data = write_head(message) + b"abc"
+    sink = offered(machine, 7, 0, len(data))
+    # Of the earlier object nothing had arrived, so that it had no sink.
+    assert machine.heard(ObjectAborted(7, 0, "the sender restarted"), 1.0) == []
+    sink.write(0, data)
+    sink.commit(b"")
+    assert machine.heard(ObjectReceived(7, 0, len(data), b""), 1.0) == [MessageReceived(0, message)]
+
+
+def test_an_aborted_message_takes_no_memory() -> None:
+    machine = subscriber()
+    sink = offered(machine, 7, 0, 100)
+    sink.write(0, bytes(50))
+    sink.abort()
+    machine.heard(ObjectAborted(7, 0, "squelched"), 1.0)
+    assert machine._octets == 0

@@ -107,6 +107,20 @@ def test_random_faults(name: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_file_that_was_not_opened_when_its_sender_restarted_has_its_bytes(name: str) -> None:
+    # The first file is lost as a whole before the crash, and so are the first packets of the second one.
+    network = {"kind": "star", "receivers": 2, "trunk": {"delay": "1ms"}, "link": {"delay": "1ms"}}
+    written = scenario(network, {"name": name, "rate": "1Mbit", "segment": 400}, [{"size": 1000}, {"size": 20_000}])
+    written["faults"] = [
+        {"at": "0s", "flap": ["s1", "r1"], "for": "60ms"},
+        {"at": "100ms", "crash": "sender", "for": "1ms"},
+    ]
+    results = [run(parse(written | way, "arq")) for way in (FAST, STRICT, BYTES)]
+    assert all(result.ok for result in results)
+    assert len({result.fingerprint for result in results}) == 1
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
 def test_two_hundred_receivers_behind_a_slow_link(name: str) -> None:
     trunk = {"rate": "3Mbit", "delay": "3ms"}
     network = {"kind": "star", "receivers": 200, "trunk": trunk, "link": {"delay": "2ms", "down": {"loss": "2%"}}}

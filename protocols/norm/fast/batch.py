@@ -305,7 +305,7 @@ def _apply_content(groups: list[list[NormFollower]], message: FastData, now: flo
                 continue
             was_attentive = state.attentive and not fills
             state.position, state.last_heard = next_state, now
-            if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
+            if fills and _fill(item, block, message.symbol, number, state.session.config.buffer):
                 state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
                 if (missing := item.missing_symbols) is None:
                     state.finish(item)
@@ -320,6 +320,11 @@ def _apply_content(groups: list[list[NormFollower]], message: FastData, now: flo
             if state.attentive and not was_attentive:
                 attentive.append(machine)
     return answer
+
+
+def _fill(item: RxObject, block: int, symbol: int, number: int, limit: int) -> bool:
+    """Store a symbol without bytes, of parity if `number` is at least 0; return whether it was of use."""
+    return item.fill_parity(block, number, None, limit) if number >= 0 else item.fill(block, symbol, None)
 
 
 class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, int], int]]):

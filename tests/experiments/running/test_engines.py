@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ RULES = st.sampled_from(
     [{}, {"join": "30ms", "leave": "100ms"}, {"pruning": False}, {"tree": "shared", "core": "s2"}, {"metric": "delay"}]
 )
 GUESTS = st.sampled_from([[], [{"hosts": ["r1_2"], "join": "100ms"}, {"hosts": ["r2_1"], "leave": "200ms"}]])
+WAYS = ({"engine": "fast"}, {"engine": "strict"}, {"wire": "bytes"})
 SECOND = {"kind": "file", "from": "r2_2", "size": "10kB", "group": "b", "at": "50ms"}
 
 
@@ -72,8 +74,7 @@ def test_engines_and_encodings_have_the_same_fingerprint(
         "receivers": guests,
         "duration": "6s",
     }
-    runs = [{"engine": "fast"}, {"engine": "strict"}, {"wire": "bytes"}]
-    assert len({run(parse({**written, **how}, "test")).fingerprint for how in runs}) == 1
+    assert len({run(parse({**written, **how}, "test")).fingerprint for how in WAYS}) == 1
 
 
 @settings(deadline=None, max_examples=12, derandomize=True)
@@ -98,6 +99,58 @@ def test_several_senders_in_a_group_have_the_same_fingerprint(
         "duration": "20s",
     }
     # Encoded messages are handled one by one, since bursts have no encoded form.
-    runs = [run(parse({**written, **how}, "test")) for how in ({"engine": "fast"}, {"engine": "strict"}, {"wire": "bytes"})]
+    runs = [run(parse({**written, **how}, "test")) for how in WAYS]
     assert all(result.completed for result in runs)
     assert len({result.fingerprint for result in runs}) == 1
+
+
+@pytest.mark.parametrize("buffer", [0, 1200, 2000])
+def test_receivers_without_room_for_parity_have_the_same_fingerprint(buffer: int) -> None:
+    protocol = {"rate": "2Mbit", "grtt": "20ms", "segment": 500, "block": 8, "parity": 4, "auto_parity": 2}
+    written = {
+        "name": "x",
+        "topology": {"kind": "star", "receivers": 6, "link": {"delay": "2ms", "down": {"loss": "15%"}}},
+        "protocol": {"name": "norm", **protocol, "buffer": buffer},
+        "workload": {"size": "40kB"},
+        "duration": "6s",
+    }
+    with_room = {**written, "protocol": {"name": "norm", **protocol}}
+    limited = {run(parse({**written, **how}, "test")).fingerprint for how in WAYS}
+    assert len(limited) == 1
+    assert limited != {run(parse(with_room, "test")).fingerprint}
+
+
+@pytest.mark.parametrize("source", ["x1", "r1"])
+def test_connections_of_cross_traffic_beside_those_of_a_protocol_with_another_framing(source: str) -> None:
+    written = {
+        "name": "x",
+        "topology": {"kind": "dumbbell", "receivers": 3, "link": {"delay": "1ms"}, "bottleneck": {"rate": "2Mbit"}},
+        "protocol": {"name": "broker"},
+        "nodes": {"r3": {"role": "broker"}},
+        "workload": [
+            {"kind": "publish", "hosts": ["sender"], "to": "topic:t", "size": 500, "count": 20, "think": "10ms"},
+            {"kind": "subscribe", "hosts": ["r1", "r2"], "to": "topic:t"},
+        ],
+        "traffic": [{"kind": "tcp", "from": source, "to": "y1" if source == "x1" else "sender", "end": "500ms"}],
+        "duration": "2s",
+    }
+    results = [run(parse({**written, **how}, "test")) for how in WAYS]
+    assert len({result.fingerprint for result in results}) == 1
+    assert all(result.metrics["cross_traffic"][0]["received"] > 10 for result in results)
+
+
+def test_answers_over_links_without_delay_come_before_other_copies_of_what_they_answer() -> None:
+    written = {
+        "name": "x",
+        "seed": 577246,
+        "topology": {"kind": "star", "receivers": 2},
+        "protocol": {"name": "fjm"},
+        "nodes": {"r1": {"role": "manager"}},
+        # The subscriber reads what it overhears one by one, so that the order decides when it reads each.
+        "workload": [
+            {"kind": "publish", "hosts": ["sender"], "to": "topic:t", "size": 0, "rate": "50/s"},
+            {"kind": "subscribe", "hosts": ["r2"], "to": "topic:t", "slow": "20ms"},
+        ],
+        "duration": "1s",
+    }
+    assert len({run(parse({**written, **how}, "test")).fingerprint for how in WAYS}) == 1

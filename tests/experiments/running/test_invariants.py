@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.fake_host import FakeHost
 from experiments.contract.recorder import Recorder
 from experiments.running import quiescence as silence
 from experiments.running.content import Extent, Generated, digest_of
 from experiments.running.invariants import Invariants
+from experiments.running.program import Node, ReceiverProgram, accounted
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
-from protocols.events import ObjectReceived
+from protocols.events import Event, ObjectReceived, SenderHeard
 from protocols.machine import Content, Group
 from protocols.norm import PROTOCOL as NORM
 
@@ -73,6 +75,42 @@ def test_a_restarted_receiver_may_receive_an_object_again() -> None:
     found.forget("r1", 1)
     found.received("r1", FIRST, False, 2.0)
     assert rules(found) == []
+
+
+LAN = {"kind": "lan", "receivers": 4, "link": {"delay": "1ms", "down": {"loss": "5%"}}}
+FORGETFUL = {"name": "norm", "rate": "2Mbit", "grtt": "20ms", "segment": 500, "senders": 1}
+
+
+def test_objects_of_a_sender_that_was_forgotten_may_end_again() -> None:
+    work = [{"from": name, "size": "20kB"} for name in ("sender", "r1", "r2")]
+    found = run(parse({"name": "x", "topology": LAN, "protocol": FORGETFUL, "workload": work, "duration": "3s"}, "here"))
+    # Each is given up more than once.
+    assert sum(row.aborted for row in found.receivers) > 2 * len(work)
+    assert found.violations == []
+
+
+def test_the_objects_that_came_before_a_sender_was_forgotten_count_once() -> None:
+    node = Node(NORM, NORM.config(), 2, Group("239.0.0.1:1"))
+    program, host, invariants = ReceiverProgram(node, accounted), FakeHost("r1"), checker()
+    program.check_with("r1", invariants)
+    program.start(host)
+
+    def tell(*events: Event) -> None:
+        for event in events:
+            host.call(lambda now, event=event: host.notify(event))
+
+    tell(SenderHeard(1), FIRST, SenderHeard(1), FIRST)
+    assert (rules(invariants), program.duplicates, program.octets) == ([], 0, 100)
+    tell(FIRST)
+    assert (rules(invariants), program.duplicates, program.octets) == (["once"], 1, 100)
+
+
+def test_messages_of_more_publishers_than_a_subscriber_remembers_may_come_again() -> None:
+    publish = {"kind": "publish", "to": "topic:t", "size": 300, "count": 50, "rate": "200/s"}
+    work = [{**publish, "hosts": ["sender", "r1"]}, {"kind": "subscribe", "hosts": ["r3"], "to": "topic:t"}]
+    found = run(parse({"name": "x", "topology": LAN, "protocol": FORGETFUL, "workload": work, "duration": "3s"}, "here"))
+    assert found.metrics["messages"]["repeated"] > 0
+    assert found.violations == []
 
 
 def test_ordered_delivery_is_checked() -> None:

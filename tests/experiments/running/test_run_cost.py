@@ -60,8 +60,9 @@ def test_the_packets_of_cross_traffic_are_counted_up_to_the_end_of_the_run() -> 
 
 
 @pytest.mark.parametrize("kind", ["aimd", "tcp"])
-def test_a_flow_with_congestion_control_sends_what_its_slowest_link_carries(kind: str) -> None:
-    flow = {"kind": kind, "from": "sender", "to": "r1", "size": 958}
+@pytest.mark.parametrize("source", ["sender", "r2"])
+def test_a_flow_with_congestion_control_sends_what_its_slowest_link_carries(kind: str, source: str) -> None:
+    flow = {"kind": kind, "from": source, "to": "r1", "size": 958}
     assert size_of(scenario_of(20, traffic=[flow], duration="1s")).traffic == 12_500
 
 

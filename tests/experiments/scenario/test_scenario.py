@@ -81,6 +81,10 @@ BAD = [
     ("receivers=[{hosts: [sender]}]", "FILE: receivers.0.hosts: value 'sender' is not allowed; it sends, and stays"),
     ("receivers=[{hosts: [r], join: 2s, leave: 1s}]", "FILE: receivers.0.leave: value 1.0 is not allowed; later than join"),
     ("traffic=[{kind: aimd, from: r1, to: r1}]", "FILE: traffic.0.to: value 'r1' is not allowed; another host than 'from'"),
+    (
+        "traffic=[{kind: aimd, from: r1, to: r2}]",
+        "FILE: traffic.0.kind: value 'aimd' is not allowed; a rate of a link on the way",
+    ),
     ("traffic=[{kind: quic, from: r1, to: r2}]", "FILE: traffic.0.kind: value 'quic' is not allowed; one of 'constant'"),
     ("topology.nodes={r: {mac: single}}", "FILE: topology.nodes.r.mac: value 'single' is not allowed; only for a router"),
     ("topology.nodes={s9: {}}", "FILE: topology.nodes.s9: value 's9' is not allowed; no such node, nodes are sender, s1, r"),
@@ -89,6 +93,7 @@ BAD = [
         "workload=[{size: 1}, {size: 1, from: r1}, {size: 1, from: r2}, {size: 1, from: r3}]",
         "FILE: workload: value ['sender', 'r1', 'r2', 'r3'] of all 'from' is not allowed; at least one host receives",
     ),
+    ("workload={size: 1, members: [sender]}", "FILE: workload.members: value ['sender'] is not allowed; a host that does not"),
     ("duration=0", "FILE: duration: value 0.0 is not allowed; it should be greater than 0"),
     ("wire=packets", "FILE: wire: value 'packets' is not allowed; it should be 'objects' or 'bytes'"),
 ]
@@ -99,6 +104,35 @@ def test_a_list_that_is_too_short_is_told_how_long_it_should_be() -> None:
         changed("faults=[{partition: [[r2]], at: 0}]")
     allowed = "it should have at least 2 items"
     assert str(caught.value) == f"FILE: faults.0.partition: value [['r2']] is not allowed; {allowed}"
+
+
+def test_a_scope_without_receivers_is_refused_when_a_scenario_is_read() -> None:
+    def scenario(ttl: int) -> Scenario:
+        return changed("topology={kind: wan, sites: 1}", "protocol={name: norm}", f"workload=[{{size: 1, ttl: {ttl}}}]")
+
+    with pytest.raises(ConfigError, match=r"workload.0.ttl: value 1 is not allowed; nobody who receives is within its reach"):
+        scenario(1)
+    scenario(3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "link", "allowed"),
+    [
+        ("aimd", "{}", False),
+        ("aimd", "{delay: 5ms}", False),
+        ("aimd", "{delay: 5ms, loss: 1%}", True),
+        ("aimd", "{rate: 10Mbit}", True),
+        ("tcp", "{}", False),
+        ("tcp", "{delay: 5ms}", True),
+    ],
+)
+def test_a_greedy_flow_that_nothing_limits_is_refused(kind: str, link: str, allowed: bool) -> None:
+    given = f"topology={{kind: star, receivers: 3, link: {link}}}", f"traffic=[{{kind: {kind}, from: r1, to: r2}}]"
+    if allowed:
+        changed(*given)
+        return
+    with pytest.raises(ConfigError, match=f"traffic.0.kind: value '{kind}' is not allowed; a rate of a link on the way"):
+        changed(*given)
 
 
 @pytest.mark.parametrize(("change", "line"), BAD, ids=[change for change, _ in BAD])

@@ -199,6 +199,24 @@ def test_a_restarted_sender_has_a_new_state() -> None:
     assert sum(isinstance(event, ObjectReceived) for event in ports.events) == 1
 
 
+@pytest.mark.parametrize("fast", [False, True])
+def test_late_messages_of_an_instance_that_was_replaced_are_ignored(fast: bool) -> None:
+    machine, ports = receiver(N1, fast=fast)
+    hear(machine, 0.0, unit(0), *(unit(number, instance=8) for number in range(UNITS)))
+    hear(
+        machine,
+        0.1,
+        unit(1, repair=True),
+        unit(2, repair=True),
+        *(unit(number, instance=8, repair=True) for number in range(UNITS)),
+    )
+    assert sum(isinstance(event, SenderReset) for event in ports.events) == 1
+    assert sum(isinstance(event, ObjectReceived) for event in ports.events) == 1
+    # Another start of the sender is heard.
+    hear(machine, 0.2, unit(0, instance=9))
+    assert sum(isinstance(event, SenderReset) for event in ports.events) == 2
+
+
 def test_nacks_within_the_gather_time_are_served_by_one_repair() -> None:
     machine, _ = sender(N1)
     for node in (2, 3, 4):

@@ -50,23 +50,29 @@ def test_a_stream_of_which_too_much_is_missing_is_repaired_by_its_source_symbols
     assert len(refused) == 1
 
 
+@pytest.mark.parametrize("with_bytes", [True, False])
 @pytest.mark.parametrize("missing", [3, 4])
-def test_the_last_symbol_of_a_block_may_be_parity_or_not(missing: int, refused: list[RxObject]) -> None:
+def test_the_last_symbol_of_a_block_may_be_parity_or_not(missing: int, with_bytes: bool, refused: list[RxObject]) -> None:
     fti, source = Fti(2, 12_000, 100, 40, 20, 16), pattern(12_000)
+    parity = bytes(100) if with_bytes else None
+
+    def segment(number: int) -> bytes | None:
+        return source[number * 100 : number * 100 + 100] if with_bytes else None
+
     item = RxObject(0, fti, CheckedSink(12_000), False)
     item.skip(0, 0, 2, 0)
-    item.fill_parity(1, 0, bytes(100), 1 << 20)
+    item.fill_parity(1, 0, parity, 1 << 20)
     for number in range(3):
-        item.fill_parity(0, number, bytes(100), 1 << 20)
+        item.fill_parity(0, number, parity, 1 << 20)
     for symbol in range(40 - missing):
-        assert item.fill(0, symbol, source[symbol * 100 : symbol * 100 + 100])
+        assert item.fill(0, symbol, segment(symbol))
     if missing == 4:
         assert item.held == 400
-        assert not item.fill_parity(0, 3, bytes(100), 1 << 20)
+        assert not item.fill_parity(0, 3, parity, 1 << 20)
     assert refused == [item]
     assert (item.held, item.fti.usable, fti.usable) == (0, 0, 20)
     assert item.missing(0).bit_count() == missing
-    assert not item.fill_parity(0, 5, bytes(100), 1 << 20)
+    assert not item.fill_parity(0, 5, parity, 1 << 20)
     for symbol in range(40 - missing, 40):
-        assert item.fill(0, symbol, source[symbol * 100 : symbol * 100 + 100])
+        assert item.fill(0, symbol, segment(symbol))
     assert item.missing(0) == 0

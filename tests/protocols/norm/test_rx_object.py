@@ -87,16 +87,23 @@ def test_a_gap_across_blocks_is_recorded_in_each_block() -> None:
     assert item.missing_blocks == [[4, 5]]
 
 
-def test_buffered_parity_is_limited_and_released_when_its_block_is_complete() -> None:
+@pytest.mark.parametrize("with_bytes", [True, False])
+def test_buffered_parity_is_limited_and_released_when_its_block_is_complete(with_bytes: bool) -> None:
     builder = MessageBuilder(pattern(1600))
     item, _ = incoming(builder)
     item.skip(0, 0, 2, 0)
-    assert deliver(item, builder, 0, 8, limit=150)
-    assert not deliver(item, builder, 1, 8, limit=150)
+
+    def parity(block: int) -> bool:
+        return item.fill_parity(block, 0, builder.payload(block, 8) if with_bytes else None, 150)
+
+    assert parity(0)
+    assert not parity(1)
+    assert item.held == 100
     for symbol in range(7):
-        deliver(item, builder, 0, symbol)
+        item.fill(0, symbol, builder.payload(0, symbol) if with_bytes else None)
     assert dict(item.missing_symbols.items() if item.missing_symbols else ()) == {1: 0xFF}
-    assert deliver(item, builder, 1, 8, limit=150)
+    assert item.held == 0
+    assert parity(1)
 
 
 def test_counted_content_completes_after_the_same_number_of_symbols() -> None:
@@ -105,10 +112,10 @@ def test_counted_content_completes_after_the_same_number_of_symbols() -> None:
     for symbol in range(5):
         item.fill(0, symbol, None)
     for number in range(2):
-        item.fill_parity(0, number, None, 0)
+        item.fill_parity(0, number, None, PLENTY)
     assert not item.has_no_gaps
     assert item.missing(0).bit_count() - item.parity_of(0).bit_count() == 1
-    item.fill_parity(0, 2, None, 0)
+    item.fill_parity(0, 2, None, PLENTY)
     assert item.has_no_gaps
 
 
