@@ -200,40 +200,39 @@ class RxObject:
             self.missing_symbols[block] = mask
             self.refuse_parity()
         else:
-            self._filled(block, mask, have)
+            self._filled(block, mask)
         return True
 
     def fill_parity(self, block: int, number: int, payload: bytes | None, limit: int) -> bool:
-        """Keep parity symbol `number` of a block that was sent completely; return whether it is of use.
+        """Take parity symbol `number` of a block that was sent completely; return whether it is of use.
 
-        At most `limit` bytes of parity are kept.
+        Until there are enough for the block, they are kept: at most `limit` bytes of all blocks.
         """
         missing_symbols, parity = self.missing_symbols, self.parity
         mask = missing_symbols.item if missing_symbols is not None and missing_symbols.key == block else self.missing(block)
         have = 0 if parity is None else parity.get(block, 0)
         if not mask or have >> number & 1 or number >= self.fti.usable:
             return False
-        size = self.fti.parity_size(block)
-        if self.held + size > limit:
-            return False
-        self.held += size
-        if payload is not None:
-            if self._kept is None:
-                self._kept = {}
-            self._kept[block, number] = payload
         have |= 1 << number
         # A single missing symbol, the usual case, is not counted.
         if mask & mask - 1 and have.bit_count() < mask.bit_count():
+            size = self.fti.parity_size(block)
+            if self.held + size > limit:
+                return False
+            self.held += size
             if parity is None:
                 self.parity = BlockBitmaps(block, have)
             else:
                 parity[block] = have
+            if payload is not None:
+                if self._kept is None:
+                    self._kept = {}
+                self._kept[block, number] = payload
         elif self._takes_too_long(block, mask):
-            self._drop_parity(block, 1 << number)
             self.refuse_parity()
             return False
         else:
-            self._filled(block, mask, have)
+            self._filled(block, mask, None if payload is None else {number: payload})
         return True
 
     def _takes_too_long(self, block: int, mask: int) -> bool:
@@ -251,40 +250,35 @@ class RxObject:
             self._forget_parity(block)
 
     def _forget_parity(self, block: int) -> None:
-        have = self.parity_of(block)
-        if have:
-            assert self.parity is not None
-            self.parity.remove(block)
-            if self.parity.key == NONE:
-                self.parity = None
-            self._drop_parity(block, have)
-
-    def _drop_parity(self, block: int, have: int) -> None:
-        """Drop what is kept of the parity symbols `have` of a block (a bit mask)."""
+        """Drop what is kept of the parity of a block."""
+        parity = self.parity
+        have = 0 if parity is None else parity.get(block, 0)
+        if parity is None or not have:
+            return
+        parity.remove(block)
+        if parity.key == NONE:
+            self.parity = None
         self.held -= have.bit_count() * self.fti.parity_size(block)
         if self._kept is not None:
             for number in _bits(have):
                 del self._kept[block, number]
 
-    def _filled(self, block: int, mask: int, have: int) -> None:
-        """Complete a block: the parity `have` (a bit mask) suffices for the missing symbols `mask`."""
-        missing_symbols, parity = self.missing_symbols, self.parity
+    def _filled(self, block: int, mask: int, last: dict[int, bytes] | None = None) -> None:
+        """Complete a block: its kept parity, and the `last` symbol by number, suffice for the missing symbols `mask`."""
+        missing_symbols = self.missing_symbols
         assert missing_symbols is not None
         self.parity_used += mask.bit_count()
-        if mask and self._kept is not None:
-            self._decode(block, mask, {number: self._kept[block, number] for number in _bits(have)})
+        if mask and (last or self._kept):
+            kept = self._kept or {}
+            self._decode(block, mask, {number: kept[block, number] for number in _bits(self.parity_of(block))} | (last or {}))
         # Empty mappings are dropped, because they are most of a receiver's memory.
         more = missing_symbols.more
         if block == missing_symbols.key and not isinstance(more, dict):
             self.missing_symbols = more
         else:
             missing_symbols.remove(block)
-        if parity is not None and parity.get(block, 0):
-            parity.remove(block)
-            if parity.key == NONE:
-                self.parity = None
-        if have:
-            self._drop_parity(block, have)
+        if self.parity is not None:
+            self._forget_parity(block)
 
     def _decode(self, block: int, mask: int, parities: dict[int, bytes]) -> None:
         """Compute the missing symbols `mask` of a block from parity symbols by number."""

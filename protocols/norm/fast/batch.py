@@ -284,7 +284,8 @@ def _apply_content(groups: list[list[NormFollower]], message: FastData, now: flo
     answer: Applied = [], [], [], []
     by_group, attentive, advanced, rest = answer
     key, block, reach = message.effect()
-    next_state, number = message.next_state, message.symbol - message.block_length
+    next_state, symbol, number = message.next_state, message.symbol, message.symbol - message.block_length
+    is_parity = number >= 0
     indexed = message.fti is not None and message.fti.is_sparse
     for group in groups:
         unchanged: list[Any] = []
@@ -305,7 +306,11 @@ def _apply_content(groups: list[list[NormFollower]], message: FastData, now: flo
                 continue
             was_attentive = state.attentive and not fills
             state.position, state.last_heard = next_state, now
-            if fills and _fill(item, block, message.symbol, number, state.session.config.buffer):
+            if fills and (
+                item.fill_parity(block, number, None, state.session.config.buffer)
+                if is_parity
+                else item.fill(block, symbol, None)
+            ):
                 state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
                 if (missing := item.missing_symbols) is None:
                     state.finish(item)
@@ -320,11 +325,6 @@ def _apply_content(groups: list[list[NormFollower]], message: FastData, now: flo
             if state.attentive and not was_attentive:
                 attentive.append(machine)
     return answer
-
-
-def _fill(item: RxObject, block: int, symbol: int, number: int, limit: int) -> bool:
-    """Store a symbol without bytes, of parity if `number` is at least 0; return whether it was of use."""
-    return item.fill_parity(block, number, None, limit) if number >= 0 else item.fill(block, symbol, None)
 
 
 class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, int], int]]):
