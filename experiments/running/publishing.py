@@ -9,6 +9,7 @@ from experiments.running.lives import NO_COUNTS, longest_of, total_counts
 from experiments.running.role_node import RoleNode
 from experiments.workload.bodies import body_of
 from experiments.workload.publish import LIFE_SHIFT, MessagePlan
+from protocols.errors import ConfigError
 from protocols.hosting import PortsHost
 from protocols.machine import Event
 from protocols.messaging import (
@@ -23,6 +24,9 @@ from protocols.messaging import (
 )
 
 __all__ = ["PublisherProgram"]
+
+MOST_AT_ONCE = 1_000_000
+"""Messages without a time between them that a publisher may take at one instant, where the workload has no count."""
 
 
 class _Life:
@@ -165,12 +169,24 @@ class PublisherProgram:
         if host is None or self._is_publishing:
             return
         self._is_publishing = True
+        began, first = host.now, self._published
         while not self._is_blocked and self._next_at <= host.now and not self._is_over(host.now):
             self._publish(host)
+            if self._published - first >= MOST_AT_ONCE and host.now == began:
+                self._check_blocks(began)
         self._is_publishing = False
         if not self._is_blocked and not self._is_over(host.now):
             self._later(self._next_at)
         self._check_end()
+
+    def _check_blocks(self, now: float) -> None:
+        """Raise ConfigError where the publisher would take messages for ever at this instant, and time would never go on."""
+        work = self._plan.work
+        if work.count is None and (work.rate == inf or work.think == 0.0):
+            raise ConfigError(
+                f"workload: the publisher to {work.to} has taken {MOST_AT_ONCE} messages at {now:g} s without being blocked; "
+                "give the workload a 'count' or a 'rate' like 500/s, or the protocol a 'rate' like 10Mbit"
+            )
 
     def _publish(self, host: PortsHost) -> None:
         """Publish the next message, and set the time of the one after it."""

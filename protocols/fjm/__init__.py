@@ -23,7 +23,8 @@ PROTOCOL = ProtocolSpec(
     ordered=True,
     can_fail=True,
     separates_roles=lambda config: bool(config.same_host_fault),
-    periodic=("guard",),
+    # A manager that has lost several heartbeats of the guard begins an election, as long as it runs.
+    periodic=("guard", "candidate"),
     roles={
         "manager": Role(FjmManager),
         "publisher": Role(FjmPublisher, needs=("manager",)),

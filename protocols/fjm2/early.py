@@ -2,10 +2,11 @@
 
 Who can send to the group can begin a message, never complete it, and send many behind it. Where there is no room for another
 message, the publisher of which most bytes wait is not waited for any more: what is incomplete before its first message is given
-up, and does not count when it completes after all.
+up by its id until it ends, and does not count when it completes after all.
 """
 
 from bisect import insort
+from collections.abc import Collection
 
 from protocols.jms import JmsMessage
 from protocols.serial import ahead
@@ -19,7 +20,7 @@ class EarlyMessages:
     One more than that is kept between `add` and what makes room for it.
     """
 
-    __slots__ = ("_octets", "_passed", "_waiting", "count", "limit", "most", "octets")
+    __slots__ = ("_given_up", "_octets", "_waiting", "count", "limit", "most", "octets")
 
     def __init__(self, most: int, limit: int) -> None:
         self.most = most
@@ -27,13 +28,13 @@ class EarlyMessages:
         self.count = self.octets = 0
         self._waiting: dict[int, list[tuple[int, JmsMessage, int]]] = {}
         self._octets: dict[int, int] = {}
-        # Publishers of which something was given up that has not ended, and the last message that was delivered.
-        self._passed: dict[int, int] = {}
+        # What was given up and has not ended, by publisher.
+        self._given_up: dict[int, set[int]] = {}
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits, and all that was given up has ended."""
-        return not self._waiting and not self._passed
+        return not self._waiting and not self._given_up
 
     def is_over(self) -> bool:
         """Return whether more messages, or more bytes, wait than are allowed."""
@@ -56,32 +57,32 @@ class EarlyMessages:
     def remove_first(self, publisher: int) -> None:
         """Remove the first message of a publisher, to deliver it."""
         waiting = self._waiting[publisher]
-        object_id, _, octets = waiting.pop(0)
+        _, _, octets = waiting.pop(0)
         self._octets[publisher] -= octets
         self.count -= 1
         self.octets -= octets
         if not waiting:
             del self._waiting[publisher], self._octets[publisher]
-        if publisher in self._passed:
-            self._passed[publisher] = object_id
 
     def largest(self) -> int:
         """Return the publisher of which most bytes wait."""
         return max(self._octets, key=self._octets.__getitem__)
 
-    def pass_by(self, publisher: int, object_id: int) -> None:
-        """Note that no message before this one is waited for."""
-        self._passed[publisher] = (object_id - 1) & 0xFFFF
+    def give_up(self, publisher: int, object_ids: Collection[int]) -> None:
+        """Note that these incomplete messages are not waited for."""
+        if object_ids:
+            self._given_up.setdefault(publisher, set()).update(object_ids)
 
-    def passed(self, publisher: int) -> int | None:
-        """Return the last object id of a publisher that is not waited for; None if nothing was given up."""
-        return self._passed.get(publisher)
+    def is_given_up(self, publisher: int, object_id: int) -> bool:
+        """Return whether this message was given up and has not ended."""
+        return object_id in self._given_up.get(publisher, ())
 
-    def is_passed(self, publisher: int, object_id: int) -> bool:
-        """Return whether this message was given up."""
-        passed = self._passed.get(publisher)
-        return passed is not None and ahead(object_id, passed) <= 0
-
-    def forget_passed(self, publisher: int) -> None:
-        """Forget what was given up, which has ended."""
-        self._passed.pop(publisher, None)
+    def end(self, publisher: int, object_id: int) -> bool:
+        """Note that a message has ended; return whether it had been given up."""
+        given_up = self._given_up.get(publisher, set())
+        if object_id not in given_up:
+            return False
+        given_up.remove(object_id)
+        if not given_up:
+            del self._given_up[publisher]
+        return True

@@ -4,7 +4,7 @@ Back-off, suppression, hold-off and repair are those of the NORM receiver. Its d
 trace: docs/fjm2.md lists them beside the steps of the thesis.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final, TypeAlias, cast
@@ -23,7 +23,6 @@ from protocols.machine import Offer, Ports, Sink
 from protocols.messaging import MessageReceived, MessagesLost, Subscribed, Subscriber, Subscription
 from protocols.norm.receiver import NormReceiver
 from protocols.roles import RoleContext
-from protocols.serial import ahead
 from protocols.snapshot import Snapshot
 from protocols.spec import MakeReceiver
 from protocols.subscriptions import shared_table
@@ -128,7 +127,7 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         self._give_back(sink, event.sender, event.object_id)
         if self._early is None:
             return told
-        if message is not None and not self._early.is_passed(event.sender, event.object_id):
+        if not self._early.end(event.sender, event.object_id) and message is not None:
             self._early.add(event.sender, event.object_id, message, sink.octets)
         return self._in_order(event.sender, now)
 
@@ -136,18 +135,20 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         sink = self._taken(event.sender, event.object_id)
         if sink is not None:
             self._give_back(sink, event.sender, event.object_id)
+        count = self._unreported(event.sender, (event.object_id,))
         if sink is not None and event.reason.startswith("sink: no message"):
             self._receiver.count("messages_malformed")
-            yield from self._on_lost(event.sender, 0, now)
-            return
-        passed = self._early is not None and self._early.is_passed(event.sender, event.object_id)
-        yield from self._on_lost(event.sender, 0 if passed else 1, now)
+            count = 0
+        yield from self._on_lost(event.sender, count, now)
 
     def _on_range_lost(self, event: ObjectsAborted, now: float) -> Iterator[Event]:
-        """Report the messages in a range as lost that were not reported before."""
-        passed = None if self._early is None else self._early.passed(event.sender)
-        before = 0 if passed is None else max(0, ahead(passed, event.first) + 1)
-        yield from self._on_lost(event.sender, max(0, event.count - before), now)
+        ids = [(event.first + step) & 0xFFFF for step in range(event.count)]
+        yield from self._on_lost(event.sender, self._unreported(event.sender, ids), now)
+
+    def _unreported(self, publisher: int, object_ids: Collection[int]) -> int:
+        """Return how many of the messages that have ended were not reported as lost before."""
+        early = self._early
+        return len(object_ids) - (0 if early is None else sum([early.end(publisher, key) for key in object_ids]))
 
     def _on_lost(self, publisher: int, count: int, now: float) -> Iterator[Event]:
         if count:
@@ -164,7 +165,6 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         while (found := early.first(publisher)) is not None:
             early.remove_first(publisher)
             yield from self._delivered(publisher, *found, now)
-        early.forget_passed(publisher)
 
     def _taken(self, publisher: int, object_id: int) -> MessageSink | None:
         """Return the sink of a message that has ended, which is not kept any more; None for an object that is no message."""
@@ -195,29 +195,26 @@ class Fjm2Subscriber(EventLayer, Subscriber):
             largest = early.largest()
             found = early.first(largest)
             assert found is not None
-            gone = self._receiver.incomplete_between(largest, early.passed(largest), found[0])
-            early.pass_by(largest, found[0])
+            gone = list(self._waited_for(early, largest, found[0]))
+            early.give_up(largest, gone)
             if gone:
-                self._receiver.count("messages_lost", gone)
-                self._receiver.count("messages_skipped", gone)
-                yield MessagesLost(largest, gone)
+                self._receiver.count("messages_lost", len(gone))
+                self._receiver.count("messages_skipped", len(gone))
+                yield MessagesLost(largest, len(gone))
             yield from self._unblocked(early, largest, now)
 
     def _unblocked(self, early: EarlyMessages, publisher: int, now: float) -> Iterator[Event]:
         """Deliver the complete messages of a publisher before which none is incomplete, but for those given up."""
-        receiver = self._receiver
         while (found := early.first(publisher)) is not None:
-            object_id, message = found
-            passed = early.passed(publisher)
-            if passed is None and receiver.is_incomplete_before(publisher, object_id):
-                return
-            if passed is not None and receiver.incomplete_between(publisher, passed, object_id):
+            if next(self._waited_for(early, publisher, found[0]), None) is not None:
                 return
             early.remove_first(publisher)
-            yield from self._delivered(publisher, object_id, message, now)
-        passed = early.passed(publisher)
-        if passed is not None and not receiver.is_incomplete_before(publisher, (passed + 1) & 0xFFFF):
-            early.forget_passed(publisher)
+            yield from self._delivered(publisher, *found, now)
+
+    def _waited_for(self, early: EarlyMessages, publisher: int, object_id: int) -> Iterator[int]:
+        """Return the ids of the incomplete messages before this one, but for those given up."""
+        incomplete = self._receiver.incomplete_before(publisher, object_id)
+        return (key for key in incomplete if not early.is_given_up(publisher, key))
 
     def _delivered(self, publisher: int, object_id: int, message: JmsMessage, now: float) -> list[Event]:
         self._trace("message_delivered", publisher, object_id)

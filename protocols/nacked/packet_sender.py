@@ -89,16 +89,18 @@ class PacketSender:
         content = None if self._encoded is None else self._encoded[start : start + length]
         return Data(self.origin, self.next, message.number, self._part, parts, length, content, message), parts
 
-    def forget(self, now: float) -> None:
-        """Forget what is older than the history."""
+    def forget(self, now: float) -> bool:
+        """Forget what is older than the history; return whether a repair of it was to be sent."""
         since = self._since
         while since and since[0] + self._history <= now:
             since.popleft()
             self.octets -= self._kept.popleft().length
             self.first += 1
         repairs = self._repairs
-        while repairs.firsts and repairs.firsts[0] < self.first:
-            repairs.remove(repairs.firsts[0])
+        if not repairs.firsts or repairs.firsts[0] >= self.first:
+            return False
+        repairs.remove_before(self.first)
+        return True
 
     @property
     def forgets_at(self) -> float:

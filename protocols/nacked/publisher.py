@@ -103,8 +103,9 @@ class NackedPublisher(SettlingPublisher):
             return
         self._counts["nacks_received"] += 1
         channel.request(message)
-        if any(first < channel.first for first, _ in message.missing) and channel.next and not self._is_full:
-            self._announce(channel, now)
+        if any(first < channel.first for first, _ in message.missing) and channel.next:
+            channel.announce_at = now
+            self._announce_due(now)
         self.slow_down(now)
         self._send_due(now)
 
@@ -114,10 +115,16 @@ class NackedPublisher(SettlingPublisher):
             self._to_unblock = inf
             self.ports.notify(PublisherUnblocked())
         for channel in self._channels.values():
-            channel.forget(now)
+            self._forget(channel, now)
         self._announce_due(now)
         self._tell_kept()
         self._send_due(now)
+
+    @staticmethod
+    def _forget(channel: Channel, now: float) -> None:
+        """Forget what is older than the history; who has requested some of it learns that by an announcement."""
+        if channel.forget(now):
+            channel.announce_at = now
 
     def _announce_due(self, now: float) -> None:
         for channel in self._channels.values():
@@ -139,7 +146,7 @@ class NackedPublisher(SettlingPublisher):
             while channel and not self._is_full and self._free_at <= now:
                 self._send_from(channel, now)
             # With a history of 0 this is what was just sent.
-            channel.forget(now)
+            self._forget(channel, now)
         self._tell_kept()
         waits = any(self._channels.values()) and not self._is_full
         times = [channel.due_at(self._is_full) for channel in self._channels.values()]

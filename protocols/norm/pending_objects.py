@@ -103,6 +103,7 @@ class PendingObjects(ExtraState):
         if count + len(self.objects) >= window or self.session.is_silent:
             self._give_up([key for key in self.objects if (object_id - key) & 0xFFFF >= window], "outside the window")
             skipped = max(count - window + 1, 0)
+            self._tell_aborted(first, skipped, "outside the window")
             first, count = (first + skipped) & 0xFFFF, count - skipped
         for step in range(count + 1):
             self.objects[(first + step) & 0xFFFF] = None

@@ -1,6 +1,7 @@
 """Parameters of a running NORM receiver: nacking modes, repair boundaries, and its senders."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 
 from protocols.errors import UsageError
 from protocols.events import NodeClash
@@ -78,16 +79,10 @@ class ReceiverControl(Session):
         state = self._known(node)
         return node, 0 if state is None or state.origin is None else state.origin.instance_id
 
-    def is_incomplete_before(self, node: int, object_id: int) -> bool:
-        """Return whether an object of the sender `node` before this one is incomplete."""
+    def incomplete_before(self, node: int, object_id: int) -> Iterator[int]:
+        """Return the ids of the objects of the sender `node` before this one that are incomplete."""
         state = self._known(node)
-        return state is not None and any(before(key, object_id) for key in state.objects)
-
-    def incomplete_between(self, node: int, after: int | None, object_id: int) -> int:
-        """Return how many objects of the sender `node` before this one, and behind `after` (None: all), are incomplete."""
-        state = self._known(node)
-        keys = () if state is None else state.objects
-        return sum(before(key, object_id) and (after is None or before(after, key)) for key in keys)
+        return iter(()) if state is None else (key for key in state.objects if before(key, object_id))
 
     def _check(self, state: StreamSenderState, now: float) -> None:
         """Look for what is to be requested now, which was not before."""

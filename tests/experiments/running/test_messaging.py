@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from experiments.running import publishing
 from experiments.running.run import run
 from experiments.scenario.cases import load_cases
 from experiments.scenario.scenario import load, parse
@@ -414,9 +415,26 @@ def test_order_is_checked_where_the_parameters_promise_it() -> None:
 
 
 def test_a_subscriber_that_breaks_the_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(NormReceiver, "is_incomplete_before", lambda *about: False)
+    monkeypatch.setattr(NormReceiver, "incomplete_before", lambda *about: iter(()))
     broken = result_of(**ORDERED, engine="strict").metrics["invariants"]["violations"]
     assert {violation["rule"] for violation in broken} == {"fifo"}
+
+
+@pytest.mark.parametrize("pace", [{"rate": "saturated"}, {"think": "0s"}], ids=["saturated", "think"])
+def test_a_publisher_that_would_take_messages_for_ever_at_one_instant_is_refused(
+    pace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "MOST_AT_ONCE", 5000)
+    publish = {"kind": "publish", "hosts": ["sender"], "to": "/t", "size": 1000, "until": "1s", **pace}
+    base = {**BASE, "protocol": {"name": "distributor"}, "nodes": {}}
+    subscribe = {"kind": "subscribe", "hosts": ["r"], "to": "/t"}
+    with pytest.raises(ConfigError, match="the publisher to /t has taken 5000 messages at 0 s without being blocked"):
+        run(parse({**base, "workload": [publish, subscribe]}, "test"))
+    limited = {**base, "protocol": {"name": "distributor", "rate": "5Mbit"}, "workload": [publish, subscribe]}
+    assert run(parse(limited, "test")).ok
+    counted = run(parse({**base, "workload": [{**publish, "count": 6000}, subscribe]}, "test"))
+    assert counted.messages is not None
+    assert counted.messages["publishers"][0]["published"] == 6000
 
 
 def test_what_selectors_and_pools_did_is_told_of_each_host() -> None:

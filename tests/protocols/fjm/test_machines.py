@@ -6,6 +6,7 @@ import pytest
 
 from experiments.contract.bench import Bench
 from experiments.contract.recorder import Recorder
+from experiments.running.run import run
 from experiments.scenario.scenario import parse
 from protocols.errors import ConfigError, UsageError
 from protocols.events import Event
@@ -18,7 +19,7 @@ from protocols.fjm.subscriber import FjmSubscriber
 from protocols.fjm.wire import FjmCodec
 from protocols.machine import Group
 from protocols.messaging import MessageReceived, MessageSent, Publication, PublisherUnblocked, Subscribed, Subscription
-from protocols.nacked.messages import Data, Nack
+from protocols.nacked.messages import Data, Nack, Status
 from protocols.roles import RoleContext
 
 GROUP = Group("239.0.0.1:6003")
@@ -76,6 +77,46 @@ def test_a_guard_that_is_silent_is_replaced_and_takes_over_again_when_it_comes_b
     scene.start("m3", instance=2)
     scene.bench.run(5.0)
     assert scene.guards("m1", "m2", "m3") == [3, 3, 3]
+
+
+def test_without_loss_no_election_follows_the_first_ones() -> None:
+    scene = Scene()
+    scene.start("m1", "m3", "m2")
+    scene.bench.run(1.0)
+    begun = scene.bench.kinds()["candidate"]
+    scene.bench.run(1000.0)
+    assert scene.bench.kinds()["candidate"] == begun
+    assert scene.guards("m1", "m2", "m3") == [3, 3, 3]
+
+
+def test_elections_after_lost_heartbeats_do_not_count_as_traffic_after_the_end() -> None:
+    found = run(
+        parse(
+            {
+                "name": "lost heartbeats",
+                "seed": 7,
+                "topology": {"kind": "lan", "receivers": 4, "link": {"rate": "1Mbit", "loss": "30%"}},
+                "protocol": {"name": "fjm", "history": "200ms"},
+                "nodes": {"r3": {"role": "manager"}, "r4": {"role": "manager"}},
+                "workload": [
+                    {
+                        "kind": "publish",
+                        "hosts": ["sender"],
+                        "to": "topic:t",
+                        "size": 100,
+                        "count": 5,
+                        "think": "20ms",
+                        "at": "1s",
+                    },
+                    {"kind": "subscribe", "hosts": ["r1"], "to": "topic:t"},
+                ],
+                "duration": "60s",
+            },
+            "test",
+        )
+    )
+    assert "quiescence" in found.metrics["invariants"]["checked"]
+    assert found.violations == []
 
 
 def test_each_topic_has_a_manager_and_a_group_of_its_own() -> None:
@@ -189,6 +230,16 @@ def test_a_publisher_is_blocked_while_its_queue_is_full() -> None:
         machine.wake(machine.deadline)
     assert ports.events.count(PublisherUnblocked()) == 1
     assert not machine.publish(Publication(4, 4, "topic:a", 1000), 10.0)
+
+
+def test_who_waits_for_a_repair_that_is_forgotten_before_it_is_sent_is_notified() -> None:
+    machine, ports = publisher(rate=50.0, rate_min=50.0, history=1.0, heartbeat=100.0)
+    machine.publish(Publication(4, 1, "topic:a", 3, b"abc"), 0.0)
+    machine.receive(Nack((4, 1), ((0, 0),)), "r1", topic_group(GROUP, 0), 0.9)
+    assert Status((4, 1), 1, 0) not in [packet.message for packet in ports.packets]
+    assert machine.deadline == 1.0
+    machine.wake(1.0)
+    assert Status((4, 1), 1, 0) in [packet.message for packet in ports.packets]
 
 
 @pytest.mark.parametrize(("fault", "gap", "fails"), [(1, 0.049, True), (1, 0.05, False), (0, 0.001, False)])

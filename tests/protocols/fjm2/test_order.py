@@ -44,6 +44,25 @@ def test_a_message_that_too_many_wait_for_is_reported_as_lost_and_skipped(until:
     assert counts["pool_taken"] == counts["pool_returned"]
 
 
+def test_of_messages_that_leave_the_window_together_each_is_reported_as_lost_once() -> None:
+    never, late = {3, 13, 15}, {21, *range(23, 27)}
+
+    def drop(crossing: Crossing) -> bool:
+        sent = crossing.message
+        return isinstance(sent, Data) and (sent.object_id in never or (sent.object_id in late and crossing.now < 0.05))
+
+    scene = Scene(drop=drop, order="fifo", window=8)
+    scene.publish(*(message(number, 100) for number in range(30)))
+    scene.run(30.0)
+    assert scene.numbers() == [number for number in range(30) if number not in never]
+    assert told_lost(scene) == len(never)
+    # Message 3 was skipped for those that waited for it, and left the window with the others later.
+    assert scene.subscribers["s1"].counts()["messages_skipped"] == 1
+    early = scene.subscribers["s1"]._early
+    assert early is not None
+    assert early.is_empty
+
+
 def test_few_that_wait_are_delivered_in_order_when_the_first_comes() -> None:
     scene = Scene(drop=lost(3, 0.1), order="fifo", pool=20_000)
     scene.publish(*(message(number, 1000) for number in range(15)))

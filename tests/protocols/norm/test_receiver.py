@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.contract.content import CheckedSink, FailingSink, pattern
-from protocols.events import InfoReceived, ObjectOpened, SenderHeard, SenderReset
+from protocols.events import InfoReceived, ObjectOpened, ObjectsAborted, SenderHeard, SenderReset
 from protocols.machine import Offer, Sink
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, Flush
 from protocols.norm.repair_requests import requested_repairs
@@ -179,6 +179,16 @@ def test_after_a_long_gap_at_most_a_window_is_requested() -> None:
     receiver.run_to_deadline()
     assert receiver.requested()[0].objects == ((4997, 4999),)
     assert receiver.received() == [0, 5000]
+
+
+def test_what_a_long_gap_skips_of_the_window_is_reported_as_aborted() -> None:
+    receiver, builder = ReceiverHarness(window=4), MessageBuilder(pattern(800))
+    receiver.receive(*builder.whole(0))
+    receiver.receive(*builder.block(0, 1, without=(3,)))
+    receiver.receive(*builder.whole(5000))
+    assert receiver.aborted() == [(1, "outside the window")]
+    assert receiver.events_of(ObjectsAborted) == [ObjectsAborted(1, 2, 4995, "outside the window")]
+    assert receiver.machine.counts()["objects_aborted"] == 4996
 
 
 def test_a_squelch_aborts_objects_before_its_position() -> None:
