@@ -158,6 +158,6 @@ def test_a_small_quota_is_not_rounded_up() -> None:
 def test_a_quota_limits_the_processor_time_of_a_host() -> None:
     before = control_groups()
     limited = share_of_a_core({"r": {"quota": 0.08}})
-    assert control_groups() == before, "none is left behind"
+    assert control_groups() <= before, "none is left behind"
     assert limited < 0.12
     assert share_of_a_core(None) > 1.5 * limited
