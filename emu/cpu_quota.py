@@ -11,8 +11,8 @@ from protocols.errors import UnsupportedError
 
 __all__ = ["CpuQuotas"]
 
-_PERIOD = 10_000
-"""Microseconds over which the kernel measures a quota; short, so that a host is not stopped for long."""
+_PERIOD, _LONGEST_PERIOD, _LEAST_TIME = 10_000, 1_000_000, 1_000
+"""Microseconds over which the kernel measures a quota, short so that a host is not stopped for long; the least time in it."""
 _PREFIX = "mcastlab-"
 _ROOT = Path("/run/cgroup")
 _END = 2.0
@@ -32,6 +32,10 @@ class CpuQuotas:
         self._folders: dict[str, Path] = {}
         if not quotas:
             return
+        least = _LEAST_TIME / _LONGEST_PERIOD
+        for name, cores in quotas.items():
+            if cores < least:
+                raise UnsupportedError(f"nodes.{name}.quota: {cores:g} can't be emulated; at least {least:g}")
         is_unified = _mount()
         _remove_stale()
         run = os.urandom(4).hex()
@@ -83,11 +87,12 @@ def _mount() -> bool:
 
 
 def _limit(folder: Path, cores: float, is_unified: bool) -> None:
-    quota = max(round(cores * _PERIOD), 1000)
+    period = max(_PERIOD, round(_LEAST_TIME / cores))
+    quota = round(cores * period)
     if is_unified:
-        (folder / "cpu.max").write_text(f"{quota} {_PERIOD}")
+        (folder / "cpu.max").write_text(f"{quota} {period}")
     else:
-        (folder / "cpu.cfs_period_us").write_text(str(_PERIOD))
+        (folder / "cpu.cfs_period_us").write_text(str(period))
         (folder / "cpu.cfs_quota_us").write_text(str(quota))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emu.requirements import run
-from emu.shaping import CLASS_BURSTS, LinkShape, kernel_queue, redirect
+from emu.shaping import CLASS_BURSTS, LinkShape, kernel_queue, kernel_rate, redirect
 from emu.size_tables import check_sizes, size_table
 from protocols.errors import UnsupportedError
 from topologies.node_models import SwitchModel
@@ -52,8 +52,8 @@ def hub_shape(topology: Topology, name: str, stations: Sequence[Sequence[str]]) 
     if len(overheads) > 1:
         found = ", ".join(sorted(map(str, overheads)))
         raise UnsupportedError(f"node {name}: links of different overhead into a hub can't be emulated: {found}")
-    queue = kernel_queue(name, model.queue)
-    return HubShape(name, LinkShape(name, model.rate, queue, 0, size_table(overheads.pop())), tuple(map(tuple, stations)))
+    queue, rate = kernel_queue(f"node {name}", model.queue), kernel_rate(f"node {name}", model.rate)
+    return HubShape(name, LinkShape(name, rate, queue, 0, size_table(overheads.pop())), tuple(map(tuple, stations)))
 
 
 def apply_hub(hub: HubShape, ports: Sequence[str], device: str) -> None:

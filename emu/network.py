@@ -135,6 +135,7 @@ class EmulatedNetwork:
         self._dropped_before = 0
         self._await_ports()
         self._configure_snooping()
+        self._enter_addresses()
         self._prepare_hosts()
         self._multicast = [self._prepare_router(name, table) for name, table in plan.routing.routers.items()]
         check_reachability(plan, self.pid)
@@ -270,6 +271,18 @@ class EmulatedNetwork:
             return
         for switch, bridge in bridges.items():
             flood(switch, bridge)
+
+    def _enter_addresses(self) -> None:
+        """Tell every bridge behind which port each host and router is.
+
+        Without ARP it would learn that only from what they send, and flood what is sent to a silent one.
+        """
+        for switch in self._plan.switches:
+            behind = self._plan.routing.sources_at(switch)
+            lines = [
+                f"fdb replace {mac} dev {self._port(switch, cable)} master static" for cable in behind for mac in behind[cable]
+            ]
+            run("bridge -batch -", stdin="\n".join(lines))
 
     def _await_ports(self) -> None:
         """Wait until every bridge port forwards; the kernel may enable a port some time after its device is up."""

@@ -4,6 +4,7 @@ Timestamps are the kernel's, on the clock of the run. While a capture runs, host
 sees a batch (UDP_SEGMENT) as one packet.
 """
 
+import errno
 import json
 import os
 import selectors
@@ -14,13 +15,14 @@ import sys
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, BinaryIO, TypeAlias
 
 from emu.namespaces import in_network_namespace
 from emu.network import EmulatedNetwork
-from protocols.errors import UnsupportedError
+from protocols.errors import UnsupportedError, UsageError
 from topologies.pcapng import INBOUND, OUTBOUND, PcapngWriter
 
 __all__ = ["PacketCapture", "CapturePoint"]
@@ -66,12 +68,11 @@ class PacketCapture:
 
     def __init__(self, points: Sequence[CapturePoint], network: EmulatedNetwork) -> None:
         self._points = points
-        writers = [PcapngWriter(point.file) for point in points]
-        sources = [
-            source
-            for number, (point, writer) in enumerate(zip(points, writers, strict=True))
-            for source in _open_sockets(number, point.nodes, writer, network)
-        ]
+        writers, sources = list[PcapngWriter](), list[_PacketSocket]()
+        for number, point in enumerate(points):
+            with _naming_full_disk(point.file):
+                writers.append(PcapngWriter(point.file))
+                sources += _open_sockets(number, point.nodes, writers[-1], network)
         self._control, remote = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
@@ -97,6 +98,17 @@ class PacketCapture:
             raise UnsupportedError("the capture process died")
         counts: list[dict[str, int]] = json.loads(reply)
         return {point.name: count for point, count in zip(self._points, counts, strict=True)}
+
+
+@contextmanager
+def _naming_full_disk(file: BinaryIO) -> Iterator[None]:
+    """Raise UsageError if the disk has no room for the head of a file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UsageError(f"{file.name}: can't be written ({error.strerror})") from None
 
 
 def _open_sockets(number: int, nodes: tuple[str, ...], writer: PcapngWriter, network: EmulatedNetwork) -> list[_PacketSocket]:

@@ -145,7 +145,7 @@ def plan_emulation(
         {host: host_address(topology, host) for host in topology.hosts},
         tuple(name for name, kind in kinds.items() if kind == "switch"),
         tuple(router_shape(name, _router_model(topology, name), trunk) for name in routers),
-        tuple(hub_shape(topology, name, routing.sources_at(name)) for name in kinds if topology.node(name).is_hub),
+        tuple(hub_shape(topology, name, [*routing.sources_at(name).values()]) for name in kinds if topology.node(name).is_hub),
         tuple(cables),
         routing,
         groups or {},

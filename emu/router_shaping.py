@@ -12,7 +12,7 @@ from typing import Any
 
 from emu.queue_counts import QueueCounts, count_queues
 from emu.requirements import run
-from emu.shaping import CLASS_BURSTS, LinkShape, apply_rate, kernel_queue, redirect
+from emu.shaping import CLASS_BURSTS, LinkShape, apply_rate, kernel_queue, kernel_rate, redirect
 from emu.size_tables import check_sizes, cost_table, size_table
 from emu.trunk import FEATURES, WRAPPING, TrunkKind
 from protocols.errors import UnsupportedError
@@ -75,7 +75,7 @@ def router_shape(name: str, model: RouterModel | None, trunk: TrunkKind = "ifb")
     """
     if model is None:
         return RouterShape(name)
-    queue = kernel_queue(name, model.queue)
+    queue = kernel_queue(f"node {name}", model.queue)
     cost = model.cpu + model.cpu_byte * _LARGEST_PAYLOAD
     if model.mac == "dual":
         processor = _processor_shape(name, model.cpu, model.cpu_byte, queue) if cost > _KERNEL_COST else None
@@ -86,13 +86,14 @@ def router_shape(name: str, model: RouterModel | None, trunk: TrunkKind = "ifb")
             f"{format_duration(_KERNEL_COST)} at most, which the kernel's forwarding takes, or use the simulator"
         )
     assert model.rate is not None
-    adapter = LinkShape(name, model.rate, queue, 0, size_table("ethernet-802.1q", WRAPPING[trunk]))
+    adapter = LinkShape(name, kernel_rate(f"node {name}", model.rate), queue, 0, size_table("ethernet-802.1q", WRAPPING[trunk]))
     return RouterShape(name, model.cpu, model.cpu_byte, None, model.duplex, adapter, trunk)
 
 
 def _processor_shape(name: str, per_packet: float, per_byte: float, queue: int) -> LinkShape:
     sizes, rate, largest = cost_table(per_packet, per_byte)
-    return LinkShape(name, rate, queue, 0, sizes, least_burst=2 * largest)
+    key = "cpu_byte" if per_byte else "cpu"
+    return LinkShape(name, kernel_rate(f"node {name}", rate, key), queue, 0, sizes, least_burst=2 * largest)
 
 
 def apply_router(router: RouterShape, ports: Sequence[str], mac: str, pid: int, machine: str = "") -> None:

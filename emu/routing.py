@@ -89,10 +89,10 @@ class Routing:
         (beyond,) = self._topology.graph.successors(node)
         return {address: self._mac(host, beyond, far) for far, address in self._addresses.items()}
 
-    def sources_at(self, switch: str) -> list[list[str]]:
+    def sources_at(self, switch: str) -> dict[int, list[str]]:
         """Return, for each cable of a switch in order, the source MAC addresses of what comes from there."""
         cables = [(far, cable) for (near, far), cable in self._cables.items() if near == switch]
-        return [self._sources(far, switch, cable) for far, cable in cables]
+        return {cable: self._sources(far, switch, cable) for far, cable in cables}
 
     def _sources(self, node: str, back: str, cable: int) -> list[str]:
         """Return the MAC addresses that send over a cable from `node` to `back`."""

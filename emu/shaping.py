@@ -18,7 +18,7 @@ from protocols.errors import UnsupportedError
 from topologies.channels import Bernoulli, Channel, Perfect
 from topologies.impairments import impairment
 from topologies.spec import LinkSpec
-from topologies.units import format_duration, format_fraction
+from topologies.units import format_duration, format_fraction, format_rate
 
 __all__ = [
     "CLASS_BURSTS",
@@ -27,6 +27,7 @@ __all__ = [
     "apply_loss",
     "apply_rate",
     "kernel_queue",
+    "kernel_rate",
     "kernel_shape",
     "netem_shape",
     "redirect",
@@ -34,6 +35,9 @@ __all__ = [
 ]
 
 _UNLIMITED = 1_000_000
+_LONGEST_QUEUE = 2**31 - 1
+_RATES = 8.0, 1.25e12
+"""Least and most bytes per second of a token bucket: a class of half of a rate has whole bytes, a burst of 1 ms has 32 bits."""
 _AFTER_LOSS = 65_000
 """Preference of filters that redirect packets: after the loss of a link, so that lost packets go no further."""
 CLASS_BURSTS = "burst 3100 cburst 3100 quantum 1600"
@@ -126,11 +130,28 @@ def unsupported_by_kernel(spec: LinkSpec, keyed: bool, exact: bool) -> str:
     return _loss_unsupported_by_kernel(spec.loss, keyed) or ("exact rate" if exact and spec.rate < inf else "")
 
 
-def kernel_queue(node: str, queue: int | None) -> int:
-    """Return the length in packets of a queue of a router or hub in the kernel. UnsupportedError for one without room."""
-    if queue == 0:
-        raise UnsupportedError(f"node {node}: queue 0 can't be emulated; at least 1, or use the simulator")
+def kernel_queue(where: str, queue: int | None) -> int:
+    """Return the length in packets of a queue in the kernel; UnsupportedError for one without room, or with too much.
+
+    `where` names the link, router or hub.
+    """
+    if queue is not None and not 1 <= queue <= _LONGEST_QUEUE:
+        raise UnsupportedError(f"{where}: queue {queue} can't be emulated; 1 to {_LONGEST_QUEUE}, or use the simulator")
     return _UNLIMITED if queue is None else queue
+
+
+def kernel_rate(where: str, rate: float, key: str = "rate") -> float:
+    """Return the rate of a token bucket (bytes per second); UnsupportedError for one that no bucket has.
+
+    `where` names the link, router or hub, `key` is the attribute it comes from.
+    """
+    if not _RATES[0] <= rate <= _RATES[1] and rate != inf:
+        least, most = map(format_rate, _RATES)
+        raise UnsupportedError(
+            f"{where}: {key} can't be emulated, since it makes a token bucket of {format_rate(rate)}; "
+            f"the kernel has {least} to {most}, or use the simulator"
+        )
+    return rate
 
 
 def _loss_unsupported_by_kernel(loss: Channel, keyed: bool) -> str:
@@ -148,7 +169,8 @@ def kernel_shape(link: str, spec: LinkSpec) -> LinkShape:
     p = spec.loss.p if isinstance(spec.loss, Bernoulli) else 0.0
     # The threshold has 32 bits, so a loss of 1 passes one packet in 2**32.
     threshold = min(round(p * 2**32), 2**32 - 1)
-    return LinkShape(link, spec.rate, _UNLIMITED if spec.queue is None else spec.queue, threshold, size_table(spec.overhead))
+    where = f"link {link}"
+    return LinkShape(link, kernel_rate(where, spec.rate), kernel_queue(where, spec.queue), threshold, size_table(spec.overhead))
 
 
 def netem_shape(link: str, impaired: NetemLink) -> LinkShape:

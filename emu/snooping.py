@@ -13,9 +13,12 @@ from protocols.errors import UnsupportedError
 
 __all__ = ["flood", "prune"]
 
-_AT_ONCE = "2"
-"""Query response interval in 1/100 s: how long a new querier floods; the least value that no kernel clock rounds to 0."""
-_SETTLED = 0.03
+_RESPONSE = "10"
+"""Query response interval in 1/100 s: how long bridges flood after a query of a new querier, their own or a neighbour's.
+
+A query states it in 1/10 s. With less, neighbours would take it for one of IGMPv1, and flood for 10 s.
+"""
+_SETTLED = 0.11
 
 
 def flood(switch: str, bridge: str) -> None:
@@ -26,8 +29,11 @@ def flood(switch: str, bridge: str) -> None:
 def prune(bridges: Mapping[str, str], entries: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
     """Have bridges (by switch) forward groups only to the ports in `entries`, by switch and group."""
     for switch, bridge in bridges.items():
-        for name, value in (("query_response_interval", _AT_ONCE), ("querier", "1"), ("snooping", "1")):
+        for name, value in (("query_response_interval", _RESPONSE), ("querier", "1"), ("snooping", "1")):
             _set(switch, bridge, name, value)
+        for port in Path(f"/sys/class/net/{bridge}/brif").iterdir():
+            # Else every group is sent to a neighbour that was heard to query.
+            (port / "multicast_router").write_text("0")
         lines = [
             f"mdb add dev {bridge} port {port} grp {group} permanent"
             for group, ports in entries[switch].items()

@@ -159,12 +159,12 @@ def mark(flight: Flight, serial: int) -> Flight:
     return MarkedFlight(*fields, order, dscp_of(flight))
 
 
-def to_member(flight: Flight, endpoint: "HostNode", member: int, serial: int) -> Flight:
-    """Return a copy of a multicast that goes to one member of a counted group (`endpoint`); `serial` as of `mark`."""
+def to_member(flight: Flight, endpoint: "HostNode", member: int) -> Flight:
+    """Return a copy of a multicast that goes to one member of a counted group (`endpoint`), with the number of the packet."""
     common = flight.route
     route = Route(common.home, common.to, common.root, common.first)
     route.target, route.member = endpoint.host(member), member
-    order = (flight.place + 1) << 80 | serial << 24
+    order = flight.order >> 24 << 24
     fields = flight.message, flight.identity, flight.size, flight.place, flight.source, route, order
     if isinstance(flight, MarkedFlight):
         return MarkedFlight(*fields, flight.dscp)

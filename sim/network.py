@@ -1,6 +1,6 @@
 """A topology as a simulation: its hosts, links, switches and routes, and the kernel that runs them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from math import inf
 from numbers import Real
@@ -12,7 +12,7 @@ from simpy import Environment
 
 from protocols.errors import UsageError
 from protocols.framing import Framing, LengthPrefixed
-from protocols.machine import Codec
+from protocols.machine import Codec, Group
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
 from sim.acceleration import Accelerator, NoAccelerator
@@ -201,6 +201,10 @@ class Network:
         node = self.topology.member(name).node
         # A router does not decrement the TTL of its own packets.
         self._endpoints[node].ttl = ttl + bool(self.topology.node(node).router)
+
+    def confine(self, group: Group, hosts: Collection[str]) -> None:
+        """Let nobody but these hosts take part in a group, before the run begins (`sim.routes.Routes.confine`)."""
+        self.fabric.routes.confine(group, hosts)
 
     # Looking up
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from sim.endpoint import Endpoint
 from sim.fabric import Fabric
 from sim.flight import Arrivals, Flight, Hop, Place, to_member
+from sim.host import SimHost
 from sim.hub import Hub
 from sim.node_counts import NodeCounts
 from sim.stage import Then
@@ -116,15 +117,18 @@ class Router(Switch):
                     self._outward.offer(self._outward_queue, copy, _TAGGED, self._onto(link), now)
 
     def _copies(self, flight: Flight, head: Place) -> Iterator[Flight]:
-        """Yield a packet once for each cable by which it goes to a neighbour: the members of a counted group have one each."""
+        """Yield a packet once for each cable by which it goes to a neighbour: the members of a counted group have one each.
+
+        It does not go back to the host that sent it. With pruning, members that do not listen get none.
+        """
         if flight.route.target is not None or not isinstance(head, Endpoint) or not head.counted:
-            yield flight
+            if not isinstance(head, SimHost) or head.place != flight.place:
+                yield flight
             return
-        skip = flight.place - head.base if flight.route.home is head else -1
+        pruning = self.fabric.topology.multicast.pruning
         for member in range(head.count):
-            if member != skip and head.listens(flight.route.to, member):
-                self.fabric.serial += 1
-                yield to_member(flight, head, member, self.fabric.serial)
+            if flight.place != head.base + member and (not pruning or head.listens(flight.route.to, member)):
+                yield to_member(flight, head, member)
 
     def _onto(self, link: Hop) -> Then:
         return lambda flight, now: self.fabric.forwarding.forward(flight, (link,), now)

@@ -1,13 +1,14 @@
 """The routes of packets, from each node of hosts to each address, and the trees of groups."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from protocols.errors import UsageError
 from protocols.machine import Address, Group
 from sim.acceleration import Accelerator
 from sim.addresses import name_and_port
 from sim.flight import Hop, HostNode, Route
+from sim.member_hop import MemberHop
 from topologies.spec import Topology
 from topologies.trees import distribution, forwarding, group_tree, with_hubs
 
@@ -30,6 +31,8 @@ class Routes:
         self._links: dict[tuple[str, str], dict[str, Sequence[Hop]]] = {}
         # The nodes that a multicast is carried to, by group.
         self._reached: dict[Address, list[str]] = {}
+        # By group and counted node, the members that take part, where not all do.
+        self._parts: dict[tuple[Address, str], list[int]] = {}
         # By node and group, the number of hosts that left without effect so far: the node stays on the tree.
         self._unpruned: Counter[tuple[str, Address]] = Counter()
 
@@ -68,6 +71,18 @@ class Routes:
             self._accelerator.route_changed(route)
             route.links, route.tree = {}, None
 
+    def confine(self, group: Group, hosts: Collection[str]) -> None:
+        """Let nobody but these hosts take part in a group: with pruning, other members of counted groups are sent none of it.
+
+        Without this, the links to all members of a counted group carry what one of them receives.
+        """
+        there: dict[str, list[int]] = {}
+        for node, member in sorted(map(self._topology.member, hosts)):
+            there.setdefault(node, []).append(member)
+        for node, members in there.items():
+            if self._pruning and len(members) < self._topology.size(node):
+                self._parts[group, node] = members
+
     def keep_on_tree(self, node: str, group: Group) -> None:
         """Keep a node on the tree of a group, although no host of it listens, until as many calls of `prune`."""
         self._unpruned[node, group] += 1
@@ -82,8 +97,17 @@ class Routes:
         home = route.home
         tree = self._known_tree(route)
         back = "" if home.counted else home.name
-        found = route.links[switch] = [links[far] for far in tree.get(switch, ()) if far != back]
+        found = [hop for far in tree.get(switch, ()) if far != back for hop in self._hops(route, switch, far, links[far])]
+        route.links[switch] = found
         return found
+
+    def _hops(self, route: Route, switch: str, far: str, links: Hop) -> Sequence[Hop]:
+        """Return the links to a neighbour that carry what takes a route; what is on a hub gets to all."""
+        part = self._parts.get((route.to, far)) if self._parts and route.target is None else None
+        if part is None or self._topology.node(switch).is_hub:
+            return (links,)
+        base = self._topology.base(far)
+        return [MemberHop(links, self._nodes[far], member, base + member) for member in part]
 
     def _known_tree(self, route: Route) -> dict[str, tuple[str, ...]]:
         if route.tree is None:

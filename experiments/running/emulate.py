@@ -109,7 +109,7 @@ def _emulate(
         respawn=participants.restarted,
         captures=points,
         progress=watch,
-        groups=participants.groups(),
+        groups={address.rpartition(":")[0]: hosts for address, hosts in participants.groups().items()},
         title=scenario.name,
         hold=hold,
         ttls=scenario.scopes,

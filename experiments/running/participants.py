@@ -292,13 +292,12 @@ class Participants:
         return all(name in failed or self._programs[name].finished() for name in self._awaited)
 
     def groups(self) -> dict[str, list[str]]:
-        """Return the hosts that send to or receive each group, by the group's IPv4 address."""
+        """Return the hosts that send to or receive each group, by the group's address."""
         found: dict[str, dict[str, None]] = {}
         for enrolled in (*self._receivers, *self._senders):
-            address = self._address(enrolled.session.name).rpartition(":")[0]
-            found.setdefault(address, {})[enrolled.host] = None
+            found.setdefault(self._address(enrolled.session.name), {})[enrolled.host] = None
         for group, hosts in self._messaging.groups().items():
-            found.setdefault(self._address(group).rpartition(":")[0], {}).update(dict.fromkeys(hosts))
+            found.setdefault(self._address(group), {}).update(dict.fromkeys(hosts))
         return {address: list(hosts) for address, hosts in found.items()}
 
     def machine_programs(self) -> dict[str, SenderProgram | ReceiverProgram]:

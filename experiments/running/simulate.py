@@ -19,7 +19,7 @@ from experiments.running.run_progress import RunProgress
 from experiments.scenario.fault_schedule import DecisionWatcher
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError
-from protocols.machine import Codec
+from protocols.machine import Codec, Group
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
 from topologies.impairments import impairment
@@ -82,6 +82,8 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
     if decisions is not None:
         watchers = [*watchers, decisions]
     network = _network(scenario, topology, codec if real else None, watchers)
+    for address, hosts in participants.groups().items():
+        network.confine(Group(address), hosts)
     instruments = Instruments(
         scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties, decisions
     )

@@ -149,5 +149,5 @@ def test_links_of_different_framing_into_a_hub_are_refused() -> None:
 def test_a_hub_whose_stations_have_no_queue_is_refused() -> None:
     nodes = {"a": {}, "b": {}, "h": {"kind": "switch", "hub": True, "rate": "4Mbit", "queue": 0}}
     links = [{"ends": ["a", "h"]}, {"ends": ["b", "h"]}]
-    with pytest.raises(UnsupportedError, match="node h: queue 0 can't be emulated; at least 1, or use the simulator"):
+    with pytest.raises(UnsupportedError, match="node h: queue 0 can't be emulated; 1 to 2147483647, or use the simulator"):
         plan_emulation(Inline.model_validate({"nodes": nodes, "links": links}).build())

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from emu.launch import emulate
+from emu.packet_capture import CapturePoint
 from experiments.captures.capture_file import CaptureFile
 from experiments.captures.datagrams import read_capture
 from experiments.cli import invoke
@@ -18,7 +20,9 @@ from experiments.running.run import run
 from experiments.scenario.scenario import parse
 from protocols.errors import UnsupportedError, UsageError
 from protocols.norm.wire.codec import NormCodec
+from tests.emu.number_protocol import PORT, NumberCodec, ReceivingProgram
 from tests.sim.stored import ROOT
+from topologies.generators import Star
 
 SCENARIO: dict[str, Any] = {
     "name": "captured",
@@ -133,3 +137,19 @@ def test_a_full_disk_costs_the_rest_of_the_captures_but_not_the_result(tmp_path:
     ]
     assert error == f"mcastlab: {disk}: No space left on device"
     assert (tmp_path / "code").read_text() == "2\n"
+
+
+@pytest.mark.emu
+def test_a_disk_without_room_for_the_head_of_a_capture_is_named() -> None:
+    topology = Star.model_validate({"receivers": 1}).build()
+    with open("/dev/full", "wb", buffering=0) as full, pytest.raises(UsageError, match="/dev/full: can't be written"):
+        emulate(
+            topology,
+            {"r1": ReceivingProgram()},
+            codec=NumberCodec,
+            port=PORT,
+            duration=1.0,
+            over=lambda finished: True,
+            seed=1,
+            captures=[CapturePoint("r1", ("r1",), full)],
+        )

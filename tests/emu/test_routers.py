@@ -247,8 +247,16 @@ def test_without_pruning_networks_without_members_receive_the_group_and_the_chec
             r"node s1: cpu can't be emulated for a router of mac single when a packet takes 50us; 10us at most",
         ),
         ({"nodes": {"s1": {"storm": "1Mbit"}}}, r"node s1: storm can't be emulated"),
+        ({"trunk": {"rate": "7bit"}}, r"link sender-s1: rate can't be emulated, since it makes a token bucket of 7bit"),
+        ({"trunk": {"rate": "11Tbit"}}, r"link sender-s1: rate can't be .* the kernel has 64bit to 10Tbit"),
+        ({"trunk": {"rate": "1Mbit", "queue": 2**31}}, r"link sender-s1: queue 2147483648 can't be emulated"),
+        ({"nodes": {"s1": {"hub": True, "rate": "8bit"}}}, r"node s1: rate can't be emulated"),
+        ({"nodes": {"s1": {"kind": "router", "mac": "single", "rate": "8bit"}}}, r"node s1: rate can't be emulated"),
+        ({"nodes": {"s1": {"kind": "router", "cpu": "1000s"}}}, r"node s1: cpu can't be emulated"),
+        ({"nodes": {"s1": {"kind": "router", "cpu_byte": "10s"}}}, r"node s1: cpu_byte can't be emulated"),
+        ({"nodes": {"s1": {"kind": "router", "cpu": "1ms", "queue": 2**31}}}, r"node s1: queue 2147483648 can't be"),
     ],
 )
-def test_unsupported_attributes_of_routers_and_switches_are_refused(attributes: dict[str, Any], words: str) -> None:
+def test_unsupported_attributes_of_links_routers_and_switches_are_refused(attributes: dict[str, Any], words: str) -> None:
     with pytest.raises(UnsupportedError, match=words):
         plan_emulation(built(kind="star", receivers=2, **attributes))

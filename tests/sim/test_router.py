@@ -94,6 +94,15 @@ def test_one_mac_sends_a_copy_to_each_member_of_a_counted_group(duplex: str, eng
     assert min(map(len, heard[0][0])) < 60
 
 
+@pytest.mark.parametrize(("pruning", "copies"), [(True, 1), (False, 3)])
+def test_one_mac_sends_copies_to_members_that_do_not_listen_without_pruning_alone(pruning: bool, copies: int) -> None:
+    router = {"kind": "router", "mac": "single", "duplex": "full", "rate": "100Mbit", "queue": 20}
+    nodes, links = {"a": {}, "g": router, "b": {"count": 3}}, [{"ends": ["a", "g"]}, {"ends": ["g", "b"]}]
+    data = {"nodes": nodes, "links": links, "multicast": {"pruning": pruning}}
+    heard = flood(Network(Inline.model_validate(data).build(), seed=1), [1472] * 100, 1472 / FAST, to="b3")
+    assert rate(heard, 1472) == pytest.approx(1472 / wire_bytes(1472, "ethernet-802.1q") * FAST / copies, rel=0.1)
+
+
 def test_two_macs_are_not_halved() -> None:
     heard = flood(behind_router(cpu="50us"), [1472] * 100)
     assert rate(heard, 1472) == pytest.approx(1472 / 1538 * FAST, rel=1e-9)

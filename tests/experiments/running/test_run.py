@@ -95,6 +95,18 @@ def test_objects_of_several_senders_and_submission_times_arrive() -> None:
     ]
 
 
+@pytest.mark.parametrize("engine", ["fast", "strict"])
+def test_sessions_of_different_members_of_a_counted_group_do_not_share_their_links(engine: str) -> None:
+    nodes = {"a": {}, "b": {}, "s": {"kind": "switch"}, "c": {"count": 2}}
+    links = [{"ends": [name, "s"], "rate": "10Mbit"} for name in ("a", "b")]
+    graph = {"kind": "graph", "nodes": nodes, "links": [*links, {"ends": ["s", "c"], "rate": "4Mbit", "queue": 10}]}
+    files = [{"from": source, "size": "200kB", "members": [to], "group": to} for source, to in (("a", "c1"), ("b", "c2"))]
+    protocol = SMALL["protocol"] | {"rate": "3Mbit"}
+    result = run(small(topology=graph, protocol=protocol, workload=files, engine=engine))
+    assert result.completed
+    assert result.metrics["loss"] == 0.0
+
+
 def test_a_run_ends_soon_after_its_senders_finish() -> None:
     result = run(small(duration="1000s"))
     # 200 kB at 10 Mbit/s, repairs, and five flushes of two GRTT (at most 53 ms as quantised) each.
