@@ -6,6 +6,7 @@ from math import ceil
 from typing import Any
 
 from experiments.scenario.suggestion import one_of
+from experiments.sweep.spec.quantities import number_of
 from experiments.theory import multicast as theory
 from experiments.theory.links import ethernet_goodput
 from protocols.errors import UsageError
@@ -289,7 +290,6 @@ def parse_formula(text: str) -> FormulaRequest:
 
 
 def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    """Return a number, or a quantity in the units of stored parameters; other text is the key of one."""
+    value = number_of(text.strip())
+    return value if isinstance(value, str) else float(value)

@@ -81,7 +81,7 @@ def _lacking(theory: FormulaRequest, point: Mapping[str, Any]) -> str:
     if not missing:
         return "it applies to no point of this sweep"
     if missing[0] in theory.given:
-        return f"{missing[0]}={theory.given[missing[0]]} is neither a number without a unit nor the key of one in the scenario"
+        return f"{missing[0]}={theory.given[missing[0]]} is neither a number or quantity nor the key of one in the scenario"
     return f"no point sets {', '.join(missing)}; give it as {theory.name}:{missing[0]}=KEY or =NUMBER"
 
 

@@ -189,12 +189,15 @@ def _mapping(path: Path) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> Any:
+    wrong = ConfigError(f"channel: {text!r} is neither a file nor a channel like 1% or {{model: bernoulli, p: 1%}}")
     try:
-        return parse_yaml(text)
+        found = parse_yaml(text)
     except yaml.YAMLError as error:
-        raise ConfigError(
-            f"channel: {text!r} is neither a file nor a channel like 1% or {{model: bernoulli, p: 1%}}"
-        ) from error
+        raise wrong from error
+    if isinstance(found, str) and not found[:1].isdigit():
+        # It names a file that is not there.
+        raise wrong
+    return found
 
 
 def _channel(data: Any, origin: str) -> Channel:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from protocols.errors import ConfigError, UsageError
-from topologies.units import parse_duration, parse_size
+from topologies.units import format_size, parse_duration, parse_size
 
 if TYPE_CHECKING:
     from experiments.session.membership import Membership
@@ -156,12 +156,15 @@ def duration(option: str, text: str) -> float:
         raise UsageError(f"{option}: {error}") from error
 
 
-def size_in_bytes(option: str, text: str) -> int:
+def size_in_bytes(option: str, text: str, least: int = 0) -> int:
     """Return the bytes of an option like 64kB. UsageError names the option."""
     try:
-        return parse_size(text)
+        octets = parse_size(text)
     except ConfigError as error:
         raise UsageError(f"{option}: {error}") from error
+    if octets < least:
+        raise UsageError(f"{option}: value {text!r} is not allowed; at least {format_size(least)}")
+    return octets
 
 
 def time_limit(option: str, text: str | None) -> float:

@@ -106,8 +106,8 @@ def _give(found: "DataFrame", csv: Path | None, view: View, as_json: bool, datas
     return len(frame)
 
 
-_RANKS = {"case": 0, "seed": 0, "receiver": 0, "name": 0, "t": 0, "error": 1, "value": 3, "status": 4}
-"""Ranks of columns; the parameters of the sweep have 0, and the rest follows in its order."""
+_RANKS = {"case": 0, "seed": 0, "receiver": 0, "name": 0, "t": 0, "error": 1, "value": 2}
+"""Ranks of columns; the parameters of the sweep have 0. The metrics follow one by one, then the rest in its order."""
 
 
 def _show(view: View, found: "DataFrame", total: int, metrics: Sequence[str], units: Mapping[str, str]) -> None:
@@ -116,7 +116,8 @@ def _show(view: View, found: "DataFrame", total: int, metrics: Sequence[str], un
         Printer(view).verbatim(counted(total, "row"))
         return
     names = found.columns
-    every = dict(zip(names, columns_of(names, _RANKS | dict.fromkeys(metrics, 2), units), strict=True))
+    ranks = _RANKS | {name: 2 + place for place, name in enumerate(metrics)}
+    every = dict(zip(names, columns_of(names, ranks, units), strict=True))
     view.check(column.name for column in every.values())
     if "run_id" in names and "params" in names and not view.columns and not view.wide:
         main = [name for name in names if name in ("point", "case", "seed", "status", "error") or name.startswith("p_")]

@@ -221,6 +221,8 @@ class _Sending:
         self.sources = sources
         self.failed: dict[int, str] = {}
         """Index of a file -> why it was not sent."""
+        self.has_failures = False
+        """Whether files have failed that are not in `failed` yet."""
         self.refused_since: float | None = None
         self.session = Session(place, receives=False, told=self._on_event)
         self.sent: list[Transmission] = []
@@ -237,6 +239,7 @@ class _Sending:
             hasher.stop()
             hasher.close()
             found = self.digests.result() if self.digests.done() else [None] * len(self.sources)
+            self._note_failures()
             self._check_sources()
         rows = [file_row(source.path.name, source.size, digest) for source, digest in zip(self.sources, found, strict=True)]
         ok = ending.word == FINISHED and not self.failed and not self.session.host.refusal[0] and self._is_confirmed()
@@ -272,9 +275,7 @@ class _Sending:
         elif isinstance(event, NodeUnacknowledged):
             self.missing.append(event.node)
         elif isinstance(event, ObjectAborted):
-            for number, item in enumerate(self.sent):
-                if item.state == "failed":
-                    self._fail(number, item.reason)
+            self.has_failures = True
 
     def _is_confirmed(self) -> bool:
         """Whether every receiver whose confirmation is required has confirmed."""
@@ -291,6 +292,14 @@ class _Sending:
             self.failed[number] = why
             self.says.problem(f"failed: {self.sources[number].path}: {why}")
 
+    def _note_failures(self) -> None:
+        """Note all files that have failed meanwhile: one look for many, since thousands may fail at once."""
+        if self.has_failures:
+            self.has_failures = False
+            for number, item in enumerate(self.sent):
+                if item.state == "failed":
+                    self._fail(number, item.reason)
+
     def _check_sources(self) -> None:
         """Note which files have changed since they were first looked at; what was sent of them may be a mixture."""
         for number, source in enumerate(self.sources):
@@ -301,6 +310,7 @@ class _Sending:
 
     def _tick(self) -> None:
         """Draw the progress, and give up when the kernel takes no packets any more."""
+        self._note_failures()
         self.says.tick()
         now, (packets, reason) = self.session.host.now, self.session.host.refusal
         if not packets:

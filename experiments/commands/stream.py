@@ -2,7 +2,7 @@
 
 import json
 import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -32,6 +32,7 @@ from experiments.commands.options import (
     size_in_bytes,
     time_limit,
 )
+from experiments.output.counted import counted
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.running.standard_streams import PipeReader, PipeWriter
@@ -106,7 +107,7 @@ def send(
     longest = time_limit("--timeout", timeout)
     network = transmitting(ttl=ttl, tos=tos, df=df, loopback=loopback, tx_port=tx_port)
     place = membership(config, group, iface, node, receives=False, network=network)
-    sending = _Sending(place, by, size_in_bytes("--buffer", buffer), push=push, flush=flush)
+    sending = _Sending(place, by, size_in_bytes("--buffer", buffer, least=1), push=push, flush=flush)
     wanted = WantedStatistics.of(stats, metrics)
     with live() as runner:
         ending = runner.play(_told(runner, sending, wanted, as_json), longest)
@@ -180,7 +181,7 @@ def recv(
         ending = runner.play(_told(runner, copying, wanted, as_json), longest)
     found = copying.output
     ok = not copying.failure and not found.gaps and found.ended >= (count or 1)
-    word = "received" if ok else f"{found.gaps} gaps" if found.gaps else ending.word
+    word = "received" if ok else counted(found.gaps, "gap") if found.gaps else ending.word
     word = copying.failure or word
     _conclude(as_json, copying.failure, ok, word, ending.seconds, found.octets, streams=found.ended, gaps=found.gaps)
     return 130 if ending.interrupted else int(not ok)
@@ -215,10 +216,14 @@ def _first(group: BaseExceptionGroup[OSError]) -> OSError:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-def _conclude(as_json: bool, failure: str, ok: bool, word: str, elapsed: float, octets: int, **more: Any) -> None:
+_NOUNS = {"messages": "message", "nacks_received": "NACK", "streams": "stream", "gaps": "gap"}
+"""What the counters of the summary count."""
+
+
+def _conclude(as_json: bool, failure: str, ok: bool, word: str, elapsed: float, octets: int, **more: int) -> None:
     """Print the summary to standard error, since standard output may be the stream."""
     last = {"event": "summary", "ok": ok, "failure": failure or None, "bytes": octets, "seconds": elapsed, **more}
     last["goodput_mbit_s"] = octets * 8e-6 / elapsed if elapsed else 0.0
-    text = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in more.items())
+    text = ", ".join(counted(value, _NOUNS[key]) for key, value in more.items())
     line = f"{word}: {format_size(octets)}, {text}, in {format_duration(round(elapsed, 3))}"
     typer.echo(json.dumps(last) if as_json else line, err=True)

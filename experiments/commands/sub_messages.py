@@ -68,7 +68,7 @@ def print_messages(bus: MessageBus, wanted: Wanted, longest: float, statistics: 
         refused = f", {told['refused']} refused, which are larger than the pool" if told["refused"] else ""
         missing = f", {told['missing']} missing, which were requested" if told["missing"] else ""
         missing += f", {told['incomplete']} incomplete, whose publisher is silent" if told["incomplete"] else ""
-        lost = f"{told['lost']} lost{missing}{refused}, {counted(told['nacks_sent'], 'nack')} sent"
+        lost = f"{told['lost']} lost{missing}{refused}, {counted(told['nacks_sent'], 'NACK')} sent"
         typer.echo(f"{receiving.failure or 'received'}: {text}, {lost}", err=True)
     return 130 if ending.interrupted else int(not ok)
 

@@ -84,8 +84,9 @@ def _note_on_grtt(name: str, config: Any, trip: float) -> list[str]:
     suitable = max(LEAST_GRTT, trip)
     if not config.backoff or config.grtt <= MUCH * suitable:
         return []
+    times = f", {config.grtt / trip:.0f} times the round-trip time" if trip else ""
     return [
-        f"{name} starts with a GRTT of {_duration(config.grtt)}, {config.grtt / suitable:.0f} times the round-trip time, and "
+        f"{name} starts with a GRTT of {_duration(config.grtt)}{times}, and "
         "lowers it by at most 10 % at a probe; its back-offs are multiples of it, and make short transfers long; "
         f"--with {name}.grtt={_duration(suitable)} starts with a value for this network"
     ]

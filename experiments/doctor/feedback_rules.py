@@ -8,6 +8,7 @@ from experiments.doctor.finding import COST, PROBLEM, Finding
 from experiments.doctor.network_rules import quoted
 from experiments.doctor.norm_rules import UNSEEN, NormTiming, norm_finding
 from experiments.doctor.session_facts import SessionFacts
+from experiments.output.counted import counted
 from experiments.scenario.scenario import Scenario
 from experiments.theory.multicast import block_failure, nacks
 from protocols.fec import MOST_SYMBOLS
@@ -36,8 +37,8 @@ def _silent_below_loss(scenario: Scenario, facts: SessionFacts, config: NormConf
     needed = next((parity for parity in range(config.auto_parity, most + 1) if lost(parity) < UNSEEN), None)
     total = facts.receivers * blocks
     implies = (
-        f"receivers request nothing, and at {facts.loss:.3g} loss {min(lost(config.auto_parity), total):.2g} of {total} blocks "
-        f"miss more than the {config.auto_parity} parity symbols that come with each"
+        f"receivers request nothing, and at {facts.loss:.3g} loss {min(lost(config.auto_parity), total):.2g} of "
+        f"{counted(total, 'block')} miss more than {counted(config.auto_parity, 'symbol')}, the parity that comes with each"
     )
     if needed is None or facts.has_outages:
         settings = {"feedback": "multicast"}

@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.doctor.finding import COST, PROBLEM, Finding
 from experiments.doctor.session_facts import HEADER, LostWays, SessionFacts
+from experiments.output.counted import counted
 from experiments.scenario.scenario import Scenario
 from protocols.arq.config import AConfig
 from topologies.generators import AnyTopology
@@ -178,9 +179,9 @@ def _ttl_below_path(scenario: Scenario, facts: SessionFacts) -> Iterator[Finding
     if not facts.out_of_scope or facts.ttl is None:
         return
     named = any(work.members for work in facts.works)
-    what = "get nothing" if named else "are not part of the session"
     some = first_names(facts.out_of_scope, _NAMED)
-    implies = f"{len(facts.out_of_scope)} hosts ({some}) are behind more routers than that, and {what}"
+    what = "where nothing arrives" if named else "which the session leaves out"
+    implies = f"more routers than that are on the way to {counted(len(facts.out_of_scope), 'host')} ({some}), {what}"
     numbers = [n for n, work in enumerate(scenario.workload) if work in facts.works]
     keys = ["workload.ttl"] if len(scenario.workload) == 1 else [f"workload.{n}.ttl" for n in numbers]
     changes = dict.fromkeys(keys, str(_MANY_ROUTERS))

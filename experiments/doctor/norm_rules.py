@@ -8,6 +8,7 @@ from typing import Any
 from experiments.doctor.finding import COST, PROBLEM, Finding
 from experiments.doctor.network_rules import is_adaptive, published_by, quoted, rounded_up, sending_time
 from experiments.doctor.session_facts import SessionFacts
+from experiments.output.counted import counted
 from experiments.scenario.scenario import Scenario
 from experiments.theory.multicast import block_failure, first_nack, integrated, nacks, repetition
 from protocols.fec import MOST_SYMBOLS
@@ -116,7 +117,8 @@ def _group_above_members(scenario: Scenario, facts: SessionFacts, config: NormCo
     losers, grtt = facts.losers, NormTiming(config, facts).grtt
     now, then = (first_nack(size, config.backoff, losers, 2000) * grtt for size in (config.gsize, max(facts.receivers, 1)))
     implies = (
-        f"the first NACK for a loss comes after {quoted(now)} on average, {quoted(then)} with the {facts.receivers} there are"
+        f"the first NACK for a loss comes after {quoted(now)} on average, {quoted(then)} with the number there are, "
+        f"{facts.receivers}"
     )
     yield norm_finding("group-above-members", COST, "gsize", str(config.gsize), implies, {"gsize": str(facts.receivers)})
 
@@ -158,7 +160,7 @@ def _cache_stalls(scenario: Scenario, facts: SessionFacts, config: NormConfig) -
         needed = min(ceil(1.2 * timing.rest / max(each, 1e-9)) + 1, work.count, 32_767)
         achieved = kept * work.size / timing.rest
         implies = (
-            f"{kept} objects are kept, each for {quoted(timing.rest)} after it was sent, before the next is sent: "
+            f"the sender keeps {counted(kept, 'object')} at a time, each for {quoted(timing.rest)} after it was sent: "
             f"{format_rate(int(achieved * 8 / 1000) * 1000 / 8)} at the most, of {format_rate(config.rate)}"
         )
         changes = {"cache_max": str(max(needed, config.cache_max)), "cache_min": str(max(needed, config.cache_min))}
@@ -249,8 +251,8 @@ def cache_below_load(scenario: Scenario, config: NormConfig) -> Iterator[Finding
         return
     needed = min(ceil(1.2 * messages * rest), 32_767)
     implies = (
-        f"{kept} messages are kept, each for {quoted(rest)}: {host} gets {kept / rest:.3g} messages per second through, and "
-        f"publishes {messages:.3g}"
+        f"{host} keeps {counted(kept, 'message')} at a time, each for {quoted(rest)}: {kept / rest:.3g} per second get "
+        f"through, and {messages:.3g} are published"
     )
     changes = {"cache_max": str(needed), "cache_min": str(max(config.cache_min, needed))}
     yield norm_finding("cache-below-load", PROBLEM, "cache_max", str(config.cache_max), implies, changes)
@@ -264,8 +266,9 @@ def _nacking_none(scenario: Scenario, facts: SessionFacts, config: NormConfig) -
     if facts.receivers * fails < UNSEEN and not facts.has_outages:
         return
     implies = (
-        f"receivers request nothing of the content, and at {facts.loss:.3g} loss one misses more than the {config.auto_parity} "
-        f"parity symbols that come with a block in {fails:.2g} of its blocks: it never has the object"
+        f"receivers request nothing of the content, and at {facts.loss:.3g} loss one misses more than "
+        f"{counted(config.auto_parity, 'symbol')}, the parity that comes with a block, in {fails:.2g} of its blocks: it never "
+        "has the object"
     )
     yield norm_finding("nacking-none", PROBLEM, "nacking", config.nacking, implies, {"nacking": "normal"})
 

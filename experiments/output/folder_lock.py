@@ -16,7 +16,7 @@ LOCK = ".lock"
 def claim(folder: Path, writer: str) -> Iterator[None]:
     """Create the folder and hold an exclusive lock on it; `writer` ("run", "sweep") names who else may hold it.
 
-    UsageError if another process has the lock, or if the folder can't be created or written.
+    UsageError if another process has the lock, or if the folder can't be created, written or locked.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,5 +29,7 @@ def claim(folder: Path, writer: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise UsageError(f"--out: value {str(folder)!r} is not allowed; another {writer} is writing to it") from error
+            in_use = isinstance(error, BlockingIOError)
+            why = f"another {writer} is writing to it" if in_use else f"a folder that can be locked ({error.strerror})"
+            raise UsageError(f"--out: value {str(folder)!r} is not allowed; {why}") from error
         yield

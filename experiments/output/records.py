@@ -9,7 +9,7 @@ __all__ = ["columns_of"]
 
 _PREFIXES = ("p_", "m_")
 """Prefixes of stored columns: parameters of a sweep, and metrics."""
-_FIRST = 5
+_FIRST = 1000
 """Rank of the first column without a rank of its own."""
 
 
@@ -17,7 +17,7 @@ def columns_of(names: Iterable[str], ranks: Mapping[str, int], units: Mapping[st
     """Return a column for each name, by its last part (dots are stored as __), unless that is another column's.
 
     A whole name comes before the last part of another, then the first one; as in SQL, capital letters make no difference.
-    Columns of parameters have rank 0, those in `ranks` theirs, and the others follow in their order.
+    Columns of parameters have rank 0, those in `ranks` theirs (below 1000), and the others follow in their order.
     """
     known = list(names)
     owner: dict[str, str] = {}
@@ -28,7 +28,7 @@ def columns_of(names: Iterable[str], ranks: Mapping[str, int], units: Mapping[st
         Column(
             _last(name) if owner[_last(name).lower()] == name else name,
             units.get(_bare(name), ""),
-            rank=ranks.get(_bare(name), 0 if name.startswith("p_") else _FIRST + place),
+            rank=0 if name.startswith("p_") else ranks.get(_bare(name), _FIRST + place),
         )
         for place, name in enumerate(known)
     ]

@@ -126,7 +126,9 @@ def brief(results: Mapping[str, Result]) -> str:
     first = next(iter(results.values()))
     if len(whole) > 1:
         name = first.scenario.removesuffix(f"-{next(iter(results))}")
-        return f"{name} (seed {first.seed}): {sum(whole)} of {len(whole)} complete: {', '.join(results)}"
+        failed = [case for case, result in results.items() if not result.ok]
+        named = f"incomplete: {', '.join(failed)}" if failed else ", ".join(results)
+        return f"{name} (seed {first.seed}): {sum(whole)} of {len(whole)} complete{';' if failed else ':'} {named}"
     m = first.metrics
     told = [f"{m['receivers_complete']} of {m['receivers']} complete"]
     if m["completion_time"] is not None:

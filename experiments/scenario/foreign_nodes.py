@@ -107,7 +107,7 @@ def check_roles(chosen: Mapping[str, NodeChoice], roles: Mapping[str, Role], pro
             if need not in taken and need not in BY_WORKLOAD:
                 raise ConfigError(
                     f"nodes: nobody takes the role {need!r}, which protocol {protocol} needs for {why}; "
-                    f"like nodes: {{s1: {{role: {need}}}}}"
+                    f"like nodes: {{HOST: {{role: {need}}}}}"
                 )
 
 

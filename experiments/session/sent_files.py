@@ -85,9 +85,11 @@ class SentFiles:
             raise UsageError(f"state file {self.path}: can't be written ({error.strerror})") from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError as error:
             os.close(fd)
-            raise UsageError(f"state file {self.path}: is in use by another sender") from None
+            in_use = isinstance(error, BlockingIOError)
+            why = "is in use by another sender" if in_use else f"can't be locked ({error.strerror})"
+            raise UsageError(f"state file {self.path}: {why}") from None
         return fd
 
     def _read(self) -> dict[str, tuple[Version, Stage]]:

@@ -45,7 +45,7 @@ def check_pattern(pattern: str) -> list[str]:
     """Return the levels of a pattern. UsageError for one that no subject can match."""
     levels = levels_of(pattern)
     if not levels:
-        raise UsageError(f"subscription {pattern!r} has no '/'")
+        raise UsageError(f"subscription {pattern!r} has no '/'; it is like /quotes/ABB or /quotes/*")
     if not has_encoding(pattern):
         raise UsageError(f"subscription {pattern!r} is no text that UTF-8 can hold")
     if REST in levels[:-1]:

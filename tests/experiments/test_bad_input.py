@@ -213,6 +213,8 @@ BAD_OPTIONS = {
     "a device as network": (["run", "ok.yaml", "--set", "topology={file: /dev/zero}"], "/dev/zero"),
     "a long name to send": (["send", "a" * 5000, "--group", GROUP], "File name too long"),
     "a long name of a capture": (["inspect", "a" * 5000], "can't be read (File name too long)"),
+    "a channel file that is not there": (["channel", "show", "wlan.yaml"], "'wlan.yaml' is neither a file nor a channel"),
+    "a channel that loses too much": (["channel", "show", "150%"], "'150%' is not allowed; it is not a fraction"),
     "a long channel": (["channel", "show", "[" * 5000], "is neither a file nor a channel"),
     "a protocol with a typo": (["compare", "ok.yaml", "--protocols", "norm,n22"], "; did you mean 'n2'?"),
     "a pipe to send": (["send", "pipe", "--group", GROUP], "pipe: is not a file"),

@@ -13,12 +13,13 @@ __all__ = ["Value", "dimension_of", "kind_of", "number_of"]
 Value: TypeAlias = bool | int | float | str
 
 _UNIT = re.compile(r"\s*[0-9.].*[A-Za-z%]\s*")
+_NUMBER_BEGINS = tuple("0123456789.")
 _PER_SECOND = re.compile(r"([0-9]+)\s*/\s*s")
 
 
 def number_of(value: Value) -> Value:
     """Convert a quantity to bit/s, seconds, bytes, a number per second or a fraction; return other values unchanged."""
-    if not isinstance(value, str) or not value.strip()[:1].isdigit():
+    if not isinstance(value, str) or value.strip()[:1] not in _NUMBER_BEGINS:
         return value
     if match := _PER_SECOND.fullmatch(value.strip()):
         return int(match[1])

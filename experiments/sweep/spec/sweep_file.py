@@ -17,7 +17,7 @@ from experiments.sweep.spec.conditions import Condition
 from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.quantities import Value, dimension_of, number_of
 from protocols.errors import ConfigError, UsageError
-from topologies.units import Duration, Size
+from topologies.units import Duration, Fraction, Size
 
 __all__ = ["BACKEND", "Axis", "Keep", "Refine", "Sample", "Sweep", "Until", "load_sweep", "sweep_schema"]
 
@@ -137,8 +137,8 @@ class Until(_Strict):
     """Sequential stopping: replicate a point until a confidence interval is narrow enough."""
 
     metric: str = Field(description="metric whose mean is estimated", json_schema_extra={"enum": [*METRICS]})
-    width: float = Field(gt=0, description="largest half width of the interval, relative to the mean")
-    confidence: float = Field(default=0.95, gt=0.5, lt=1.0, description="confidence level of the interval")
+    width: Fraction = Field(gt=0, description="largest half width of the interval, as a fraction of the mean")
+    confidence: Fraction = Field(default=0.95, gt=0.5, lt=1.0, description="confidence level of the interval")
     most: int = Field(default=100, ge=2, le=1_000_000, description="maximum replications of a point")
 
     _known = field_validator("metric")(_metric)

@@ -69,8 +69,8 @@ def test_brief_is_one_line(commands: Any, folder: Path, capsys: pytest.CaptureFi
         assert capsys.readouterr().out.count("\n") == 1
 
 
-def test_receivers_are_shown_with_their_own_metrics(
-    commands: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_receivers_are_shown_with_their_own_metrics_as_far_as_these_fit_beside_the_axes(
+    commands: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(folder, tmp_path / "out")
     run_id = mcastlab.open_sweep(folder)["run_id"][0]
@@ -81,6 +81,10 @@ def test_receivers_are_shown_with_their_own_metrics(
     assert commands("results", tmp_path / "out", "--dataset", "receivers", "--wide") == 0
     head = capsys.readouterr().out.splitlines()[0].split()
     assert {"receiver", "equal", "completed_at", "m_loss", "nacks_sent"} <= set(head)
+    monkeypatch.setenv("COLUMNS", "90")
+    assert commands("results", tmp_path / "out", "--dataset", "receivers") == 0
+    head = capsys.readouterr().out.splitlines()[0].split()
+    assert {"receivers", "loss", "receiver", "equal", "completed_at"} <= set(head)
 
 
 @pytest.mark.parametrize("command", ["analyse", "results"])

@@ -40,14 +40,27 @@ def test_an_argument_can_be_given_as_a_number_or_by_another_key(runs: Runs, fold
     assert {row.expected for row in rows} == {theory.repetition(1400, 0.5)}
 
 
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("arq:shared=5%", {"shared": 0.05}),
+        ("arq:shared=.05", {"shared": 0.05}),
+        ("nacks:link_delay=10ms,gsize=protocol.gsize", {"link_delay": 0.01, "gsize": "protocol.gsize"}),
+        ("single-mac:rate=100Mbit", {"rate": 1e8}),
+    ],
+)
+def test_an_argument_can_be_a_quantity_with_its_unit(text: str, given: dict[str, float | str]) -> None:
+    assert parse_formula(text).given == given
+
+
 def test_a_formula_with_unknown_arguments_is_refused(runs: Runs, folder: Path) -> None:
-    with pytest.raises(UsageError, match=r"; receivers=nowhere is neither a number without a unit nor the key of one"):
+    with pytest.raises(UsageError, match=r"; receivers=nowhere is neither a number or quantity nor the key of one"):
         overlay(runs, parse_formula("arq:receivers=nowhere"), PointScenarios(folder))
 
 
 def test_an_argument_with_a_default_that_is_no_number_is_refused_too(runs: Runs, folder: Path) -> None:
-    with pytest.raises(UsageError, match=r"'arq' is not allowed; shared=5% is neither a number without a unit nor the key"):
-        overlay(runs, parse_formula("arq:shared=5%"), PointScenarios(folder))
+    with pytest.raises(UsageError, match=r"'arq' is not allowed; shared=often is neither a number or quantity nor the"):
+        overlay(runs, parse_formula("arq:shared=often"), PointScenarios(folder))
 
 
 def test_a_formula_for_another_kind_of_network_is_refused(runs: Runs, folder: Path) -> None:

@@ -232,7 +232,7 @@ def test_a_queue_of_priorities_is_printed_with_a_band_for_each_rank(tmp_path: Pa
     ("arguments", "words"),
     [
         (["show", "{model: burst}"], "model: value 'burst' is not allowed; one of 'perfect'"),
-        (["show", "no-such-file"], "channel no-such-file: "),
+        (["show", "no-such-file"], "channel: 'no-such-file' is neither a file nor a channel"),
         (["fit", "no-such-file"], "no-such-file: can't be read"),
         (["fit", __file__], "is not allowed; a trace is 0 (received) and 1 (lost), or a capture"),
         (["fit", "x", "--as", "best guess"], "--as: value 'best guess' is not allowed"),

@@ -41,7 +41,8 @@ def test_the_round_trip_time_is_that_of_the_longest_path() -> None:
 def test_a_grtt_that_is_long_for_the_network_is_pointed_out_with_a_value_that_suits() -> None:
     first, second = notes_on_waits(variants(load(LAN), ["norm", "n2"], {}))
     assert "norm 1s (backoff x grtt), n2 50ms (window); round-trip time of this network: 240us" in first
-    assert "norm starts with a GRTT of 250ms" in second
+    # The round trip is 0.23 ms, and the least GRTT that can be set 1 ms.
+    assert "norm starts with a GRTT of 250ms, 1084 times the round-trip time, and " in second
     assert "--with norm.grtt=1ms" in second
 
 

@@ -38,6 +38,22 @@ def test_the_advice_of_a_rule_heals_a_scenario_in_which_it_bites(case: RuleCase)
     assert case.holds(before, after), f"{before} with {finding.value}, {after} with {dict(finding.changes)}"
 
 
+@pytest.mark.parametrize(
+    ("rule", "text", "changes"),
+    [
+        ("cache-stalls", "keeps 1 object at", {"protocol.cache_max": "1", "protocol.cache_min": "1"}),
+        ("nacking-none", "more than 1 symbol,", {"protocol.auto_parity": "1"}),
+        ("silent-below-loss", "more than 1 symbol,", {"protocol.auto_parity": "1"}),
+        ("ttl-below-path", "to 1 host (r2_1),", {"workload.members": "[r2_1]"}),
+    ],
+)
+def test_a_finding_about_a_single_thing_says_so_in_the_singular(rule: str, text: str, changes: dict[str, str]) -> None:
+    case = next(case for case in CASES if case.rule == rule)
+    finding = _finding(rule, case.data(changes))
+    assert finding is not None
+    assert text in finding.implies
+
+
 def test_every_rule_has_a_case() -> None:
     """The names of rules are read from the sources, so a rule without a case is found."""
     text = "".join(path.read_text() for path in (ROOT / "experiments" / "doctor").glob("*_rules.py"))

@@ -1,6 +1,10 @@
 """Folders that a run or a sweep writes to."""
 
+import errno
+import fcntl
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,5 +34,15 @@ def test_two_runs_do_not_write_to_one_folder_at_the_same_time(tmp_path: Path, ca
 def test_a_folder_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "out" / ".lock").mkdir(parents=True)
     refused = pytest.raises(UsageError, match="a folder that can be made and written")
+    with refused, claim(tmp_path / "out", "run"):
+        raise AssertionError
+
+
+def test_a_file_system_without_locks_is_no_other_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(file: Any, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    refused = pytest.raises(UsageError, match=r"a folder that can be locked \(No locks available\)")
     with refused, claim(tmp_path / "out", "run"):
         raise AssertionError

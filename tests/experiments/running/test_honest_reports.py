@@ -11,6 +11,7 @@ import pytest
 from emu.namespaces import run_isolated
 from experiments.cli import invoke
 from experiments.commands import send
+from experiments.session import outbox
 from experiments.session.outbox import MOST_UNSENT
 from experiments.session.session import Session
 from experiments.session.transmission import Transmission
@@ -132,6 +133,38 @@ def test_a_part_of_many_files_is_queued_at_once(
     assert invoke(["send", *map(str, sorted(tmp_path.iterdir())), *where, "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["objects"] == 200
     assert max(waiting) < 50 + MOST_UNSENT
+
+
+class Watched(Transmission):
+    """A transmission that counts how often the state of any is read."""
+
+    reads = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        """Count what is read."""
+        Watched.reads += name == "state"
+        return super().__getattribute__(name)
+
+
+def test_files_that_fail_by_the_thousands_are_each_looked_at_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def submit(session: Session, *given: Any) -> Transmission:
+        for path in tmp_path.iterdir():
+            path.unlink()
+        return plain(session, *given)
+
+    plain = Session.submit
+    monkeypatch.setattr(Session, "submit", submit)
+    monkeypatch.setattr(outbox, "Transmission", Watched)
+    for number in range(1000):
+        (tmp_path / f"{number}").write_bytes(b"x")
+    Watched.reads = 0
+    where = ["--group", new_group(), "--iface", "lo", "--rate", "50Mbit", "--grtt", "1ms", "--backoff", "0", "--robust", "2"]
+    assert invoke(["send", *map(str, sorted(tmp_path.iterdir())), *where, "--json"]) == 1
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert last["failures"] == dict.fromkeys(map(str, range(1000)), "No such file or directory")
+    assert Watched.reads < 100 * 1000
 
 
 def test_the_progress_of_small_files_counts_their_bytes() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from experiments.output.tables import summary, write
+from experiments.output.tables import brief, summary, write
 from experiments.running.result import Result, combine, packets_of, row_of
 from experiments.running.run import run
 from experiments.scenario.ready import find_scenario
@@ -137,3 +137,10 @@ def test_feedback_of_packets_that_were_not_decoded_is_unknown(of_gossip: Result)
     assert packets_of(of_gossip, "nack", "ack") == 0
     unread = replace(of_gossip, metrics=of_gossip.metrics | {"packets": {"total": 9, "datagram": 9}})
     assert packets_of(unread, "nack", "ack") is None
+
+
+def test_the_line_about_several_cases_names_those_that_are_incomplete() -> None:
+    path = find_scenario(Path("lan-file"))
+    done, cut = (run(load(path, ["workload.size=10kB", *more])) for more in ([], ["duration=1ms"]))
+    assert brief({"a": done, "b": cut}).endswith(": 1 of 2 complete; incomplete: b")
+    assert brief({"a": done, "b": done}).endswith(": 2 of 2 complete: a, b")

@@ -117,6 +117,7 @@ def test_a_receiver_of_files_goes_on_beside_a_stream(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--buffer", "lots"], "--buffer: "),
+        (["--buffer", "0"], "--buffer: value '0' is not allowed; at least 1B"),
         (["--rate", "fast"], "--rate: "),
         (["--group", "0.0.0.0:1"], "--group: value '0.0.0.0:1' is not allowed"),
     ],
@@ -128,6 +129,13 @@ def test_a_wrong_option_is_one_line(options: list[str], message: str) -> None:
     assert done.returncode == 2
     assert message in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
+
+
+def test_the_summary_counts_one_message_in_the_singular() -> None:
+    quick = ["--rate", "50Mbit", "--grtt", "1ms"]
+    arguments = [word for word in command("send", 6119, *quick) if word != "--json"]
+    done = subprocess.run(arguments, input=b"line\n", capture_output=True, env=ENVIRONMENT, cwd=ROOT, check=True)
+    assert b": 5B, 1 message, 0 NACKs, in " in done.stderr
 
 
 def test_lines_of_two_senders_without_node_ids_come_whole() -> None:

@@ -28,7 +28,7 @@ def changed(**values: Any) -> Scenario:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"nodes": {}}, "nodes: nobody takes the role 'relay', which protocol relay needs for workload.0"),
+        ({"nodes": {}}, "nodes: nobody takes the role 'relay', which protocol relay needs for workload.0; like nodes: {HOST: "),
         ({"nodes": {"r2": {"role": "rely"}}}, "nodes.r2.role: value 'rely' is not allowed; .*relay"),
         ({"nodes": {"r2": {"role": "publisher"}}}, "nodes.r2.role: value 'publisher' is not allowed; .* by the workload"),
         (

@@ -1,5 +1,7 @@
 """The state file of `mcastlab send --watch`: replaced as a whole, used by one sender, refused if it is something else."""
 
+import errno
+import fcntl
 import json
 import os
 from contextlib import closing
@@ -118,6 +120,15 @@ def test_a_file_in_use_is_refused(tmp_path: Path) -> None:
     with closing(SentFiles(path)), pytest.raises(UsageError, match="is in use by another sender"):
         SentFiles(path)
     SentFiles(path).close()
+
+
+def test_a_file_system_without_locks_is_named_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(fd: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(UsageError, match=r"state file .*/state: can't be locked \(No locks available\)"):
+        SentFiles(tmp_path / "state")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.cli import invoke
 from experiments.sweep.spec.quantities import kind_of, number_of
-from experiments.sweep.spec.sweep_file import load_sweep
+from experiments.sweep.spec.sweep_file import Until, load_sweep
 from tests.experiments.sweep.files import BASE, plan_of, write_sweep
 
 LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
@@ -101,6 +101,10 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
             "until.metric: value 'beauty' is not allowed; no such metric; one of completed",
         ),
         (
+            {"until": {"metric": "loss", "width": 5}},
+            "until.width: value 5 is not allowed; it is not a fraction; like 1% or 0.01",
+        ),
+        (
             {"until": {"metric": "loss", "width": 0.1, "most": 3}, "replications": 4},
             "until.most: value 3 is not allowed; at least",
         ),
@@ -155,6 +159,11 @@ def test_a_list_with_a_fraction_for_a_key_of_whole_numbers_gets_no_advice_about_
     assert "whole: true" not in capsys.readouterr().err
 
 
+def test_the_width_and_the_confidence_of_an_interval_may_be_percentages(tmp_path: Path) -> None:
+    until = {"metric": "loss", "width": "5%", "confidence": "99%"}
+    assert load_sweep(write_sweep(tmp_path, until=until)).until == Until(metric="loss", width=0.05, confidence=0.99)
+
+
 def test_ranges_include_both_ends(tmp_path: Path) -> None:
     axes = {
         "a": {"key": LOSS, "from": "0%", "to": "10%", "steps": 3},
@@ -178,6 +187,7 @@ def test_integer_ranges_list_each_value_once(tmp_path: Path) -> None:
         ("5ms", 0.005),
         ("60kB", 60_000),
         ("500/s", 500),
+        (".5%", 0.005),
         ("5/x", "5/x"),
         (3, 3),
         (0.5, 0.5),
