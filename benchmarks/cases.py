@@ -40,15 +40,18 @@ class Case:
     lengths: dict[int, tuple[int, int]]
     senders: tuple[str, ...] = ("sender",)
     traffic: tuple[dict[str, Any], ...] = ()
+    one_object: bool = True
+    """Whether the packets are the segments of an object; if not, each is one of its own."""
 
     def scenario(self, receivers: int, packets: int) -> Scenario:
-        """Return the scenario with an object of `packets` segments from each sender."""
+        """Return the scenario with `packets` segments from each sender."""
+        size, count = (packets * SEGMENT, 1) if self.one_object else (SEGMENT, packets)
         data = {
             "name": "benchmark",
             "seed": 1,
             "protocol": self.protocol(receivers),
             "topology": self.topology(receivers),
-            "workload": [{"from": name, "size": packets * SEGMENT} for name in self.senders],
+            "workload": [{"from": name, "size": size, "count": count} for name in self.senders],
             "traffic": list(self.traffic),
             "duration": "3600s",
         }
@@ -136,6 +139,7 @@ CASES = {
     "bottleneck": Case(norm(), bottleneck, {10: (3000, 1000), 100: (1000, 300), 1000: (200, 32)}, traffic=CROSS),
     "nacks": Case(norm(parity=0, gsize=10), shared_loss, {10: (10_000, 3000), 100: (5000, 800), 1000: (1000, 60)}),
     "losses": Case(norm(parity=0), much_loss, {10: (2000, 1000), 100: (500, 100), 1000: (100, 10)}),
+    "objects": Case(norm(), star, {10: (250, 250), 100: (250, 80), 1000: (100, 8)}, one_object=False),
 }
 """By name; docs/simulator.md describes them."""
 

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
@@ -81,9 +81,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher], progress: RunProg
     decisions = DecisionWatcher(scenario.faults) if any(fault.when for fault in scenario.faults) else None
     if decisions is not None:
         watchers = [*watchers, decisions]
-    network = _network(scenario, topology, codec if real else None, watchers)
-    for address, hosts in participants.groups().items():
-        network.confine(Group(address), hosts)
+    network = _network(scenario, topology, codec if real else None, watchers, participants.groups())
     instruments = Instruments(
         scenario, network, dict(participants.programs()), participants.machine_programs(), participants.parties, decisions
     )
@@ -131,8 +129,14 @@ def _run(network: Network, scenario: Scenario, over: Callable[[], bool]) -> list
     return rows
 
 
-def _network(scenario: Scenario, topology: Topology, codec: Callable[[], Codec] | None, watchers: Sequence[Watcher]) -> Network:
-    """Build the network of a scenario; `codec` is for messages that are encoded on the way."""
+def _network(
+    scenario: Scenario,
+    topology: Topology,
+    codec: Callable[[], Codec] | None,
+    watchers: Sequence[Watcher],
+    groups: Mapping[str, Collection[str]],
+) -> Network:
+    """Build the network of a scenario; `codec` is for messages that are encoded on the way, `groups` are hosts by address."""
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
     network = make(
         topology,
@@ -144,6 +148,8 @@ def _network(scenario: Scenario, topology: Topology, codec: Callable[[], Codec] 
     )
     for host, ttl in scenario.scopes.items():
         network.limit_scope(host, ttl)
+    for address, hosts in groups.items():
+        network.confine(Group(address), hosts)
     return network
 
 

@@ -95,7 +95,7 @@ def test_of_many_receivers_the_worst_are_printed_and_all_are_written(
             "small under norm: protocol.grtt: value 'fast' is not allowed; a duration",
         ),
         (["channel", "show", "{{loss: 5%}}"], "channel {loss: 5%}: model: is missing; one of perfect, bernoulli, content"),
-        (["channel", "show", "lan-fil"], "channel lan-fil: value 'lan-fil' is not allowed; it is not a fraction"),
+        (["channel", "show", "lan-fil"], "channel: 'lan-fil' is neither a file nor a channel like 1%"),
         (["run", "{scenario}", "--out", "{scenario}"], "--out: value "),
         (["run"], "Missing argument 'SCENARIO'"),
         (["run", "{scenario}", "--nonsense"], "No such option: --nonsense"),

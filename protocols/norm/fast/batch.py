@@ -284,8 +284,7 @@ def _apply_content(groups: list[list[NormFollower]], message: FastData, now: flo
     answer: Applied = [], [], [], []
     by_group, attentive, advanced, rest = answer
     key, block, reach = message.effect()
-    next_state, symbol, number = message.next_state, message.symbol, message.symbol - message.block_length
-    is_parity = number >= 0
+    next_state, nth = message.next_state, message.symbol - message.block_length
     indexed = message.fti is not None and message.fti.is_sparse
     for group in groups:
         unchanged: list[Any] = []
@@ -305,12 +304,8 @@ def _apply_content(groups: list[list[NormFollower]], message: FastData, now: flo
                 (advanced if indexed and now >= process.backoff_end else unchanged).append(machine)
                 continue
             was_attentive = state.attentive and not fills
-            state.position, state.last_heard = next_state, now
-            if fills and (
-                item.fill_parity(block, number, None, state.session.config.buffer)
-                if is_parity
-                else item.fill(block, symbol, None)
-            ):
+            state.position, state.last_heard, limit = next_state, now, state.session.config.buffer
+            if fills and (item.fill_parity(block, nth, None, limit) if nth >= 0 else item.fill(block, message.symbol, None)):
                 state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
                 if (missing := item.missing_symbols) is None:
                     state.finish(item)

@@ -81,10 +81,6 @@ BAD = [
     ("receivers=[{hosts: [sender]}]", "FILE: receivers.0.hosts: value 'sender' is not allowed; it sends, and stays"),
     ("receivers=[{hosts: [r], join: 2s, leave: 1s}]", "FILE: receivers.0.leave: value 1.0 is not allowed; later than join"),
     ("traffic=[{kind: aimd, from: r1, to: r1}]", "FILE: traffic.0.to: value 'r1' is not allowed; another host than 'from'"),
-    (
-        "traffic=[{kind: aimd, from: r1, to: r2}]",
-        "FILE: traffic.0.kind: value 'aimd' is not allowed; a rate of a link on the way",
-    ),
     ("traffic=[{kind: quic, from: r1, to: r2}]", "FILE: traffic.0.kind: value 'quic' is not allowed; one of 'constant'"),
     ("topology.nodes={r: {mac: single}}", "FILE: topology.nodes.r.mac: value 'single' is not allowed; only for a router"),
     ("topology.nodes={s9: {}}", "FILE: topology.nodes.s9: value 's9' is not allowed; no such node, nodes are sender, s1, r"),

@@ -32,6 +32,7 @@ from protocols.norm.wire.sizes import size_of
 from tests.protocols.norm.scenes import quick, symbols
 
 END: Point = (100, 0, 0)
+PLENTY = 10**9
 
 
 def item(
@@ -89,7 +90,7 @@ def test_five_lost_symbols_request_the_first_five_parity_symbols() -> None:
 
 def test_parity_already_received_is_not_requested() -> None:
     found = lose(item(), 0, 1, 2, 3)
-    found.fill_parity(0, 1, None, 0)
+    found.fill_parity(0, 1, None, PLENTY)
     assert symbols(requested_by({0: found}), 0, 0) == [30, 32]
 
 
@@ -250,7 +251,7 @@ def serve(source: TxObject, requested: RequestedRepairs, *received: tuple[dict[i
             if step[1] < 6:
                 found.fill(*step, None)
             else:
-                found.fill_parity(step[0], step[1] - 6, None, 0)
+                found.fill_parity(step[0], step[1] - 6, None, PLENTY)
         number += 1
 
 
