@@ -53,7 +53,7 @@ class RxObject:
         self.parity_used = 0
         """Source symbols that were computed from parity."""
         self.held = 0
-        """Bytes of parity kept for decoding; of content without bytes as many as if it had any."""
+        """Bytes of parity kept for decoding, those of whole segments; of content without bytes as many as if it had any."""
         self._kept: dict[tuple[int, int], bytes] | None = None
         """The kept symbols by block and number, where content has bytes."""
 
@@ -216,10 +216,10 @@ class RxObject:
         have |= 1 << number
         # A single missing symbol, the usual case, is not counted.
         if mask & mask - 1 and have.bit_count() < mask.bit_count():
-            size = self.fti.parity_size(block)
-            if self.held + size > limit:
+            held = self.held + self.fti.segment
+            if held > limit:
                 return False
-            self.held += size
+            self.held = held
             if parity is None:
                 self.parity = BlockBitmaps(block, have)
             else:
@@ -258,7 +258,7 @@ class RxObject:
         parity.remove(block)
         if parity.key == NONE:
             self.parity = None
-        self.held -= have.bit_count() * self.fti.parity_size(block)
+        self.held -= have.bit_count() * self.fti.segment
         if self._kept is not None:
             for number in _bits(have):
                 del self._kept[block, number]
