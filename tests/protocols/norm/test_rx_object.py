@@ -106,6 +106,26 @@ def test_buffered_parity_is_limited_and_released_when_its_block_is_complete(with
     assert parity(1)
 
 
+@pytest.mark.parametrize("with_bytes", [True, False])
+def test_the_parity_symbol_that_completes_a_block_needs_no_room(with_bytes: bool) -> None:
+    builder = MessageBuilder(pattern(1600))
+    item, sink = incoming(builder)
+    for block in range(2):
+        for symbol in range(6):
+            item.write(block, symbol, builder.payload(block, symbol))
+        item.skip(block, 6, block + 1, 0)
+
+    def parity(block: int, number: int) -> bool:
+        return item.fill_parity(block, number, builder.payload(block, 8 + number) if with_bytes else None, 100)
+
+    assert parity(0, 0)
+    assert not parity(1, 0)
+    assert parity(0, 1)
+    assert item.held == 0
+    assert item.missing(0) == 0
+    assert not with_bytes or bytes(sink.content[:800]) == builder.content[:800]
+
+
 def test_counted_content_completes_after_the_same_number_of_symbols() -> None:
     item = RxObject(0, MessageBuilder(pattern(800)).fti, CheckedSink(800), False)
     item.skip(0, 0, 1, 0)
