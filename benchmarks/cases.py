@@ -41,7 +41,7 @@ class Case:
     senders: tuple[str, ...] = ("sender",)
     traffic: tuple[dict[str, Any], ...] = ()
     one_object: bool = True
-    """Whether the packets are the segments of an object; if not, each is one of its own."""
+    """Whether all packets are segments of one object; if not, each packet is an object of one segment."""
 
     def scenario(self, receivers: int, packets: int) -> Scenario:
         """Return the scenario with `packets` segments from each sender."""

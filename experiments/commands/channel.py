@@ -194,7 +194,7 @@ def _parsed(text: str) -> Any:
         found = parse_yaml(text)
     except yaml.YAMLError as error:
         raise wrong from error
-    if isinstance(found, str) and not found[:1].isdigit():
+    if isinstance(found, str) and not found.lstrip(".")[:1].isdigit():
         # It names a file that is not there.
         raise wrong
     return found

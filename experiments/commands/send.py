@@ -222,7 +222,7 @@ class _Sending:
         self.failed: dict[int, str] = {}
         """Index of a file -> why it was not sent."""
         self.has_failures = False
-        """Whether files have failed that are not in `failed` yet."""
+        """Whether the sender has reported failures since the last look at all files."""
         self.refused_since: float | None = None
         self.session = Session(place, receives=False, told=self._on_event)
         self.sent: list[Transmission] = []

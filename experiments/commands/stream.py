@@ -217,7 +217,7 @@ def _first(group: BaseExceptionGroup[OSError]) -> OSError:
 
 
 _NOUNS = {"messages": "message", "nacks_received": "NACK", "streams": "stream", "gaps": "gap"}
-"""What the counters of the summary count."""
+"""Nouns for the counters that the last line of a command lists, by name of the counter."""
 
 
 def _conclude(as_json: bool, failure: str, ok: bool, word: str, elapsed: float, octets: int, **more: int) -> None:

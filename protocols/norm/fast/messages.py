@@ -96,7 +96,7 @@ class FastInfo(Info, FastMessage):
     __slots__ = _CHAIN
 
     def keeps_lockstep(self, position: Any) -> bool:
-        """Return whether it begins an object, and is the next message for receivers at a position."""
+        """Return whether it is the first message of an object, and the next message for receivers at a position."""
         is_next = not self.flags & FLAG_REPAIR and _is_expected(self.next_state, position)
         return is_next and _is_next(self.object_id, position)
 

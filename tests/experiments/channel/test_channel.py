@@ -243,3 +243,9 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments: list[str], words: str,
     err = capsys.readouterr().err
     assert words in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", [".5%", "0.5%", "0.005"])
+def test_a_fraction_is_written_as_in_scenarios(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["channel", "show", text]) == 0
+    assert "0.5% loss" in capsys.readouterr().out
