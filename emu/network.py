@@ -108,6 +108,8 @@ class EmulatedNetwork:
         from mininet.net import Mininet
         from mininet.nodelib import LinuxBridge
 
+        from emu.static_bridge import StaticBridge
+
         setLogLevel("error")
         self._plan = plan
         self._net = Mininet(switch=LinuxBridge, controller=None, build=False)
@@ -119,8 +121,10 @@ class EmulatedNetwork:
             if host in plan.machines:
                 continue
             self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=mac_of(address))
+        hubs = {hub.name for hub in plan.hubs} if plan.routing.has_loops else set(plan.switches)
         for number, switch in enumerate(plan.switches, 1):
-            self._nodes[switch] = self._net.addSwitch(f"s{number}", dpid=f"{number:x}")
+            kind = LinuxBridge if switch in hubs else StaticBridge
+            self._nodes[switch] = self._net.addSwitch(f"s{number}", dpid=f"{number:x}", cls=kind)
         for number, router in enumerate(plan.routers, 1):
             self._nodes[router.name] = self._net.addHost(f"g{number}", ip=None)
             if router.trunk != "ifb":
@@ -257,14 +261,14 @@ class EmulatedNetwork:
         return dropped
 
     def _configure_snooping(self) -> None:
-        """Have switches forward groups to members only if the plan prunes, else to every port; hubs always do this."""
+        """Have switches forward groups by their entries if they have any, else to every port; hubs always do this."""
         bridges = {switch: str(self._nodes[switch].name) for switch in self._plan.switches}
-        if self._plan.pruned:
+        if self._plan.has_entries:
             for hub in self._plan.hubs:
                 flood(hub.name, bridges.pop(hub.name))
             tables = self._plan.routing.switches
             entries = {
-                switch: {group: [self._port(switch, cable) for cable in cables] for group, cables in tables[switch].items()}
+                switch: {entry: [self._port(switch, cable) for cable in cables] for entry, cables in tables[switch].items()}
                 for switch in bridges
             }
             prune(bridges, entries)
@@ -278,7 +282,7 @@ class EmulatedNetwork:
         Without ARP it would learn that only from what they send, and flood what is sent to a silent one.
         """
         for switch in self._plan.switches:
-            behind = self._plan.routing.sources_at(switch)
+            behind = self._plan.routing.addresses_at(switch)
             lines = [
                 f"fdb replace {mac} dev {self._port(switch, cable)} master static" for cable in behind for mac in behind[cable]
             ]

@@ -6,8 +6,6 @@ from functools import partial
 from math import inf
 from typing import Any
 
-import networkx as nx
-
 from emu.hub_shaping import FEATURES as HUB_FEATURES
 from emu.hub_shaping import HubShape, hub_shape
 from emu.netem_qdisc import NetemKind, NetemLink, unsupported_by_netem
@@ -20,6 +18,7 @@ from topologies.addressing import host_address
 from topologies.keys import line_key
 from topologies.node_models import RouterModel
 from topologies.spec import LinkSpec, Topology
+from topologies.trees import looped_switches
 
 __all__ = ["EmulationPlan", "Cable", "plan_emulation"]
 
@@ -60,9 +59,9 @@ class EmulationPlan:
         return self.ttls.get(host, _MAX_TTL)
 
     @property
-    def pruned(self) -> bool:
-        """Whether switches forward groups only towards hosts that take part."""
-        return bool(self.groups) and self.topology.multicast.pruning
+    def has_entries(self) -> bool:
+        """Whether switches forward groups by entries: only towards hosts that take part, and in loops without going round."""
+        return self.routing.has_loops or (bool(self.groups) and self.topology.multicast.pruning)
 
     @property
     def shapes(self) -> list[LinkShape]:
@@ -145,7 +144,9 @@ def plan_emulation(
         {host: host_address(topology, host) for host in topology.hosts},
         tuple(name for name, kind in kinds.items() if kind == "switch"),
         tuple(router_shape(name, _router_model(topology, name), trunk) for name in routers),
-        tuple(hub_shape(topology, name, [*routing.sources_at(name).values()]) for name in kinds if topology.node(name).is_hub),
+        tuple(
+            hub_shape(topology, name, [*routing.addresses_at(name).values()]) for name in kinds if topology.node(name).is_hub
+        ),
         tuple(cables),
         routing,
         groups or {},
@@ -200,8 +201,9 @@ def _router_model(topology: Topology, name: str) -> RouterModel | None:
 def _check_supported(topology: Topology) -> None:
     """Raise UnsupportedError naming node or attribute for what only the simulator supports."""
     undirected = topology.graph.to_undirected()
-    if not nx.is_forest(undirected):
-        raise UnsupportedError("topology: has a loop, in which bridges would forward packets for ever; emulate a tree")
+    for name in sorted(looped_switches(topology)):
+        if topology.node(name).is_hub:
+            raise UnsupportedError(f"node {name}: a hub in a loop can't be emulated, since it would repeat packets for ever")
     for name in topology.host_nodes:
         if undirected.degree(name) > 1:
             raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")

@@ -1,12 +1,15 @@
-"""Static routes of an emulated network with routers: tables of hosts, switches and routers, from the simulator's own trees.
+"""Static tables of an emulated network: those of hosts, switches and routers, from the simulator's own paths and trees.
 
 All hosts are in one flat IP network, as in the simulator. A host's neighbour table has for each other host the MAC to send to:
 the host's own where only switches are between, else that of the first router on the path. A router has a route for each host
-and, for each source and group, the outgoing ports of its multicast tree.
+and, for each source and group, the outgoing ports of its multicast tree. A switch has the ports of each group: on a network
+without loops those of all sources together, else those of each source, because a frame would otherwise go round the loop.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+
+import networkx as nx
 
 from protocols.errors import UnsupportedError
 from topologies.addressing import host_address
@@ -14,7 +17,7 @@ from topologies.node_models import RouterModel
 from topologies.spec import Topology
 from topologies.trees import forwarding, group_tree, next_hops
 
-__all__ = ["MulticastRoute", "UnicastRoute", "RouterTable", "Routing", "mac_of"]
+__all__ = ["MulticastRoute", "UnicastRoute", "GroupEntry", "RouterTable", "Routing", "mac_of"]
 
 _MAX_VIFS = 32
 """Most interfaces of the kernel's multicast router (MAXVIFS in linux/mroute.h)."""
@@ -37,6 +40,14 @@ class MulticastRoute:
     group: str
     incoming: int
     outgoing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEntry:
+    """What a switch looks up: a group, and the address of the source, None for any."""
+
+    group: str
+    source: str | None = None
 
 
 @dataclass(slots=True)
@@ -69,13 +80,17 @@ class Routing:
         self._graph = forwarding(topology)
         self._hops = {node: next_hops(topology, node, self._graph) for node in topology.switches}
         self.routers: dict[str, RouterTable] = {}
-        self.switches: dict[str, dict[str, dict[int, None]]] = {}
-        """For each switch and group, the cables towards hosts that take part (ordered, as keys)."""
+        self.has_loops = not nx.is_forest(topology.graph.to_undirected())
+        self.switches: dict[str, dict[GroupEntry, dict[int, None]]] = {}
+        """For each switch, the cables towards hosts that take part, by group, with loops also by source (ordered, as keys)."""
         for node in topology.switches:
             if topology.node(node).kind == "router":
                 self.routers[node] = self._table(node, len(self.routers))
             else:
                 self.switches[node] = {}
+        # Frames end at routers.
+        self._segments = self._graph.copy()
+        self._segments.remove_edges_from([(near, far) for near, far in self._graph.edges if near in self.routers])
         for name, table in self.routers.items():
             machine = topology.router_machines.get(name, "")
             table.machine = self._addresses[machine] if machine else ""
@@ -89,26 +104,35 @@ class Routing:
         (beyond,) = self._topology.graph.successors(node)
         return {address: self._mac(host, beyond, far) for far, address in self._addresses.items()}
 
-    def sources_at(self, switch: str) -> dict[int, list[str]]:
-        """Return, for each cable of a switch in order, the source MAC addresses of what comes from there."""
-        cables = [(far, cable) for (near, far), cable in self._cables.items() if near == switch]
-        return {cable: self._sources(far, switch, cable) for far, cable in cables}
+    def addresses_at(self, switch: str) -> dict[int, list[str]]:
+        """Return, for each cable of a switch in order, the MAC addresses of hosts and routers that frames reach by it."""
+        found: dict[int, list[str]] = {cable: [] for (near, _), cable in self._cables.items() if near == switch}
+        hops = next_hops(self._topology, switch, self._segments)
+        for (near, far), cable in self._cables.items():
+            if near not in self.switches or far in self.switches:
+                continue
+            # A router with one address for all ports is reached by the nearest one.
+            towards = far if far in self.routers and self._has_one_address(far) else near
+            if towards == switch:
+                found[cable].append(self._address(far, cable))
+            elif towards in hops:
+                port = found[self._cables[switch, hops[towards]]]
+                port += [address for address in [self._address(far, cable)] if address not in port]
+        return found
 
-    def _sources(self, node: str, back: str, cable: int) -> list[str]:
-        """Return the MAC addresses that send over a cable from `node` to `back`."""
-        if node in self._addresses:
-            return [mac_of(self._addresses[node])]
-        if node in self.routers:
-            return [self.routers[node].ports[cable]]
-        beyond = [(far, number) for (near, far), number in self._cables.items() if near == node and far != back]
-        return [address for far, number in beyond for address in self._sources(far, node, number)]
+    def _address(self, node: str, cable: int) -> str:
+        """Return the MAC address of a host, or of a router's port on a cable."""
+        return self.routers[node].ports[cable] if node in self.routers else mac_of(self._addresses[node])
+
+    def _has_one_address(self, router: str) -> bool:
+        model = self._topology.node(router).model
+        return isinstance(model, RouterModel) and model.mac == "single"
 
     def _table(self, name: str, number: int) -> RouterTable:
         cables = [cable for (near, _), cable in self._cables.items() if near == name]
         if len(cables) > _MAX_VIFS:
             raise UnsupportedError(f"node {name}: {len(cables)} links can't be emulated; {_MAX_VIFS} at most for a router")
-        model = self._topology.node(name).model
-        single = isinstance(model, RouterModel) and model.mac == "single"
+        single = self._has_one_address(name)
         prefix = f"02:01:{number >> 8:02x}:{number & 255:02x}:00"
         ports = {cable: f"{prefix}:{0 if single else place:02x}" for place, cable in enumerate(cables)}
         return RouterTable(f"10.255.{255 - number // 254}.{254 - number % 254}", ports)
@@ -151,7 +175,8 @@ class Routing:
                 route = MulticastRoute(self._addresses[source], group, incoming, tuple(w for w in outgoing if w != incoming))
                 self.routers[name].groups.append(route)
             else:
-                self.switches[name].setdefault(group, {}).update(dict.fromkeys(outgoing))
+                entry = GroupEntry(group, self._addresses[source] if self.has_loops else None)
+                self.switches[name].setdefault(entry, {}).update(dict.fromkeys(outgoing))
 
     def _ends(self, node: str, hosts: frozenset[str]) -> list[str]:
         """Return a forwarding node itself, or the hosts of a graph node that take part; each host has a cable of its own."""

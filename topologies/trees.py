@@ -10,7 +10,7 @@ import networkx as nx
 
 from topologies.spec import Graph, Topology
 
-__all__ = ["distribution", "forwarding", "group_tree", "in_scope", "next_hops", "with_hubs"]
+__all__ = ["distribution", "forwarding", "group_tree", "in_scope", "looped_switches", "next_hops", "with_hubs"]
 
 
 def forwarding(topology: Topology) -> Graph:
@@ -136,3 +136,11 @@ def next_hops(topology: Topology, node: str, graph: "Graph | None" = None) -> di
         hop = hops.get(path[-1], path[-1])
         hops.update(dict.fromkeys(path, hop))
     return hops
+
+
+def looped_switches(topology: Topology) -> frozenset[str]:
+    """Return the switches in loops without a router, in which a frame that is flooded goes round for ever."""
+    undirected = topology.graph.to_undirected()
+    segments = undirected.subgraph(name for name in topology.switches if topology.node(name).kind == "switch")
+    loops = nx.restricted_view(segments, [], list(nx.bridges(segments)))
+    return frozenset(name for name in segments if loops.degree(name))

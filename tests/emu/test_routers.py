@@ -11,7 +11,7 @@ from emu.namespaces import run_isolated
 from emu.network import EmulatedNetwork
 from emu.node import Program
 from emu.plan import EmulationPlan, plan_emulation
-from emu.routing import MulticastRoute
+from emu.routing import GroupEntry, MulticastRoute
 from protocols.errors import UnsupportedError
 from protocols.hosting import Host
 from tests.emu.number_protocol import GROUP, PORT, NumberCodec, ReceivingProgram, SendingProgram
@@ -203,9 +203,9 @@ def test_an_extra_multicast_route_is_detected() -> None:
     def add_route(plan: EmulationPlan) -> None:
         cables, switches = cable_numbers(plan), plan.routing.switches
         inward, outward = cables[frozenset(("core", "g2"))], cables[frozenset(("g2", "s2"))]
-        switches["core"][ADDRESS][inward] = None
+        switches["core"][GroupEntry(ADDRESS)][inward] = None
         plan.routing.routers["g2"].groups.append(MulticastRoute(plan.addresses["sender"], ADDRESS, inward, (outward,)))
-        switches["s2"][ADDRESS] = {cables[frozenset(("s2", "r2_1"))]: None}
+        switches["s2"][GroupEntry(ADDRESS)] = {cables[frozenset(("s2", "r2_1"))]: None}
 
     assert failure_after(add_route).startswith(
         f"link s2-r2_1: a packet of sender to {ADDRESS} arrives at r2_1, which is not in"
@@ -214,7 +214,7 @@ def test_an_extra_multicast_route_is_detected() -> None:
 
 def test_an_extra_port_of_a_switch_is_detected() -> None:
     def add_route(plan: EmulationPlan) -> None:
-        plan.routing.switches["s1"][ADDRESS][cable_numbers(plan)[frozenset(("s1", "r1_3"))]] = None
+        plan.routing.switches["s1"][GroupEntry(ADDRESS)][cable_numbers(plan)[frozenset(("s1", "r1_3"))]] = None
 
     assert failure_after(add_route).startswith(
         f"link s1-r1_3: a packet of sender to {ADDRESS} arrives at r1_3, which is not in"
@@ -223,7 +223,7 @@ def test_an_extra_port_of_a_switch_is_detected() -> None:
 
 def test_a_missing_port_of_a_switch_is_detected() -> None:
     def remove_route(plan: EmulationPlan) -> None:
-        del plan.routing.switches["core"][ADDRESS][cable_numbers(plan)[frozenset(("core", "g1"))]]
+        del plan.routing.switches["core"][GroupEntry(ADDRESS)][cable_numbers(plan)[frozenset(("core", "g1"))]]
 
     # The router before the switch received the packet, nothing behind it did.
     assert failure_after(remove_route).startswith(f"link g0-core: a packet of sender to {ADDRESS} does not arrive at r1_1")

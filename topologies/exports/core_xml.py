@@ -15,14 +15,16 @@ _COLUMNS, _STEP = 8, 100
 
 
 def core_xml(topology: Topology, title: str) -> tuple[str, list[str]]:
-    """Return the text of the file, and notes on attributes that can't be exported. ConfigError for a router.
+    """Return the text of the file, and notes on attributes that can't be exported. ConfigError for a router, and for a loop.
 
-    CORE routers need a subnet per link, whereas here all hosts are in one.
+    CORE routers need a subnet per link, whereas here all hosts are in one. Its switches have no spanning tree protocol.
     """
     lab = lab_of(topology)
     for device in lab.devices.values():
         if device.kind == "router":
             raise ConfigError(f"node {device.real}: kind router is not allowed in a CORE export; host or switch")
+        if device.spanning_tree:
+            raise ConfigError(f"node {device.real}: a loop of switches is not allowed in a CORE export; a tree")
     missing = list(lab.notes)
     root = ElementTree.Element("scenario", name=title)
     networks, devices = ElementTree.SubElement(root, "networks"), ElementTree.SubElement(root, "devices")

@@ -9,7 +9,7 @@ from topologies.addressing import PREFIX_LENGTH, host_address
 from topologies.netem import Netem, netem_of
 from topologies.node_models import RouterModel
 from topologies.spec import LinkSpec, Topology
-from topologies.trees import forwarding, next_hops
+from topologies.trees import forwarding, looped_switches, next_hops
 
 __all__ = ["Device", "Lab", "DevicePort", "router_settings", "lab_of"]
 
@@ -43,7 +43,7 @@ class Device:
     """A host, switch or router. `name` is short enough for an interface name, `real` the name in `Topology`.
 
     `routes` are those of a router: host address to port number. A router's address, from the upper end of the hosts' network,
-    is used for ARP only.
+    is used for ARP only. `spanning_tree` is whether a switch is in a loop of switches and has to run that protocol (STP).
     """
 
     name: str
@@ -52,6 +52,7 @@ class Device:
     address: str | None
     ports: list[DevicePort] = field(default_factory=list)
     routes: dict[str, int] = field(default_factory=dict)
+    spanning_tree: bool = False
 
     @property
     def prefix(self) -> str | None:
@@ -100,6 +101,11 @@ def lab_of(topology: Topology) -> Lab:
             for b in _members(topology, far):
                 _connect(lab, a, b, topology.link(near, far), topology.link(far, near))
     _route(topology, lab)
+    looped = looped_switches(topology)
+    for name in looped:
+        lab.devices[name].spanning_tree = True
+    if looped:
+        lab.notes.append("topology: its switches form a loop, of which STP uses a tree, not all the shortest paths")
     return lab
 
 

@@ -25,7 +25,8 @@ def _startup(device: Device) -> list[str]:
     if device.kind == "host":
         lines = [f"ip address add {device.prefix} dev eth0", "ip link set eth0 up", "ip route replace 224.0.0.0/4 dev eth0"]
     elif device.kind == "switch":
-        lines = ["ip link add br0 type bridge mcast_snooping 0", "ip link set br0 up"]
+        spanning_tree = " stp_state 1" if device.spanning_tree else ""
+        lines = [f"ip link add br0 type bridge mcast_snooping 0{spanning_tree}", "ip link set br0 up"]
         lines += [f"ip link set {name} master br0 up" for name in ports]
     else:
         lines = ["sysctl -w net.ipv4.ip_forward=1", f"ip address replace {device.address}/32 dev lo"]

@@ -84,7 +84,7 @@ def _node(device: Device, number: int) -> str:
     if device.kind == "host":
         return f"self.addHost({device.name!r}, ip={device.prefix!r}){called}"
     if device.kind == "switch":
-        return f"self.addSwitch({device.name!r}, dpid='{number:x}'){called}"
+        return f"self.addSwitch({device.name!r}, dpid='{number:x}'{', stp=True' if device.spanning_tree else ''}){called}"
     return f"self.addNode({device.name!r}, cls=Router, ip=None){called}"
 
 

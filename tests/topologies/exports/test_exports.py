@@ -129,6 +129,23 @@ def test_a_core_export_rejects_routers() -> None:
         core_xml(written(**TWO_SITES), "sites")
 
 
+def test_switches_in_a_loop_run_the_spanning_tree_protocol_or_are_refused() -> None:
+    nodes = {name: {"kind": "switch"} for name in ("s1", "s2", "s3", "s4")} | {"g": {"kind": "router"}, "a": {}}
+    ring = [{"ends": pair} for pair in (["s1", "s2"], ["s2", "s3"], ["s3", "s1"])]
+    # A loop with a router on it has no frame go round.
+    routed = [{"ends": pair} for pair in (["s3", "s4"], ["s4", "g"], ["g", "s3"], ["a", "s1"])]
+    topology = written(nodes=nodes, links=ring + routed)
+    text, missing = mininet_script(topology, "ring", "ring.py")
+    assert [line for line in text.splitlines() if "stp=True" in line] == [
+        f"        self.addSwitch('s{number}', dpid='{number}', stp=True)" for number in (1, 2, 3)
+    ]
+    files, _ = kathara_lab(topology, "ring")
+    assert {name for name, commands in files.items() if "stp_state 1" in commands} == {f"s{n}.startup" for n in (1, 2, 3)}
+    assert "topology: its switches form a loop, of which STP uses a tree, not all the shortest paths" in missing
+    with pytest.raises(ConfigError, match="node s1: a loop of switches is not allowed in a CORE export; a tree"):
+        core_xml(written(nodes={name: {} for name in ("s1", "s2", "s3", "a")}, links=[*ring, {"ends": ["a", "s1"]}]), "ring")
+
+
 @pytest.mark.parametrize("name", ["bursty-loss", "wan", "router-single-mac", "cross-traffic"])
 def test_ready_scenarios_become_valid_python_and_a_valid_lab(name: str, tmp_path: Path) -> None:
     topology = load(SCENARIOS / f"{name}.yaml").build_topology()
