@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from topologies.spec import Topology
-from topologies.trees import group_tree, with_hubs
+from topologies.trees import group_tree
 
 __all__ = ["MulticastReach", "expected_reach"]
 
@@ -31,8 +31,9 @@ def expected_reach(topology: Topology, source: str, group: str, hosts: Collectio
     nodes = {far for below in tree.values() for far in below}
     required = frozenset(host for host in hosts if topology.member(host).node in nodes) - {source}
     if pruning:
-        heard = {far for below in with_hubs(topology, tree, root).values() for far in below} - nodes
-        near = frozenset(host for node in heard if topology.node(node).kind == "host" for host in topology.hosts_of(node))
+        hubs = [node for node in {root, *nodes} if topology.node(node).is_hub]
+        heard = {far for hub in hubs for far in topology.graph.successors(hub) if topology.node(far).kind == "host"}
+        near = frozenset(host for node in heard for host in topology.hosts_of(node))
         return MulticastReach(source, group, required, required | near - {source})
     flooded = {other for node in (*nodes, root) if not _is_router(topology, node) for other in _segment(topology, node)}
     allowed = frozenset(host for node in topology.host_nodes if node in flooded for host in topology.hosts_of(node))

@@ -6,6 +6,7 @@ import pytest
 
 from emu.hub_shaping import HubShape
 from emu.launch import emulate
+from emu.multicast_reach import expected_reach
 from emu.node import Program
 from emu.plan import plan_emulation
 from protocols.errors import UnsupportedError
@@ -130,6 +131,13 @@ def test_unicast_between_two_takes_the_rate_from_the_others() -> None:
         assert sum(goodput) < 0.97 * RATE
         shares.append(min(goodput) / RATE)
     assert max(shares) > 0.3
+
+
+def test_all_hosts_of_a_counted_group_on_a_hub_hear_what_is_for_one() -> None:
+    nodes = {"a": {}, "b": {"count": 3}, "h": {"kind": "switch", "hub": True, "rate": "4Mbit"}}
+    built = Inline.model_validate({"nodes": nodes, "links": [{"ends": [name, "h"]} for name in "ab"]}).build()
+    found = expected_reach(built, "a", "239.1.2.3", ["a", "b1"], 255)
+    assert (found.required, found.allowed) == ({"b1"}, {"b1", "b2", "b3"})
 
 
 def test_the_addresses_behind_each_station_are_known() -> None:
