@@ -561,7 +561,7 @@ class SenderState(PendingObjects):
             self._expire(process, now)
 
     def _expire(self, process: NackProcess, now: float) -> None:
-        """The back-off is over: request what is missing, unless others did."""
+        """End a back-off: request what is missing, unless others did."""
         tx_point, boundary = self.position.tx_point, self.boundary()
         decision, missing = process.expire(now, tx_point, boundary, self.requested(), self._profile)
         if decision is Decision.REQUEST:
@@ -669,7 +669,7 @@ class SenderState(PendingObjects):
         return self.last_heard + self.activity_period() <= now
 
     def _check_activity(self, now: float) -> None:
-        """The activity period is over: if the sender was silent, request what is missing; at last report it."""
+        """End an activity period: if the sender was silent, request what is missing; after `rx_robust` of them report it."""
         if self.extras.ages is not None:
             self._expire_objects(self.extras.ages, now)
         period = self.activity_period()
