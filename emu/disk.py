@@ -247,5 +247,5 @@ def disk_opener(file: Path, name: str, model: DiskModel) -> OpenDisk:
 
 
 def _is_put(row: tuple[object, ...]) -> bool:
-    """Whether a row of port and change is one to be put, not one to be deleted."""
+    """Return whether a row of port and change is one to be put, not one to be deleted."""
     return len(row) > _KEY_ONLY

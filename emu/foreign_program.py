@@ -80,7 +80,7 @@ class ForeignProgram(ABC):
 
     @abstractmethod
     def finished(self) -> bool:
-        """Whether a sender is done; never true for a receiver."""
+        """Return whether a sender is done; never true for a receiver."""
 
     @abstractmethod
     def counters(self) -> dict[str, int]:

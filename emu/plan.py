@@ -83,7 +83,7 @@ class EmulationPlan:
         return {host: router for router, host in self.topology.router_machines.items()}
 
     def shaped(self, host: str) -> bool:
-        """Whether the host's own link limits its rate or must see packets one by one, so that batches are not allowed."""
+        """Return whether batches are not allowed, as the host's own link limits its rate or must see packets one by one."""
         return host in self.machines or any(
             host in (cable.near, cable.far) and (cable.down.needs_single_packets or cable.up.needs_single_packets)
             for cable in self.cables

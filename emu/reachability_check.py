@@ -172,7 +172,7 @@ class _ReachabilityCheck:
         return f"{path[last]}-{path[last + 1]}"
 
     def _reached(self, expected: MulticastReach, router: str) -> bool:
-        """Whether the packet reached the router: it has an unresolved or a used entry in its /proc/net/ip_mr_cache."""
+        """Return whether the packet reached the router: it has an unresolved or a used entry in its /proc/net/ip_mr_cache."""
         addresses = (expected.group, self._plan.addresses[expected.source])
         names = [f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}" for address in addresses]
         lines = Path(f"/proc/{self._pid(router)}/net/ip_mr_cache").read_text().splitlines()

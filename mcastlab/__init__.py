@@ -97,6 +97,8 @@ if TYPE_CHECKING:
     from protocols.snapshot import Measure, Rates, Snapshot
     from protocols.spec import ProtocolSpec
     from protocols.srm.config import SrmConfig
+    from protocols.tcp.options import TcpOptions
+    from sim.faults import Faults
     from sim.host import SimHost
     from sim.network import Network
     from topologies.spec import Topology
@@ -123,6 +125,7 @@ __all__ = [
     "Extent",
     "FORMULAS",
     "FakeHost",
+    "Faults",
     "FlushCompleted",
     "Generated",
     "Group",
@@ -184,6 +187,7 @@ __all__ = [
     "Subscriber",
     "Subscription",
     "SweepSummary",
+    "TcpOptions",
     "Topology",
     "TransferError",
     "Transmission",
@@ -303,6 +307,8 @@ _HOMES = {
     "protocols.snapshot": ("Measure", "Rates", "Snapshot"),
     "protocols.spec": ("ProtocolSpec",),
     "protocols.srm.config": ("SrmConfig",),
+    "protocols.tcp.options": ("TcpOptions",),
+    "sim.faults": ("Faults",),
     "sim.host": ("SimHost",),
     "sim.network": ("Network",),
     "topologies.spec": ("Topology",),

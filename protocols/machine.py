@@ -53,7 +53,10 @@ Address: TypeAlias = Hashable
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Message:
-    """Base of all messages: slotted dataclasses whose fields hold exactly what the wire holds. Properties may be fields."""
+    """Base of all messages: slotted dataclasses whose fields hold exactly what the wire holds.
+
+    A subclass may have a field in place of a property.
+    """
 
     __slots__ = ()
     kind: ClassVar[str]

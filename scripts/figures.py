@@ -55,13 +55,13 @@ WORLDS = (
 """Name, colour and the stations of a packet (what, remark) in each world."""
 
 LAYERS = (
-    ("protocols/fast/lookahead.py, sim/fast/", "lookahead: a planned burst without an event per packet", (0.66, 0.20)),
+    ("protocols/fast/lookahead.py, sim/fast/", "lookahead: a planned burst without an event per packet", (0.65, 0.21)),
     (
         "protocols/fast/lockstep.py, protocols/norm/fast/",
         "lockstep groups: one position for equal receivers",
-        (2.23, 0.22),
+        (2.42, 0.23),
     ),
-    ("sim/", "grouped delivery: one event per packet and arrival time", (4.66, 4.35)),
+    ("sim/", "grouped delivery: one event per packet and arrival time", (6.35, 3.20)),
     ("protocols/norm/, protocols/machine.py", "plain machines", ()),
 )
 """Folder, its function, and CPU time per delivery (us) with it and the layers below: 10 and 1,000 receivers, 1 % loss.
@@ -108,7 +108,7 @@ def three_worlds() -> str:
 def fast_wing() -> str:
     """The layers of the fast wing over the plain machines, who runs them, and what a delivery costs with each."""
     drawing = Drawing("The layers of the fast wing over the plain machines")
-    left, width, scale, top = 150.0, 430.0, 52.0, 60.0
+    left, width, scale, top = 150.0, 430.0, 38.0, 60.0
     plain, bars = top + (len(LAYERS) - 1) * STEP, left + width + 24
     drawing.width, drawing.height = left + width + 300, top + len(LAYERS) * STEP + 16
     drawing.text_at(bars, 30, "CPU time per delivery (us)", bold=True)

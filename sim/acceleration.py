@@ -55,7 +55,7 @@ class Accelerator(ABC):
         """Bring a machine up to date before a message that goes to it alone."""
 
     def takes_feedback_only(self, machine: Machine) -> bool:
-        """Whether nothing else that is sent to a group has an effect on the machine, so that it may pass unnoticed."""
+        """Return whether nothing else that is sent to a group has an effect on the machine, so that it may pass unnoticed."""
         del machine
         return False
 
@@ -63,10 +63,10 @@ class Accelerator(ABC):
         """`unnoticed` is not empty any more; `fabric` is the network's `sim.fabric.Fabric`."""
 
     def listeners_change(self, host: KernelHost) -> None:
-        """A host is about to join or leave a group."""
+        """Note that a host is about to join or leave a group."""
 
     def route_changed(self, route: Route) -> None:
-        """The links of a route are about to be computed anew."""
+        """Note that the links of a route are about to be computed anew."""
 
     def catch_up(self) -> None:
         """Bring the counters of links, traffic and deliveries up to date."""

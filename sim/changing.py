@@ -60,7 +60,7 @@ def change(network: Network, near: str, far: str, rate: float | None, loss: floa
 
 
 def _links(network: Network, near: str, far: str) -> "list[Link | LinkGroup]":
-    """The link, or those of all members where each has its own."""
+    """Return the link, or those of all members where each has its own."""
     found = network.plain_link(near, far)
     # A link of a watched network is behind a tap.
     found = getattr(found, "link", found)

@@ -148,7 +148,7 @@ class Endpoint:
             accelerator.unnoticed_begin(self.fabric)
 
     def listens(self, group: Address, member: int) -> bool:
-        """Whether a member listens to the group."""
+        """Return whether a member listens to the group."""
         members = self._members_of(group)
         return members is not None and members.listens(member)
 

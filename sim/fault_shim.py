@@ -37,7 +37,7 @@ class Rule:
     parks: bool = False
 
     def matches(self, source: Address) -> bool:
-        """Whether packets from this host are shut out."""
+        """Return whether packets from this host are shut out."""
         return (name_and_port(source)[0] in self.names) is not self.others
 
 

@@ -226,7 +226,7 @@ class Faults:
         network.fabric.routes.forget(NOISE_GROUP)
 
     def _shim(self, name: str) -> FaultShim:
-        """The fault shim of a host, put before its machine if there is none yet."""
+        """Return the fault shim of a host, put before its machine if there is none yet."""
         return self.network.host(name).put_fault_shim()
 
     def _settle(self) -> None:

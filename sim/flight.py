@@ -85,7 +85,7 @@ class Hop(Carrier, Protocol):
         """The place at the far end."""
 
     def queues(self) -> "Sequence[DropTailQueue | Backlog]":
-        """The output queues."""
+        """Return the output queues."""
 
     def left_at(self, place: int) -> float:
         """Return when what the host at a place offered last leaves its queue, in seconds; 0 where that is not known.

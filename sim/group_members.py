@@ -49,7 +49,7 @@ class GroupMembers:
             self.lockstep = None
 
     def listens(self, member: int) -> bool:
-        """Whether the member listens."""
+        """Return whether the member listens."""
         return self._slots[member] is not None
 
     def pack(self) -> list[Machine]:

@@ -175,7 +175,7 @@ class SimHost(KernelHost):
         return self.now if shim is None else shim.clock.read(self.now)
 
     def _fault_shim(self) -> FaultShim | None:
-        """The fault shim, if the host has faults; the time of its machine is what the shim's clock shows."""
+        """Return the fault shim, if the host has faults; the time of its machine is what the shim's clock shows."""
         shims = self.endpoint.fabric.fault_shims
         return shims.get(self.place) if shims else None
 
@@ -266,12 +266,12 @@ class SimHost(KernelHost):
                 self.machine.receive(flight.message, flight.source, flight.route.to, now)
 
     def _shuts_out(self, flight: Flight) -> bool:
-        """Whether a fault shuts out the host that sent a segment; it may arrive when the fault is over."""
+        """Return whether a fault shuts out the host that sent a segment; it may arrive when the fault is over."""
         shim, tcp = self._fault_shim(), self.endpoint.fabric.tcp
         return shim is not None and shim.shuts_out(flight, lambda now: tcp.arrive(self, flight, now))
 
     def listens_to(self, flight: Flight) -> bool:
-        """Whether the packet is for this host, or for a group it listens to."""
+        """Return whether the packet is for this host, or for a group it listens to."""
         route = flight.route
         return route.target is self or self.endpoint.listens(route.to, self.place - self.endpoint.base)
 
@@ -342,7 +342,7 @@ class SimHost(KernelHost):
             waiting[self] = [there, event]
 
     def alarm(self, when: float) -> None:
-        """The machine's deadline moved earlier, to `when` by its own clock."""
+        """Move the machine's deadline earlier, to `when` by its own clock."""
         if self.endpoint.fabric.fault_shims:
             shim = self._fault_shim()
             when = when if shim is None else shim.clock.when(when)
@@ -365,7 +365,7 @@ class SimHost(KernelHost):
             end.is_full = end.is_full or was_full
 
     def _is_delayed(self, action: Callable[[], None]) -> bool:
-        """Whether the processor is busy; if so, `action` is called when it is free."""
+        """Return whether the processor is busy; if so, `action` is called when it is free."""
         processors = self.endpoint.processors
         processor = None if processors is None else processors.get(self.place)
         return processor is not None and processor.delay(action, self.endpoint.fabric.kernel.env._now)

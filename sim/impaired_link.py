@@ -133,7 +133,7 @@ class ImpairedLinkGroup:
             arrivals.setdefault(when, []).extend(self._places(there))
 
     def _places(self, there: list[int]) -> list[tuple[Place, Sequence[int]]]:
-        """The places of a packet for these members, which ascend: the whole group if it is for most of them."""
+        """Return the places of a packet for these members, which ascend: the whole group if it is for most of them."""
         count = self.head.count
         if len(there) * 2 > count:
             present = set(there)
@@ -181,7 +181,7 @@ def _losses(line: Line) -> int:
 
 
 def _counts(carriers: Sequence[_Carrier]) -> tuple[int, ...]:
-    """Sums in the order of `sim.flight.Hop.counts`."""
+    """Return sums in the order of `sim.flight.Hop.counts`."""
     lines = [carrier.line for carrier in carriers]
     rows = [(line.offered, line.dropped, line.lost, line.corrupt, line.marked, line.duplicated) for line in lines]
     return tuple(map(sum, zip(*rows, strict=True)))

@@ -23,7 +23,7 @@ MOST_IDLE: Final = 64
 
 
 def _framing(spec: LinkSpec) -> tuple[int, Framing | None]:
-    """The bytes of overhead that are added to each packet, and the framing where the overhead depends on the packet."""
+    """Return the bytes of overhead added to each packet, and the framing where the overhead depends on the packet."""
     return (spec.overhead, None) if isinstance(spec.overhead, int) else (0, spec.overhead)
 
 
@@ -87,7 +87,7 @@ class Link:
                 arrivals[when] = [(self.head, ())]
 
     def free_at(self) -> float:
-        """The time (seconds) at which all packets offered so far are sent."""
+        """Return the time (seconds) at which all packets offered so far are sent."""
         return self.queue.free_at
 
     def queues(self) -> list[DropTailQueue]:
@@ -258,7 +258,7 @@ class LinkGroup:
         return size + self.overhead if framing is None else wire_bytes(size, framing)
 
     def free_at(self) -> float:
-        """The time (seconds) at which all links have sent all packets offered so far."""
+        """Return the time (seconds) at which all links have sent all packets offered so far."""
         return max([queue.free_at for queue in self.queues()]) if self.separate_queues else self.queue.free_at
 
     def queues(self) -> list[DropTailQueue]:

@@ -160,7 +160,7 @@ class Network:
         return DamagingLinkGroup(spec, head, key) if spec.jitter is None else VaryingDelayGroup(spec, head, key)
 
     def _single_link(self, near: str, far: str, spec: LinkSpec, key: int, member: int) -> Hop:
-        """A link that stands alone, to a node that pauses it or to one that does not."""
+        """Make a link that stands alone, to a node that pauses it or to one that does not."""
         head = self._head(near, far)
         pausing = self._pausing.get(far)
         if pausing is not None:
@@ -168,7 +168,7 @@ class Network:
         return Link(spec, head, key) if spec.plain else ImpairedLink(spec, head, key, self.fabric, member)
 
     def _head(self, near: str, far: str) -> Place:
-        """The place at the far end of a link: in the strict engine the host, which is checked after every delivery."""
+        """Return the place at the far end of a link: in the strict engine the host, which is checked after every delivery."""
         endpoint = self._endpoints.get(far)
         if endpoint is None:
             return self._switches[far].inlet(near)
@@ -352,7 +352,7 @@ def _check_time(until: object) -> None:
 
 
 def _accelerator(*, look_ahead: bool) -> Accelerator:
-    """The fast engine's accelerator. Imported here and nowhere else, so that the strict engine runs without it."""
+    """Make the fast engine's accelerator. Imported here and nowhere else, so that the strict engine runs without it."""
     from sim.fast.accelerator import LockstepAccelerator
 
     return LockstepAccelerator(look_ahead=look_ahead)

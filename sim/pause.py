@@ -73,7 +73,7 @@ class QueueRoom(Pausing):
 
 
 def _ready(queue: DropTailQueue | Backlog, expected: int, now: float) -> float:
-    """When `expected` packets and one more have room in a queue; inf when only later arrivals decide that."""
+    """Return when `expected` packets and one more have room in a queue; inf when only later arrivals decide that."""
     if not isinstance(queue, DropTailQueue):
         return queue.ready(expected, now)
     if queue.departures is None or queue.limit is None:

@@ -247,7 +247,7 @@ class LimitedEndpoint(Endpoint):
         return self.model.pause
 
     def accepts(self, flight: Flight, member: int) -> bool:
-        """Whether the network card of a member passes on a multicast: the member joined the group, or too many to filter."""
+        """Return whether the network card of a member accepts a multicast: it joined the group, or too many to filter."""
         if self.listens(flight.route.to, member):
             return True
         filters = self.model.filters

@@ -145,7 +145,7 @@ class Routes:
         return with_hubs(self._topology, tree, route.root) if self._has_hubs else tree
 
     def _listening(self, group: Address) -> list[str]:
-        """The nodes a multicast to the group is carried to."""
+        """Return the nodes a multicast to the group is carried to."""
         if not self._pruning:
             return list(self._nodes)
         reached = self._reached.get(group)

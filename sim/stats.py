@@ -32,13 +32,13 @@ class Observer(Protocol):
     """Observes every packet that hosts send; may not change the run. Each packet is reported by one of the methods."""
 
     def sent(self, now: float, host: KernelHost, message: Message, size: int) -> None:
-        """A host put a packet of `size` bytes of UDP payload on its link at `now` seconds."""
+        """Note that a host put a packet of `size` bytes of UDP payload on its link at `now` seconds."""
 
     def sent_new(self, times: Sequence[float], host: KernelHost, kind: str, size: int, identity: int) -> None:
-        """A host put packets with new content on its link at `times`, in seconds and ascending.
+        """Note that a host put packets with new content on its link at `times`, in seconds and ascending.
 
         All have one kind and size; their identities are consecutive, and the first is `identity`.
         """
 
     def sent_feedback(self, now: float, places: Sequence[int], kind: str, size: int) -> None:
-        """The hosts at these places each put a control packet of `size` bytes on their links at `now` seconds."""
+        """Note that the hosts at these places each put a control packet of `size` bytes on their links at `now` seconds."""

@@ -120,7 +120,7 @@ class Timers:
         heappush(env._queue, (when if when > now else now, TIMER, next(env._eid), tick))  # type: ignore[misc]
 
     def _is_valid(self, when: float, place: int) -> bool:
-        """Whether the host is still to be woken then; if its deadline moved later, it is entered at that time instead."""
+        """Return whether the host is still to be woken then; if its deadline moved later, it is entered at that time."""
         host = self._hosts[place]
         assert host is not None
         if host.parked == when:
@@ -143,7 +143,7 @@ class Timers:
             self._enter(later, host.place)
 
     def _is_stale(self, when: float) -> bool:
-        """Whether no host is to be woken then. Removes stale hosts from the end of the entry."""
+        """Return whether no host is to be woken then. Removes stale hosts from the end of the entry."""
         there = self._places[when]
         if type(there) is not list:
             return not self._is_valid(when, there)  # type: ignore[arg-type]

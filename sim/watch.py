@@ -73,28 +73,28 @@ class Watcher:
     """Base of watchers. Calls come in order of `now` (seconds); a passage includes what will happen after `now`."""
 
     def begin(self, network: "WatchedNetwork") -> None:
-        """The network is built; nothing has happened yet."""
+        """Note that the network is built; nothing has happened yet."""
 
     def offered(self, now: float) -> None:
-        """A packet is about to be offered to a link; `passed` follows."""
+        """Note that a packet is about to be offered to a link; `passed` follows."""
 
     def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
-        """A machine sends a packet; its passages over the host's links follow."""
+        """Note that a machine sends a packet; its passages over the host's links follow."""
 
     def passed(self, passage: Passage) -> None:
-        """A packet was offered to a link."""
+        """Note that a packet was offered to a link."""
 
     def arrived(self, now: float, passage: Passage, fate: Fate) -> None:
-        """The arrival time of a packet that a link kept is known now."""
+        """Note the arrival time of a packet that a link kept, which is known now."""
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
-        """A machine reports a decision through `Ports.trace`."""
+        """Note that a machine reports a decision through `Ports.trace`."""
 
     def notified(self, now: float, host: str, event: Event) -> None:
-        """A machine gave an event to its application, which receives it when the present input is over."""
+        """Note that a machine gave an event to its application, which receives it when the present input is over."""
 
     def end(self, now: float) -> None:
-        """The run is over; arrivals after `now` do not happen."""
+        """Note that the run is over; arrivals after `now` do not happen."""
 
 
 class _WatchedHost(SimHost):
@@ -226,12 +226,12 @@ class _Tap:
             watcher.passed(passage)
 
     def _group(self) -> Endpoint | None:
-        """The counted group the link leads to, if it does."""
+        """Return the counted group the link leads to, if it does."""
         head = self.link.head
         return head if isinstance(head, Endpoint) and head.counted else None
 
     def _members(self, flight: Flight) -> Sequence[int]:
-        """The members of the group the packet is for; 0 where the link leads to a node alone."""
+        """Return the members of the group the packet is for; 0 where the link leads to a node alone."""
         group = self._group()
         if group is None:
             return (0,)
@@ -245,7 +245,7 @@ class _Tap:
         return far if self._group() is None else self._network.topology.member_name(far, member)
 
     def _times(self, members: Sequence[int], own: Arrivals) -> dict[int, list[float]]:
-        """When copies arrive at each member, as far as the link knows."""
+        """Return when copies arrive at each member, as far as the link knows."""
         times: dict[int, list[float]] = {member: [] for member in members}
         grouped = self._group() is not None
         for when, places in sorted(own.items()):

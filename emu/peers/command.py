@@ -161,7 +161,7 @@ class CommandSender(_Command):
             self._record_failure(code)
 
     def finished(self) -> bool:
-        """Whether the command has ended, successfully or not."""
+        """Return whether the command has ended, successfully or not."""
         return self._ended_at is not None
 
     def result(self) -> dict[str, Any]:

@@ -151,7 +151,7 @@ class NrlSenderProgram(_NrlNode):
             self._ended_at = self._context.now
 
     def finished(self) -> bool:
-        """Whether everything is sent and flushed."""
+        """Return whether everything is sent and flushed."""
         return self._ended_at is not None
 
     def result(self) -> dict[str, Any]:

@@ -79,5 +79,5 @@ def flat(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
 
 
 def _memoryless(chain: Mapping[str, Any]) -> bool:
-    """Whether a Gilbert-Elliott chain is equivalent to independent losses."""
+    """Return whether a Gilbert-Elliott chain is equivalent to independent losses."""
     return (chain["loss_bad"], chain["loss_good"]) == (1.0, 0.0) and abs(chain["p"] + chain["r"] - 1.0) < 1e-9

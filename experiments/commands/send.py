@@ -278,7 +278,7 @@ class _Sending:
             self.has_failures = True
 
     def _is_confirmed(self) -> bool:
-        """Whether every receiver whose confirmation is required has confirmed."""
+        """Return whether every receiver whose confirmation is required has confirmed."""
         if self.acks is None:
             return True
         return not self.missing and len(self.acknowledged) >= max(1, self.acks.expected)

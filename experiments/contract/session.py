@@ -75,7 +75,7 @@ class ContractSession:
         self.world.run(until, self.flushed)
 
     def flushed(self) -> bool:
-        """Whether the sender notified `FlushCompleted` for its last object."""
+        """Return whether the sender notified `FlushCompleted` for its last object."""
         last = max(self.sent, default=-1)
         return any(isinstance(event, FlushCompleted) and event.object_id == last for event in self.events[0])
 

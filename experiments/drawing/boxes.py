@@ -37,12 +37,12 @@ class Box(NamedTuple):
         return Box(self.left + x, self.top + y, self.right + x, self.bottom + y)
 
     def overlaps(self, other: "Box", gap: float = 0.0) -> bool:
-        """Whether the boxes are less than `gap` apart."""
+        """Return whether the boxes are less than `gap` apart."""
         across = self.left < other.right + gap and other.left < self.right + gap
         return across and self.top < other.bottom + gap and other.top < self.bottom + gap
 
     def crossed_by(self, begin: Point, end: Point) -> bool:
-        """Whether a straight line from `begin` to `end` meets the box."""
+        """Return whether a straight line from `begin` to `end` meets the box."""
         first, last = 0.0, 1.0
         for low, high, at, to in ((self.left, self.right, begin[0], end[0]), (self.top, self.bottom, begin[1], end[1])):
             if at == to:

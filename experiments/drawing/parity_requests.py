@@ -71,7 +71,7 @@ def _source_symbols(content: Iterable[TracedPacket]) -> Mapping[str, int]:
 
 
 def _missed(content: TracedPacket, request: TracedPacket, block: str) -> bool:
-    """Whether the sender of the request had lost this packet of the block."""
+    """Return whether the sender of the request had lost this packet of the block."""
     earlier = content.time < request.time and content.brief.startswith(f"{block}.")
     return earlier and request.node != content.node and request.node not in content.received
 

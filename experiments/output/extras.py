@@ -32,7 +32,7 @@ EXTRAS = (
     Extra("data", "time series as Parquet, results as DataFrames", ("pyarrow", "pandas")),
     Extra("inspect", "dissecting packets: inspect --packet", ("scapy",)),
     Extra("spark", "sweep, results, analyse (with Java 17)", ("pyspark", "pandas", "pyarrow", "scipy")),
-    Extra("messaging", "selectors of messages; clients of brokers in tests", ("lark", "stomp")),
+    Extra("messaging", "selectors of messages", ("lark",)),
     Extra("metrics", "statistics for Prometheus: --metrics", ("prometheus_client",)),
     Extra("monitor", "the page of mcastlab monitor", ("fastapi", "uvicorn", "prometheus_client")),
     Extra("web", "the registry of tunnels: admin, tunnel --admin", ("fastapi", "uvicorn", "httpx", "prometheus_client")),

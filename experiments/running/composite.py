@@ -93,7 +93,7 @@ class CompositeProgram:
             role.program.restarted_after(times)
 
     def finished(self) -> bool:
-        """Whether there are senders or publishers, and all have finished."""
+        """Return whether there are senders or publishers, and all have finished."""
         awaited = (SenderProgram, PublisherProgram, MosquittoPublisher)
         senders = [role.program for role in self._roles if isinstance(role.program, awaited)]
         return bool(senders) and all(sender.finished() for sender in senders)
@@ -145,7 +145,7 @@ class PartTimeReceiver:
         self.program.restarted_after(times)
 
     def finished(self) -> bool:
-        """Whether the receiver has finished; a run does not wait for it."""
+        """Return whether the receiver has finished; a run does not wait for it."""
         return self.program.finished()
 
     def result(self) -> dict[str, Any]:

@@ -194,7 +194,7 @@ class MosquittoPublisher(_Program):
         self._ended_at = host.now
 
     def finished(self) -> bool:
-        """Whether everything was published and acknowledged, or can't be, and the time after it is over."""
+        """Return whether everything was published and acknowledged, or can't be, and the time after it is over."""
         return self._host is not None and self._host.now >= self._ended_at + self._plan.work.linger
 
     def result(self) -> dict[str, Any]:

@@ -288,7 +288,7 @@ class Participants:
         return set(self._awaited)
 
     def over(self, failed: Collection[str] = ()) -> bool:
-        """Whether every sender and publisher has finished, but for those on hosts that `failed`."""
+        """Return whether every sender and publisher has finished, but for those on hosts that `failed`."""
         return all(name in failed or self._programs[name].finished() for name in self._awaited)
 
     def groups(self) -> dict[str, list[str]]:

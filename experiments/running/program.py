@@ -175,7 +175,7 @@ class SenderProgram:
             self.watch(event)
 
     def finished(self) -> bool:
-        """Whether every object was sent and flushed."""
+        """Return whether every object was sent and flushed."""
         return self.ended_at is not None
 
     def result(self) -> dict[str, Any]:
@@ -356,7 +356,7 @@ class ReceiverProgram:
         self.octets += size
 
     def finished(self) -> bool:
-        """Whether the expected number of objects was received."""
+        """Return whether the expected number of objects was received."""
         return self._expected is not None and len(self.received or ()) >= self._expected
 
     def result(self) -> dict[str, Any]:

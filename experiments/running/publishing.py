@@ -248,7 +248,7 @@ class PublisherProgram:
     # Results
 
     def finished(self) -> bool:
-        """Whether everything was published and is done with, and the time after it is over."""
+        """Return whether everything was published and is done with, and the time after it is over."""
         return self.ended_at is not None and self.ended_at < inf
 
     def result(self) -> dict[str, Any]:

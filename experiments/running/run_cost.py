@@ -55,7 +55,7 @@ class Trial:
 
 
 def begins_at_once(scenario: Scenario, time_limit: float) -> bool:
-    """Whether a run is so small that it needs no estimate, and stays below `time_limit` seconds in any case."""
+    """Return whether a run is so small that it needs no estimate, and stays below `time_limit` seconds in any case."""
     size = size_of(scenario)
     small = size.deliveries <= SMALL_DELIVERIES and size.hosts <= SMALL_HOSTS
     return small and size.deliveries * SECONDS_PER_DELIVERY <= time_limit

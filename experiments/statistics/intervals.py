@@ -39,7 +39,7 @@ class Interval(NamedTuple):
 
 
 def does_not_vary(mean: float, sd: float) -> bool:
-    """Whether a standard deviation is zero but for rounding."""
+    """Return whether a standard deviation is zero but for rounding."""
     return sd <= TOLERANCE * abs(mean)
 
 

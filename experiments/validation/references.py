@@ -48,8 +48,6 @@ class Reference:
 
     id: str
     family: str
-    quantity: str
-    formula: str
     params: dict[str, Any]
     values: dict[str, float]
     tolerance: dict[str, Any]
@@ -112,7 +110,7 @@ def read_references(path: Path = REFERENCES) -> list[Reference]:
 
 def _entry(row: Mapping[str, Any]) -> Reference:
     values = dict(_flat("", row["value"]))
-    return Reference(row["id"], row["family"], row["quantity"], row["formula"], row["params"], values, row["tolerance"])
+    return Reference(row["id"], row["family"], row["params"], values, row["tolerance"])
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, float]]:

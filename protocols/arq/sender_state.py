@@ -277,7 +277,7 @@ class SenderState:
         return object_id <= self._object or self._enter_object(object_id, now)
 
     def _enter_object(self, object_id: int, now: float) -> bool:
-        """Move the position to the begin of an object: all objects before it were sent whole. False as of `_may_miss`."""
+        """Move the position to the begin of an object: all objects before it were sent. False if `_may_miss` is."""
         if not self._may_miss():
             return False
         if self._object in self._objects:
@@ -296,7 +296,7 @@ class SenderState:
         return True
 
     def _advance_to_unit(self, item: RxObject, unit: int, now: float) -> bool:
-        """Move the position to a unit of the current object: all units before it were sent. False as of `_may_miss`."""
+        """Move the position to a unit of the current object: all units before it were sent. False if `_may_miss` is."""
         del item
         if unit > self._unit:
             if not self._may_miss():

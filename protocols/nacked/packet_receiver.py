@@ -171,7 +171,7 @@ class PacketReceiver:
             self._break()
 
     def _break(self) -> None:
-        """A part of a message is lost: drop its other parts."""
+        """Drop the other parts of a message of which one is lost."""
         self.skipped += bool(self._parts) or self._whole
         self._parts = _NO_PARTS
         self._octets = 0

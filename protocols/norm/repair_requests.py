@@ -49,7 +49,10 @@ class _ObjectRequests:
 
 
 class _Counts(dict[int, int]):
-    """Number of symbols requested by block, counted when a block is looked up first."""
+    """Number of symbols requested by block, counted when a block is looked up first.
+
+    It is more than the parity of a block where source symbols are among them, which are not served by count.
+    """
 
     __slots__ = ("_symbols", "fti", "object_id")
 

@@ -450,11 +450,11 @@ class SenderState(PendingObjects):
         return self.is_joined
 
     def _join_new_sender(self, message: Data | Info | Flush, part: int) -> bool:
-        """Join at object 0 if the few messages sent so far can hold no more than this object's `part` and those before it.
+        """Join at object 0 if the sender has just started; `part` symbols of the object (blocks of a FLUSH) come before.
 
-        Otherwise a receiver that was there all the time, but lost the one INFO or DATA message it may join at, would never
-        receive a small object. A sender's ids begin at 0, NRL's too; its sequence numbers begin anywhere, but with the first
-        probe. A FLUSH of one block of object 0 alone shows the same.
+        It has if it sent few messages since its first probe, and at least one for each object and symbol before: ids begin at
+        0, NRL's too. A FLUSH of the first block of object 0 shows the same. Otherwise a receiver that was there all the time
+        and lost the one INFO or DATA message it may join at would never receive a small object.
         """
         if self.first_sequence is None:
             return True
@@ -561,7 +561,7 @@ class SenderState(PendingObjects):
             self._expire(process, now)
 
     def _expire(self, process: NackProcess, now: float) -> None:
-        """The back-off is over: request what is missing, unless others did."""
+        """End a back-off: request what is missing, unless others did."""
         tx_point, boundary = self.position.tx_point, self.boundary()
         decision, missing = process.expire(now, tx_point, boundary, self.requested(), self._profile)
         if decision is Decision.REQUEST:
@@ -669,7 +669,7 @@ class SenderState(PendingObjects):
         return self.last_heard + self.activity_period() <= now
 
     def _check_activity(self, now: float) -> None:
-        """The activity period is over: if the sender was silent, request what is missing; at last report it."""
+        """End an activity period: if the sender was silent, request what is missing; after `rx_robust` of them report it."""
         if self.extras.ages is not None:
             self._expire_objects(self.extras.ages, now)
         period = self.activity_period()

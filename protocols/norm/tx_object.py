@@ -116,10 +116,12 @@ class TxObject:
         self.repairs: dict[int, int] = {}
         self.wanted_blocks = RangeSet()
         self.repair_blocks = RangeSet()
-        # Blocks whose entries in `_pledged` and `_spent` do not count any more.
+        # Blocks requested as a whole; their entries in `_pledged` and `_spent` do not count any more.
         self._renewed = RangeSet()
         self._auto = config.auto_parity
+        # A heap of the blocks in `repairs`.
         self._order: list[int] = []
+        # By block: how many parity symbols `wanted` has that were never sent, and how many were sent, or count as such.
         self._pledged: dict[int, int] = {}
         self._spent: dict[int, int] = {}
         # By block, one behind the highest symbol sent as a repair.

@@ -182,7 +182,7 @@ class InFlight:
     # Bringing up to date
 
     def _departed(self, when: float, priority: int) -> int:
-        """How many packets the host has sent."""
+        """Return how many packets the host has sent."""
         begin, base, column = self._root.passed, self.base, self.sent_at
         if begin == self.end or column[begin - base] > when:
             return begin

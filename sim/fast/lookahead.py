@@ -88,7 +88,7 @@ class Lookahead(Schedule, Pending, Reservation):
         return self._find_times(bursts[0], self._predictable(bursts)) if self._set_size(bursts[0].size) else []
 
     def _attach(self, burst: Burst) -> bool:
-        """Whether no other sender has scheduled packets on the tree, and the hosts at its leaves can be advanced together."""
+        """Reserve the tree. False if another sender has packets on it, or hosts at its leaves can't be advanced together."""
         for branch in self.tree.branches:
             if not branch.shared.attach(self) if branch.shared is not None else branch.link.reservation is not None:
                 return False

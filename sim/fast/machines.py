@@ -36,12 +36,12 @@ def fast_machines(machine: Machine) -> Sequence[FastMachine]:
 
 
 def are_hosted(machines: Sequence[Machine]) -> bool:
-    """Whether the ports of all these machines are hosts, as they are not of parts of composite machines."""
+    """Return whether the ports of all these machines are hosts, as they are not of parts of composite machines."""
     return CompositeMachine not in set(map(type, machines))
 
 
 def begins_chain(message: Message) -> bool:
-    """Whether the message determines the next state of its receivers, which may then be advanced together."""
+    """Return whether the message determines the next state of its receivers, which may then be advanced together."""
     return isinstance(message, FastMessage) and message.next_state is not None
 
 

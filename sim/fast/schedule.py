@@ -165,7 +165,7 @@ class Schedule(InFlight):
             idle = offered + branch.cost
 
     def _free_at(self, branch: Branch) -> float:
-        """When a link has sent all that was offered to it, and all that is in flight to it from here if none waits."""
+        """Return when a link has sent all that was offered, and all that is in flight to it from here if none waits."""
         free_at = branch.link.free_at()
         if branch.passed < self.end and branch.source is None:
             free_at = max(free_at, self.time_at(self.end - 1, branch) + branch.cost)
@@ -224,7 +224,7 @@ class Schedule(InFlight):
                 leaf.doubt(number)
 
     def _is_over(self) -> bool:
-        """Whether no packet is in flight, as far as that is applied."""
+        """Return whether no packet is in flight, as far as that is applied."""
         end = self.end
         return all(leaf.arrived == end for leaf in self._leaves) and all(branch.passed == end for branch in self.tree.branches)
 

@@ -461,7 +461,7 @@ class TcpEnd(Connection, Expiring):
         return True
 
     def _may_be_small(self, octets: int, unsent: int) -> bool:
-        """Whether a segment may be sent that is not full (RFC 9293, section 3.8.6.2.1).
+        """Return whether a segment may be sent that is not full (RFC 9293, section 3.8.6.2.1).
 
         Nagle's algorithm as in Linux: one segment that is not full may be unacknowledged.
         """

@@ -93,7 +93,7 @@ class _Fragments:
         return self._join() if self.octets == self.end else None
 
     def _join(self) -> Reassembled | None:
-        """The packet, unless fragments overlap."""
+        """Return the packet, unless fragments overlap."""
         ordered = sorted(self.parts.items())
         expected = 0
         for offset, (body, _) in ordered:

@@ -1,8 +1,8 @@
 """A receiver's part in congestion control: loss, round-trip time, receive rate, and when to report them (RFC 5740 5.5.2).
 
 The current limiting receiver (CLR) answers each probe, and reports each loss event at once. A potential limiting one
-(PLR) answers each probe, too. All others wait for a back-off, shorter for those that can receive less, and are silent if
-another one tells a rate that is not higher than theirs.
+(PLR) answers each probe, too. All others wait for a back-off, shorter for those that can receive less, and send nothing
+if another one reports a rate that is lower than theirs or about the same.
 """
 
 from math import inf
@@ -39,7 +39,7 @@ NRL NORM has 4: then a thousand receivers that overhear each other after a whole
 BIAS: Final = 0.25
 """The share of the back-off that depends on the rate and not on chance (RFC 4654 2.5.1)."""
 SIMILAR: Final = 0.9
-"""Feedback is suppressed by a rate that is less than so much of the own (RFC 4654 2.5.2)."""
+"""Feedback is suppressed by a reported rate that is less than the own divided by this (RFC 4654 2.5.2)."""
 SIMILAR_START: Final = 0.7
 """The same without any loss: what arrives is measured over a few packets, and varies more."""
 SMOOTHING: Final = 0.05

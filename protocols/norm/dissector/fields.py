@@ -113,7 +113,7 @@ def _symbol_bits(packet: Any) -> int:
 
 
 def payload_id() -> list[Any]:
-    """Fields of an fec_payload_id; a field `fec_id` comes before."""
+    """Return the fields of an fec_payload_id; a field `fec_id` comes before."""
     block, symbol = "source_block_number", "encoding_symbol_id"
     return [
         MultipleTypeField(

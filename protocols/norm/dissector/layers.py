@@ -144,7 +144,7 @@ class Norm(Packet):
 
 
 def _extensions() -> PacketListField:
-    """The header extensions between the base header and its end."""
+    """Return a field of the header extensions between the base header and its end."""
     return PacketListField(
         "extensions",
         [],
@@ -159,7 +159,7 @@ def _payload_size(packet: Any) -> int:
 
 
 def _header(type: int) -> list[Any]:
-    """The common header of a type of message."""
+    """Return the fields of the common header of a type of message."""
     return [
         BitField("version", 1, 4),
         BitEnumField("type", type, 4, _TYPES),
@@ -170,7 +170,7 @@ def _header(type: int) -> list[Any]:
 
 
 def _sender_header(type: int) -> list[Any]:
-    """The header of every message of a sender."""
+    """Return the fields of the header that every message of a sender has."""
     return [
         *_header(type),
         ShortField("instance_id", 0),
@@ -254,7 +254,7 @@ def _named_command(flavour: int) -> list[Any]:
 
 
 def _numbers(name: str, field: Any, size: int) -> FieldListField:
-    """A list of numbers that fills the payload; what is left of half a number stays payload."""
+    """Return a list of numbers that fills the payload; half a number at the end stays payload."""
     return FieldListField(
         name, [], field("", 0), length_from=lambda packet: _payload_size(packet) // size * size, max_count=MOST
     )

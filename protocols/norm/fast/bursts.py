@@ -104,6 +104,17 @@ class Symbols(Burst):
         """Drop the messages that are not committed."""
         self._sender.burst_ended()
 
+    def _data(self, number: int, flags: int, length: int, identity: int) -> FastData:
+        """Return the NORM_DATA of message `number`, of a block with `length` source symbols, with the positions around it."""
+        fti = self.item.fti
+        key, block, symbol = self.point(number)
+        ordinal = self._ordinal + number & 0xFFFF
+        message = FastData(
+            self.origin, ordinal, flags, fti.fec_id, key, block, symbol, length, fti, None, fti.segment, identity
+        )
+        message.expects_if_complete, message.next_state = self.position(number), self.position(number + 1)
+        return message
+
 
 class NewSymbols(Symbols):
     """New symbols of blocks of one length, from the cursor of `item` on."""
@@ -158,25 +169,9 @@ class NewSymbols(Symbols):
 
     def message(self, number: int) -> FastData:
         """Return message `number`, counted from 0."""
-        item, fti = self.item, self.item.fti
-        key, block, symbol = self.point(number)
-        before, next_state = self.position(number), self.position(number + 1)
-        message = FastData(
-            self.origin,
-            self._ordinal + number & 0xFFFF,
-            item.flags,
-            fti.fec_id,
-            key,
-            block,
-            symbol,
-            self._length,
-            fti,
-            None,
-            fti.segment,
-            self.identity + number,
-        )
-        message.expects = before if symbol else None
-        message.expects_if_complete, message.next_state, message.redundant = before, next_state, False
+        message = self._data(number, self.item.flags, self._length, self.identity + number)
+        message.expects = message.expects_if_complete if message.symbol else None
+        message.redundant = False
         return message
 
     def remove(self, count: int) -> None:
@@ -217,25 +212,9 @@ class Repairs(Symbols):
 
     def message(self, number: int) -> FastData:
         """Return message `number`, counted from 0."""
-        item, fti = self.item, self.item.fti
-        key, block, symbol = self.point(number)
-        before, next_state = self.position(number), self.position(number + 1)
-        message = FastData(
-            self.origin,
-            self._ordinal + number & 0xFFFF,
-            item.flags | FLAG_REPAIR,
-            fti.fec_id,
-            key,
-            block,
-            symbol,
-            item.partition.length(block),
-            fti,
-            None,
-            fti.segment,
-            self.identity_of(number),
-        )
-        message.expects = None
-        message.expects_if_complete, message.next_state, message.redundant = before, next_state, True
+        length = self.item.partition.length(self.point(number)[1])
+        message = self._data(number, self.item.flags | FLAG_REPAIR, length, self.identity_of(number))
+        message.expects, message.redundant = None, True
         return message
 
     def remove(self, count: int) -> None:

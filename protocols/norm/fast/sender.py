@@ -124,7 +124,7 @@ class FastNormSender(NormSender, FastMachine):
     # -- hooks of the plain sender ---------------------------------------------------------------------------------
 
     def _settle_feedback(self) -> None:
-        """After feedback: a burst ends before the repairs begin."""
+        """Set the deadline after feedback; a burst ends before the repairs begin."""
         burst = self._burst
         if burst is None or burst.carrier is None:
             self._schedule()

@@ -12,6 +12,7 @@ import pytest
 
 from experiments.cli import invoke
 from experiments.validation import families
+from experiments.validation.descriptions import DESCRIPTIONS
 from experiments.validation.references import (
     Measured,
     Reference,
@@ -24,6 +25,7 @@ from experiments.validation.references import (
 from experiments.validation.validation_page import validation_page
 from protocols.errors import UsageError
 from tests.experiments.validation import feedback_counts
+from tests.tidy.tree import ROOT
 
 ENTRIES = {reference.id: reference for reference in read_references()}
 
@@ -76,7 +78,7 @@ def test_machines_agree_with_theory(id: str) -> None:
 
 def reference(tolerance: float, value: float = 10.0) -> Reference:
     """Return a reference with a relative tolerance."""
-    return Reference("x", "f", "", "", {}, {"value": value}, {"type": "stat", "rel": tolerance})
+    return Reference("x", "mm1", {}, {"value": value}, {"type": "stat", "rel": tolerance})
 
 
 @pytest.mark.parametrize(
@@ -107,15 +109,25 @@ def test_standard_errors_are_those_of_means() -> None:
 
 
 def test_a_wrong_machine_is_detected() -> None:
-    wrong = Reference(
-        "arq.EM.R10.p0.1", "arq_nofec", "", "", {"R": 10, "p": 0.12}, {"value": 1.758}, {"type": "stat", "rel": 0.02}
-    )
+    wrong = Reference("arq.EM.R10.p0.1", "arq_nofec", {"R": 10, "p": 0.12}, {"value": 1.758}, {"type": "stat", "rel": 0.02})
     (checks,) = families.validate([wrong], 0.3)
     assert not all(check.good for check in checks)
 
 
 def test_every_measured_family_has_references() -> None:
     assert set(families.families()) <= {reference.family for reference in ENTRIES.values()}
+
+
+def test_every_measured_family_is_described() -> None:
+    assert set(DESCRIPTIONS) == set(families.families())
+
+
+def test_the_page_of_results_has_every_measured_reference_and_family() -> None:
+    page = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^## (.*)$", page, re.M)) == set(families.families())
+    measured = {reference.id for reference in families.select(ENTRIES.values()) if reference.values}
+    assert set(re.findall(r"^\| `(.*?)` \|", page, re.M)) == measured
+    assert all(text in page for text in DESCRIPTIONS.values())
 
 
 def test_an_unknown_family_is_refused_by_name() -> None:
