@@ -6,10 +6,10 @@ import struct
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import SupportsIndex
+from numbers import Integral
 
 from emu.addresses import SocketAddress, device_of, family_of, ip_of
-from protocols.errors import UsageError
+from protocols.errors import UsageError, shown
 
 __all__ = [
     "DEFAULTS",
@@ -60,8 +60,8 @@ class UdpOptions:
     ecn: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.ttl, SupportsIndex) or not 0 <= self.ttl <= LARGEST_TTL:
-            raise UsageError(f"ttl: value {self.ttl!r} is not allowed; a whole number from 0 to {LARGEST_TTL}")
+        if not isinstance(self.ttl, Integral) or not 0 <= self.ttl <= LARGEST_TTL:
+            raise UsageError(f"ttl: value {shown(self.ttl)} is not allowed; a whole number from 0 to {LARGEST_TTL}")
 
     @property
     def traffic_class(self) -> int:

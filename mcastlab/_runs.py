@@ -16,11 +16,10 @@ from experiments.running.recording import Recording
 from experiments.scenario import scenario as model
 from experiments.scenario.plain_values import mapping_of
 from experiments.scenario.scenario import SEEDS
-from experiments.scenario.validation_errors import shown
 from mcastlab._arguments import a_choice, a_path, a_whole, names, names_arguments
 from mcastlab._result import Result
 from mcastlab._scenarios import ScenarioSource, load
-from protocols.errors import UsageError
+from protocols.errors import UsageError, shown
 
 __all__ = ["compare", "run", "twin"]
 

@@ -14,9 +14,9 @@ from experiments.scenario.plain_values import mapping_of, plain_value
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.ready import find_scenario, ready_scenarios
 from experiments.scenario.scenario import complete, read, schema
-from experiments.scenario.validation_errors import complaint, shown, validated
+from experiments.scenario.validation_errors import complaint, validated
 from mcastlab._arguments import a_path, names_arguments
-from protocols.errors import ConfigError, UsageError
+from protocols.errors import ConfigError, UsageError, shown
 from topologies.generators import AnyTopology
 from topologies.spec import Topology
 

@@ -10,8 +10,7 @@ from pydantic_core import CoreSchema, core_schema
 from experiments.scenario.protocol_modules import ProtocolModule, find_protocol, protocol_names
 from experiments.scenario.suggestion import one_of
 from experiments.scenario.user_settings import EXAMPLES, read_settings
-from experiments.scenario.validation_errors import shown
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, shown
 from protocols.settings import Setting, setting_of
 from protocols.spec import ProtocolSpec
 

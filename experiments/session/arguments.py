@@ -2,10 +2,9 @@
 
 from operator import index
 from os import PathLike, fspath
-from typing import SupportsIndex
+from typing import SupportsIndex, cast
 
-from experiments.scenario.validation_errors import shown
-from protocols.errors import UsageError
+from protocols.errors import UsageError, shown
 
 __all__ = ["as_bytes", "as_path", "as_text", "as_whole", "check_callback", "refused"]
 
@@ -35,7 +34,10 @@ def as_path(name: str, value: object) -> str:
 
 def as_whole(name: str, value: object, least: int) -> int:
     """Return a whole number of at least `least`; one of numpy as a plain one. UsageError for all else."""
-    number = index(value) if isinstance(value, SupportsIndex) else least - 1
+    try:
+        number = index(cast(SupportsIndex, value))
+    except TypeError:
+        number = least - 1
     if number < least:
         raise refused(name, value, f"a whole number of at least {least}")
     return number

@@ -23,6 +23,22 @@ VALUES: dict[str, Any] = {
     "workload": {"size": "5kB"},
 }
 GROUP = "239.7.7.60:6003"
+TABLE = pd.DataFrame({"a": [1, 2]})
+ROWS = np.zeros((2, 2))
+
+
+class Nameless:
+    """A value that can't be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+def _nested(depth: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +182,20 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "a TTL as text": (lambda s, r: lab.UdpOptions(ttl="x"), "ttl: value 'x' is not allowed; a whole number from 0 to 255"),
     "a group of nothing": (lambda s, r: lab.distributor(None), "group: value None is not allowed; text"),
     "an interface that is a number": (lambda s, r: lab.distributor(GROUP, 3), "iface: value 3 is not allowed; text"),
+    "a scenario of several rows": (lambda s, r: lab.load(ROWS), "load: array([[0., 0.], [0., 0.]]) is not allowed; a file"),
+    "a table as a value": (lambda s, r: lab.load("lan-file", seed=TABLE), "seed: value a 0 1 1 2 is not allowed; a number"),
+    "a world nested 10,000 deep": (lambda s, r: lab.run(s, _nested(10_000)), "on: value <list> is not allowed; one of sim"),
+    "a value that can't be shown": (lambda s, r: lab.run(s, Nameless()), "on: value <Nameless> is not allowed; one of sim"),
+    "a long text as a rate": (
+        lambda s, r: lab.compare(s, ["norm", "a"], settings={"a": {"rate": "x" * 1000}}),
+        "lan-file under a: protocol.rate: value '" + "x" * 76 + "... is not allowed; a rate from",
+    ),
+    "an array as a choice": (lambda s, r: lab.NormConfig(fec=ROWS), "fec: array([[0., 0.], [0., 0.]]) is not allowed; one"),
+    "a missing value as a choice": (lambda s, r: lab.SrmConfig(timers=pd.NA), "timers: <NA> is not allowed; one of"),
+    "an array as a protocol": (lambda s, r: lab.protocol(ROWS), "protocol: array([[0., 0.], [0., 0.]]) is unknown; allowed"),
+    "a type as a seed": (lambda s, r: lab.Network(s.build_topology(), seed=int), "seed: <class 'int'> is not allowed; a whole"),
+    "an array as a TTL": (lambda s, r: lab.UdpOptions(ttl=ROWS), "ttl: value array([[0., 0.], [0., 0.]]) is not allowed"),
+    "a bus that waits for a type": (lambda s, r: connect(GROUP, waiting=int), "waiting: value <class 'int'> is not allowed"),
     "a bus of a number": (lambda s, r: connect(3), "group: value 3 is not allowed; text"),
     "a bus that waits for text": (lambda s, r: connect(GROUP, waiting="x"), "waiting: value 'x' is not allowed; a whole"),
 }
@@ -178,6 +208,7 @@ def test_a_wrong_argument_is_named_in_one_line(what: str, small: mcastlab.Scenar
         call(small, result)
     assert str(caught.value).startswith(begin)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize(
