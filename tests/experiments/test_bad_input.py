@@ -168,6 +168,14 @@ HOSTILE_FILES = {
         PUBLISHED.replace("norm", "distributor").replace("to: /t}", "to: t}"),
         "bad.yaml: workload.1.to: subscription 't' has no '/'",
     ),
+    "a tab": ("topology:\n\tkind: lan\n", "bad.yaml: line 2, column 1: a tab; YAML is indented by spaces"),
+    "a tab below a value": (SCENARIO + "\tseed: 1\n", "bad.yaml: line 5, column 1: a tab; YAML is indented by spaces"),
+    "a text that needs quotes": ("name: @x\n", "bad.yaml: line 1, column 7: a value can't begin with '@'; in quotes it can"),
+    "two keys in a line": ("name: x: y\n", "bad.yaml: line 1, column 8: a key can't stand here: the line is indented too far"),
+    "two documents": (
+        SCENARIO + "---\na: 1\n",
+        "bad.yaml: line 5, column 1: expected a single document in the stream but found another document",
+    ),
     "a sweep": (SWEEP, "bad.yaml: is a sweep and no scenario; run it with: mcastlab sweep bad.yaml"),
 }
 GROUP = "239.1.1.1:6003"
@@ -423,6 +431,13 @@ def test_an_output_that_takes_no_more_is_one_line() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (2, "mcastlab: the output can't be written (No space left on device)\n")
+
+
+@pytest.mark.parametrize("arguments", [["run", "ok.yaml"], ["run", "none.yaml"], ["run", "--no-such-option"]])
+def test_the_exit_code_is_the_same_if_the_error_cannot_be_written(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "mcastlab", *arguments], stdout=full, stderr=full, check=False, timeout=60)
+    assert done.returncode == 2
 
 
 @pytest.mark.parametrize(
