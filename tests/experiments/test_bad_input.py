@@ -186,6 +186,10 @@ BAD_OPTIONS = {
         ["run", "ok.yaml", "--set", "capture=[a]", "--set", f"capture.{DIGITS}=1"],
         "is not one of the list's items 0 to 0",
     ),
+    "a topology of too many hosts": (
+        ["run", "tree-1000", "--set", "topology.receivers=200000"],
+        "mcastlab: tree-1000: topology: 5000001 hosts, and 2000000 is the limit",
+    ),
     "nesting": (["run", "ok.yaml", "--set", "faults=" + "[" * 2000], "nested more than 64 deep"),
     "a complex key": (["run", "ok.yaml", "--set", "protocol={[a]: 1}"], "a key is a list or a mapping"),
     "a device as scenario": (["run", "/dev/zero"], "/dev/zero: can't be read (not a regular file)"),

@@ -34,6 +34,11 @@ class Nameless:
         raise RuntimeError("no repr")
 
 
+def host_of(scenario: mcastlab.Scenario) -> Any:
+    """Return a host of a network of its own."""
+    return mcastlab.Network(scenario.build_topology(), seed=1).host("r1")
+
+
 def _nested(depth: int) -> list[Any]:
     found: list[Any] = []
     for _ in range(depth):
@@ -180,6 +185,20 @@ REFUSED: dict[str, tuple[Call, str]] = {
         "unit: 'counts' is not allowed; one of count, number, bytes",
     ),
     "a TTL as text": (lambda s, r: lab.UdpOptions(ttl="x"), "ttl: value 'x' is not allowed; a whole number from 0 to 255"),
+    "a port beyond the last": (lambda s, r: lab.UdpOptions(tx_port=70_000), "tx_port: value 70000 is not allowed; a whole"),
+    "a traffic class below 0": (
+        lambda s, r: lab.UdpOptions(tos=-1),
+        "tos: value -1 is not allowed; a whole number",
+    ),
+    "a flag that is text": (lambda s, r: lab.UdpOptions(reuse="no"), "reuse: value 'no' is not allowed; True or False"),
+    "a source that is no list": (
+        lambda s, r: lab.UdpOptions(sources="10.0.0.1"),
+        "sources: value '10.0.0.1' is not",
+    ),
+    "a time that is none": (
+        lambda s, r: host_of(s).later(float("nan"), print),
+        "when: nan is not allowed; a number",
+    ),
     "a group of nothing": (lambda s, r: lab.distributor(None), "group: value None is not allowed; text"),
     "an interface that is a number": (lambda s, r: lab.distributor(GROUP, 3), "iface: value 3 is not allowed; text"),
     "a scenario of several rows": (lambda s, r: lab.load(ROWS), "load: array([[0., 0.], [0., 0.]]) is not allowed; a file"),
@@ -231,6 +250,38 @@ def test_a_wrong_argument_of_a_session_is_named_in_one_line(given: dict[str, Any
     with pytest.raises(lab.UsageError) as caught:
         asyncio.run(take_part())
     assert str(caught.value).startswith(begin)
+
+
+@pytest.mark.parametrize(
+    ("request_", "begin"),
+    [
+        (lab.AckRequest("ab"), "by.nodes: value 'a' is not allowed; a whole number of at least 1"),
+        (lab.AckRequest(3), "by.nodes: value 3 is not allowed; node ids"),
+        (lab.AckRequest((2,), content="text"), "by.content: value 'text' is not allowed; bytes"),
+        (lab.AckRequest((2,), expected=-1), "by.expected: value -1 is not allowed; a whole number of at least 0"),
+        (lab.AckRequest(everybody="yes"), "by.everybody: value 'yes' is not allowed; True or False"),
+        (5, "by: value 5 is not allowed; node ids, or an AckRequest"),
+    ],
+)
+def test_a_wrong_request_for_acknowledgements_does_not_end_the_session(request_: Any, begin: str) -> None:
+    async def ask() -> None:
+        async with lab.session(GROUP, "lo", receive=False, grtt="1ms", robust=1) as session:
+            note = await session.send_bytes(b"x")
+            with pytest.raises(lab.UsageError) as caught:
+                await session.sent(note, by=request_)
+            assert str(caught.value).startswith(begin)
+            await session.sent(note)
+
+    asyncio.run(ask())
+
+
+def test_an_answer_that_cannot_be_called_is_refused() -> None:
+    async def answer() -> None:
+        async with lab.session(GROUP, "lo", send=False) as session:
+            session.answer_acks(5)
+
+    with pytest.raises(lab.UsageError, match=r"^answer: value 5 is not allowed; a function of a node id and bytes$"):
+        asyncio.run(answer())
 
 
 def test_a_misspelt_key_has_the_nearest_one_beside_it() -> None:
