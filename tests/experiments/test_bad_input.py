@@ -430,6 +430,13 @@ def test_topo_writes_nothing_if_one_output_cannot_be_written(
     assert sorted(folder.iterdir()) == before
 
 
+def test_a_file_name_that_is_not_utf_8_is_no_error_of_python(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["topo", "ok.yaml", "--mininet", "\udc80.py", "--json"]) == 0
+    compile((folder / "\udc80.py").read_text(encoding="utf-8"), "script", "exec")
+    capsys.readouterr()
+    refused(["channel", "show", "\udc80.py"], "channel: value '\\udc80.py' is not allowed; a name that UTF-8 can hold", capsys)
+
+
 def test_an_output_that_takes_no_more_is_one_line() -> None:
     command = [sys.executable, "-m", "mcastlab", "run", "ok.yaml"]
     with Path("/dev/full").open("w") as full:

@@ -156,6 +156,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "protocols that are none": (lambda s, r: lab.compare(s, 3), "protocols: value 3 is not allowed; a name or a list"),
     "settings of a number": (lambda s, r: lab.compare(s, settings={"a": 3}), "settings.a: value 3 is not allowed; a mapping"),
     "runs as text": (lambda s, r: lab.compare(s, runs="5"), "runs: value '5' is not allowed; a whole number from 1 on"),
+    "pairs without end": (lambda s, r: lab.twin(s, 1001), "runs: value 1001 is not allowed; a whole number from 2 to 1000"),
     "one world": (lambda s, r: lab.twin(s, worlds=("sim",)), "worlds: value ('sim',) is not allowed; two of sim, emu"),
     "a world as text": (lambda s, r: lab.twin(s, worlds="sim"), "worlds: value 'sim' is not allowed; two of sim, emu"),
     "no worlds": (lambda s, r: lab.twin(s, worlds=None), "worlds: value None is not allowed"),
