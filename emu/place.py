@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from emu.addresses import address_of, ip_of, is_multicast, is_source_specific, socket_address_of
 from emu.udp_options import UdpOptions
-from protocols.errors import UsageError
+from protocols.errors import UsageError, shown
 
 __all__ = ["Place", "place_of"]
 
@@ -42,7 +42,7 @@ def place_of(group: str, interface: str | None, options: UdpOptions, *, receives
     target = group.rpartition(":")[0].strip("[]")
     ip = ip_of(target)
     if ip.is_unspecified or ip == _BROADCAST:
-        raise UsageError(f"group: value {group!r} is not allowed; the address of a group or of a host, and a port")
+        raise UsageError(f"group: value {shown(group)} is not allowed; the address of a group or of a host, and a port")
     _check_sources(target, options.sources)
     address = address_of(interface, target)
     if is_multicast(target):
@@ -66,4 +66,4 @@ def _check_sources(target: str, sources: tuple[str, ...]) -> None:
                 continue
         except ValueError:
             pass
-        raise UsageError(f"source: value {source!r} is not allowed; the IPv{version} address of a sender")
+        raise UsageError(f"source: value {shown(source)} is not allowed; the IPv{version} address of a sender")

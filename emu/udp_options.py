@@ -4,12 +4,12 @@ import errno
 import socket
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import SupportsIndex
+from numbers import Integral
 
 from emu.addresses import SocketAddress, device_of, family_of, ip_of
-from protocols.errors import UsageError
+from protocols.errors import UsageError, shown
 
 __all__ = [
     "DEFAULTS",
@@ -31,13 +31,15 @@ _IP_ADD_SOURCE_MEMBERSHIP, _MCAST_JOIN_GROUP, _MCAST_JOIN_SOURCE_GROUP = 39, 42,
 _CE, _ECT = 3, 2
 """The ECN field of a traffic class: congestion experienced, and the mask of the field; ECT(0), a packet that may be marked."""
 LARGEST_TTL = 255
+_LARGEST = {"ttl": LARGEST_TTL, "unicast_ttl": LARGEST_TTL, "tos": 0xFF, "tx_port": 0xFFFF}
+_FLAGS = ("df", "loopback", "reuse", "tx_only", "ecn")
 _SOCKADDR = 128
 """Bytes of a struct sockaddr_storage."""
 
 
 @dataclass(frozen=True, slots=True)
 class UdpOptions:
-    """Options of the IP layer for the sockets of a host. UsageError for a `ttl` that IP can't carry.
+    """Options of the IP layer for the sockets of a host. UsageError for a value that no socket takes.
 
     `ttl` is the hop limit of multicasts, `unicast_ttl` that of unicasts, None the system's; `tos` the 8 bits of the traffic
     class. With `df` no packet may be fragmented, without it any; None leaves it to the system (on Linux a sender fragments
@@ -60,8 +62,17 @@ class UdpOptions:
     ecn: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.ttl, SupportsIndex) or not 0 <= self.ttl <= LARGEST_TTL:
-            raise UsageError(f"ttl: value {self.ttl!r} is not allowed; a whole number from 0 to {LARGEST_TTL}")
+        for name, most in _LARGEST.items():
+            value = getattr(self, name)
+            is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if not (is_whole and 0 <= value <= most) and not (name == "unicast_ttl" and value is None):
+                raise UsageError(f"{name}: value {shown(value)} is not allowed; a whole number from 0 to {most}")
+        for name in _FLAGS:
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (name == "df" and value is None):
+                raise UsageError(f"{name}: value {shown(value)} is not allowed; True or False")
+        if not isinstance(self.sources, Iterable) or isinstance(self.sources, str):
+            raise UsageError(f"sources: value {shown(self.sources)} is not allowed; a list of addresses")
 
     @property
     def traffic_class(self) -> int:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -247,13 +248,15 @@ def _place_in(error: BaseException | None) -> str:
 
 def _fail(text: str, code: int, place: str = "") -> int:
     """Print an error in one line, and below it the place in what a user wrote, if it has one."""
-    if text:
-        # The text is empty for a command line without arguments, after the help was shown.
-        words = (printable(word) for word in text.split())
-        line = " ".join(word if len(word) <= LONGEST_WORD else f"{word[:LONGEST_WORD]}..." for word in words)
-        typer.echo(f"mcastlab: {line}", err=True)
-    if place:
-        typer.echo("\n".join(map(printable, place.split("\n"))), err=True)
+    # Standard error may be full, too; the exit code tells all the same.
+    with suppress(OSError):
+        if text:
+            # The text is empty for a command line without arguments, after the help was shown.
+            words = (printable(word) for word in text.split())
+            line = " ".join(word if len(word) <= LONGEST_WORD else f"{word[:LONGEST_WORD]}..." for word in words)
+            typer.echo(f"mcastlab: {line}", err=True)
+        if place:
+            typer.echo("\n".join(map(printable, place.split("\n"))), err=True)
     return code
 
 

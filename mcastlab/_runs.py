@@ -16,11 +16,11 @@ from experiments.running.recording import Recording
 from experiments.scenario import scenario as model
 from experiments.scenario.plain_values import mapping_of
 from experiments.scenario.scenario import SEEDS
-from experiments.scenario.validation_errors import shown
+from experiments.statistics.verdicts import MOST_RUNS
 from mcastlab._arguments import a_choice, a_path, a_whole, names, names_arguments
 from mcastlab._result import Result
 from mcastlab._scenarios import ScenarioSource, load
-from protocols.errors import UsageError
+from protocols.errors import UsageError, shown
 
 __all__ = ["compare", "run", "twin"]
 
@@ -91,7 +91,7 @@ def twin(
     by their path, in the second world only. UsageError for an argument that is not allowed.
     """
     wanted = _loaded(scenario)
-    count = None if runs is None else a_whole("runs", runs, 2)
+    count = None if runs is None else a_whole("runs", runs, 2, MOST_RUNS)
     pair = names("worlds", worlds)
     if len(pair) != 2 or not set(pair) <= set(WORLDS):
         raise UsageError(f"worlds: value {shown(worlds)} is not allowed; two of {', '.join(WORLDS)}, like ('sim', 'emu')")

@@ -14,9 +14,9 @@ from experiments.scenario.plain_values import mapping_of, plain_value
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.ready import find_scenario, ready_scenarios
 from experiments.scenario.scenario import complete, read, schema
-from experiments.scenario.validation_errors import complaint, shown, validated
+from experiments.scenario.validation_errors import complaint, validated
 from mcastlab._arguments import a_path, names_arguments
-from protocols.errors import ConfigError, UsageError
+from protocols.errors import ConfigError, UsageError, shown
 from topologies.generators import AnyTopology
 from topologies.spec import Topology
 
@@ -39,9 +39,19 @@ class Scenario(model.Scenario):
         """Take Python values; say in one line what is wrong with them."""
         plain = plain_value(data, "scenario")
         try:
-            return handler(plain)
+            found = handler(plain)
         except ValidationError as error:
             raise ConfigError(complaint(error, plain, schema())) from error
+        if isinstance(plain, dict):
+            # The model changes nothing in these values.
+            found._given = plain
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raise UsageError, since runs of a changed scenario would not be those of its digest."""
+        if not name.startswith("_"):
+            raise UsageError(f"{name}: can't be set, a scenario is never changed; load(scenario, {name}=...) makes another")
+        super().__setattr__(name, value)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "Scenario":
         """Return a copy with some attributes replaced, which are not validated; `load` takes no changed copy."""
@@ -91,7 +101,7 @@ def load(source: ScenarioSource, overrides: Mapping[str, object] | None = None, 
     if isinstance(source, model.Scenario):
         given = source._given if isinstance(source, Scenario) else None
         if given is None:
-            raise UsageError("load: values can be replaced in a scenario that `load` made, and in no other")
+            raise UsageError("load: values can be replaced in a scenario that `load` or `Scenario` made, and in no other")
         source = given
     if not isinstance(source, (str, PathLike, Mapping)):
         raise UsageError(f"load: {shown(source)} is not allowed; a file, the name of a ready scenario, values or a Scenario")
@@ -105,10 +115,7 @@ def load(source: ScenarioSource, overrides: Mapping[str, object] | None = None, 
     for key, value in wanted.items():
         put(data, key.split("."), value, f"{key}={value}")
     complete(data, origin)
-    # The model changes nothing in these values, which are kept for a further change.
-    found = validated(Scenario, data, origin, schema)
-    found._given = data
-    return found
+    return validated(Scenario, data, origin, schema)
 
 
 @names_arguments

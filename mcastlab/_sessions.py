@@ -9,12 +9,11 @@ from emu.udp_options import DEFAULTS, UdpOptions
 from experiments.running.folder import Folder
 from experiments.scenario.plain_values import mapping_of
 from experiments.scenario.protocol_choice import ProtocolChoice
-from experiments.scenario.validation_errors import shown
 from experiments.session.boundaries import BOUNDARIES, Boundary
 from experiments.session.membership import Membership
 from experiments.session.session import MEMORY, Session
 from mcastlab._arguments import a_choice, a_flag, a_node, a_path, a_place, a_size, a_text
-from protocols.errors import UsageError
+from protocols.errors import UsageError, shown
 
 __all__ = ["session"]
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.output.extras import need
-from experiments.scenario.validation_errors import shown
 from experiments.sweep.run.spark_session import check_java
 from mcastlab._arguments import a_choice, a_flag, a_fraction, a_path, a_text, a_whole, names, names_arguments
-from protocols.errors import UsageError
+from protocols.errors import UsageError, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,11 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "WireError",
+    "shown",
 ]
+
+LONGEST_VALUE = 80
+"""Characters of a value in an error message."""
 
 
 class McastlabError(Exception):
@@ -78,3 +82,14 @@ class FailureError(McastlabError):
 
 class LivelockError(ContractError):
     """A machine's deadline is not later than now after `wake`, so that it would be woken endlessly."""
+
+
+def shown(value: object) -> str:
+    """Return a value as Python writes it, in one line and shortened, for an error message; if that fails, its type."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - of any class; also of a value nested too deep, or a number of too many digits
+        return f"<{type(value).__name__}>"
+    if "\n" in text:
+        text = " ".join(text.split())
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."

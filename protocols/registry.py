@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, shown
 from protocols.spec import ProtocolSpec
 
 __all__ = ["file_protocols", "names", "protocol"]
@@ -36,9 +36,8 @@ def file_protocols() -> list[str]:
 
 def protocol(name: str) -> ProtocolSpec:
     """Return the protocol of this name. ConfigError for an unknown name."""
-    # `in _SPECS` would raise TypeError for a list.
-    if name not in names():
-        raise ConfigError(f"protocol: {name!r} is unknown; allowed: {', '.join(names())}")
+    if not isinstance(name, str) or name not in _SPECS:
+        raise ConfigError(f"protocol: {shown(name)} is unknown; allowed: {', '.join(names())}")
     package, attribute = _SPECS[name]
     found: ProtocolSpec = getattr(import_module(f"protocols.{package}"), attribute)
     return found

@@ -9,7 +9,7 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, cast
 
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, shown
 
 __all__ = ["Setting", "check", "setting", "setting_of"]
 
@@ -54,8 +54,8 @@ def setting(
     source: str = "",
 ) -> Any:
     """Return a dataclass field with a `Setting` as metadata. ConfigError for an unknown unit."""
-    if unit not in UNITS:
-        raise ConfigError(f"unit: {unit!r} is not allowed; one of {', '.join(UNITS)}")
+    if not isinstance(unit, str) or unit not in UNITS:
+        raise ConfigError(f"unit: {shown(unit)} is not allowed; one of {', '.join(UNITS)}")
     return field(default=default, metadata={"setting": Setting(unit, low, high, choices, help, source)})
 
 
@@ -74,14 +74,14 @@ def check(config: Any) -> None:
         if value is not getattr(config, item.name):
             object.__setattr__(config, item.name, value)
         if known.choices:
-            good = value in known.choices
+            good = isinstance(value, (int, str)) and value in known.choices
         elif known.unit in _WORDS:
             good = isinstance(value, str)
         else:
             good = isinstance(value, (int, float)) and not isinstance(value, bool) and known.low <= value <= known.high
             good = good and (known.unit not in ("count", "bytes") or isinstance(value, int))
         if not good:
-            raise ConfigError(f"{item.name}: {value!r} is not allowed; {known.allowed}")
+            raise ConfigError(f"{item.name}: {shown(value)} is not allowed; {known.allowed}")
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import inf
+from math import inf, isnan
 from typing import TYPE_CHECKING, TypeVar
 
 from mypy_extensions import mypyc_attr
@@ -146,7 +146,9 @@ class SimHost(KernelHost):
         endpoint.fabric.tcp.stop(self)
 
     def later(self, when: float, action: Callable[[], None]) -> None:
-        """Run `action()` at `when` (seconds), or now if that is past."""
+        """Run `action()` at `when` (seconds), or now if that is past. UsageError for nan, which no time comes after."""
+        if isnan(when):
+            raise UsageError("when: nan is not allowed; a number of seconds")
         self.endpoint.fabric.kernel.later(when, action)
 
     def address_of(self, name: str, port: int = 0) -> Address:

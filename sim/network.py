@@ -5,12 +5,12 @@ from functools import partial
 from math import inf
 from numbers import Real
 from operator import index
-from typing import ClassVar, Final, SupportsIndex, TypeVar
+from typing import ClassVar, Final, SupportsIndex, TypeVar, cast
 
 from mypy_extensions import mypyc_attr
 from simpy import Environment
 
-from protocols.errors import UsageError
+from protocols.errors import UsageError, shown
 from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec, Group
 from protocols.tcp.options import TcpOptions
@@ -81,7 +81,7 @@ class Network:
         framing: Callable[[], Framing] = LengthPrefixed,
     ) -> None:
         if engine not in ENGINES:
-            raise UsageError(f"engine: {engine!r} is not allowed; one of {', '.join(ENGINES)}")
+            raise UsageError(f"engine: {shown(engine)} is not allowed; one of {', '.join(ENGINES)}")
         if engine == "fast" and on_delivery is not None:
             raise UsageError("on_delivery: the fast engine keeps no order between hosts; engine strict or auto")
         self.strict = engine == "strict" or on_delivery is not None
@@ -338,17 +338,20 @@ class Network:
 def _checked(topology: object, seed: object) -> int:
     """Return the seed as an int, also of a numpy integer. UsageError for what is no topology or seed."""
     if not isinstance(topology, Topology):
-        raise UsageError(f"topology: {topology!r} is not allowed; a Topology")
-    number = index(seed) if isinstance(seed, SupportsIndex) else -1
+        raise UsageError(f"topology: {shown(topology)} is not allowed; a Topology")
+    try:
+        number = index(cast(SupportsIndex, seed))
+    except TypeError:
+        number = -1
     if not 0 <= number < SEEDS:
-        raise UsageError(f"seed: {seed!r} is not allowed; a whole number from 0 to {SEEDS - 1}")
+        raise UsageError(f"seed: {shown(seed)} is not allowed; a whole number from 0 to {SEEDS - 1}")
     return number
 
 
 def _check_time(until: object) -> None:
     """Raise UsageError for what is no number of seconds: with nan a run would never end."""
     if not isinstance(until, Real) or not float(until) >= 0:
-        raise UsageError(f"until: {until!r} is not allowed; seconds from 0 on, or inf")
+        raise UsageError(f"until: {shown(until)} is not allowed; seconds from 0 on, or inf")
 
 
 def _accelerator(*, look_ahead: bool) -> Accelerator:

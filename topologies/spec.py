@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, cast, get_args
 import networkx as nx
 from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
-from protocols.errors import ConfigError, UsageError
+from protocols.errors import ConfigError, UsageError, shown
 from topologies.channels import Channel, Loss, Perfect
 from topologies.delays import AnyDelay, DelayModel
 from topologies.disk_model import DiskModel
@@ -92,7 +92,7 @@ class LinkSpec:
             _check_number(name, getattr(self, name), Real, 0, 1, "a fraction from 0 to 1")
         for name, allowed in _MODELS.items():
             if isinstance(getattr(self, name), (str, Real)):
-                raise ConfigError(f"{name}: {getattr(self, name)!r} is not allowed; {allowed}")
+                raise ConfigError(f"{name}: {shown(getattr(self, name))} is not allowed; {allowed}")
 
 
 _MODELS = {
@@ -111,8 +111,8 @@ def _check_number(
         isinstance(value, kind) and not isinstance(value, bool) and least <= number <= most and not (above and number == least)
     )
     if not fits:
-        read = f" (LinkAttributes({name}={value!r}).spec() reads text)" if isinstance(value, str) else ""
-        raise ConfigError(f"{name}: {value!r} is not allowed; {allowed}{read}")
+        read = f" (LinkAttributes({name}={shown(value)}).spec() reads text)" if isinstance(value, str) else ""
+        raise ConfigError(f"{name}: {shown(value)} is not allowed; {allowed}{read}")
 
 
 class Direction(BaseModel):
@@ -290,7 +290,9 @@ class Topology:
         if found is None:
             kind = self.node(host).kind if isinstance(host, str) and host in self.graph else "host"
             more = {"switch": " but a switch", "router": " but a router without a machine (a role in nodes gives it one)"}
-            raise UsageError(f"{host!r} is no host of this topology{more.get(kind, '')}; hosts are {first_names(self.hosts)}")
+            raise UsageError(
+                f"{shown(host)} is no host of this topology{more.get(kind, '')}; hosts are {first_names(self.hosts)}"
+            )
         return found
 
     def hosts_of(self, name: str) -> list[str]:
@@ -339,7 +341,7 @@ def _names_member(name: str, group: str, count: int) -> bool:
 
 def _check(graph: Graph) -> None:
     if not isinstance(graph, nx.DiGraph) or graph.is_multigraph():
-        raise ConfigError(f"topology: {graph!r} is not allowed; a directed graph of networkx")
+        raise ConfigError(f"topology: {shown(graph)} is not allowed; a directed graph of networkx")
     if not graph:
         raise ConfigError("topology: has no nodes")
     for name, attributes in graph.nodes(data=True):

@@ -69,8 +69,16 @@ def _events(text: str) -> Iterator[yaml.Event]:
     try:
         yield from yaml.parse(text, _Base)
     except yaml.MarkedYAMLError as error:
-        if "nesting depth" in (error.problem or ""):
-            raise _too_deep(error.problem_mark) from error
+        problem, mark = error.problem or "", error.problem_mark
+        if "nesting depth" in problem:
+            raise _too_deep(mark) from error
+        character = "" if mark is None else text[mark.index : mark.index + 1]
+        if "tab character" in problem or character == "\t":
+            error.problem = "a tab; YAML is indented by spaces"
+        elif "cannot start any token" in problem:
+            error.problem = f"a value can't begin with {character!r}; in quotes it can"
+        elif problem == "mapping values are not allowed in this context":
+            error.problem = "a key can't stand here: the line is indented too far, or a text with ': ' needs quotes"
         raise
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, shown
 
 __all__ = [
     "Duration",
@@ -60,7 +60,7 @@ _SHAPE = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z%]*)\s*")
 
 def _exact(value: object, units: dict[str, Exact], noun: str, like: str) -> Exact:
     """Return the quantity without rounding, so that 5ms becomes the float nearest to 0.005, and 1.001kB is 1001 bytes."""
-    wrong = f"{value!r} is not a {noun}; like {like}"
+    wrong = f"{shown(value)} is not a {noun}; like {like}"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if not 0 <= value < 1e99:
             raise ConfigError(wrong)
@@ -75,7 +75,7 @@ def parse_rate(value: object, *, may_be_zero: bool = False) -> float:
     """Return the bytes per second of a rate like "10Mbit" or "1.5Gbit", or of a number of bit/s. Must be positive."""
     rate = float(_exact(value, _RATES, "rate", "10Mbit or 64kbit") / 8)
     if rate == 0 and not may_be_zero:
-        raise ConfigError(f"{value!r} is not a rate; more than 0, like 10Mbit or 64kbit")
+        raise ConfigError(f"{shown(value)} is not a rate; more than 0, like 10Mbit or 64kbit")
     return rate
 
 
@@ -88,7 +88,7 @@ def parse_size(value: object) -> int:
     """Return the bytes of a size like "1MB", "60kB" or "1MiB", or of a number of bytes. Must be a whole number."""
     octets = _exact(value, _SIZES, "size", "60kB or 1MiB")
     if octets.denominator != 1:
-        raise ConfigError(f"{value!r} is not a size; a whole number of bytes, like 60kB or 1MiB")
+        raise ConfigError(f"{shown(value)} is not a size; a whole number of bytes, like 60kB or 1MiB")
     return octets.numerator
 
 
@@ -96,7 +96,7 @@ def parse_fraction(value: object) -> float:
     """Return the number from 0 to 1 of a fraction like "1%" or 0.01."""
     fraction = _exact(value, _FRACTIONS, "fraction", "1% or 0.01, from 0 to 1")
     if fraction > 1:
-        raise ConfigError(f"{value!r} is not a fraction; like 1% or 0.01, from 0 to 1")
+        raise ConfigError(f"{shown(value)} is not a fraction; like 1% or 0.01, from 0 to 1")
     return float(fraction)
 
 

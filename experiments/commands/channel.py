@@ -19,7 +19,7 @@ from experiments.output.printer import Printer, View
 from experiments.scenario.ready import ready_scenarios
 from experiments.scenario.scenario import load
 from experiments.scenario.validation_errors import complaint
-from protocols.errors import ConfigError, UsageError
+from protocols.errors import ConfigError, UsageError, shown
 from topologies.channel_file import write_channel
 from topologies.channels import Channel, Loss
 from topologies.input_file import read_text
@@ -205,3 +205,5 @@ def _channel(data: Any, origin: str) -> Channel:
         return _LOSS.validate_python(data)
     except ValidationError as error:
         raise ConfigError(f"channel {origin}: {complaint(error, data, _LOSS.json_schema())}") from error
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"channel: value {shown(origin)} is not allowed; a name that UTF-8 can hold") from error

@@ -105,7 +105,8 @@ class _Receiving:
         except* BrokenPipeError:
             raise
         except* OSError as errors:
-            self.failure = f"standard output: {errors.exceptions[0]}"
+            reason = next(error.strerror for error in errors.exceptions if isinstance(error, OSError))
+            self.failure = f"standard output: {reason}"
 
     async def _print(self, streams: list[MessageStream]) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -139,7 +140,7 @@ class _Receiving:
         except BrokenPipeError:
             raise
         except OSError as error:
-            self.failure = f"standard output: {error}"
+            self.failure = f"standard output: {error.strerror}"
 
     async def _events(self) -> None:
         async for event in self._bus:

@@ -129,7 +129,7 @@ class _Receiving:
         except BrokenPipeError:
             raise
         except OSError as error:
-            self.failure = f"standard output: {error}"
+            self.failure = f"standard output: {error.strerror}"
 
     async def _events(self) -> None:
         async for event in self._connection:

@@ -11,6 +11,7 @@ def write_text(option: str, path: Path, text: str) -> None:
     """Write a text file, and make its folder. UsageError, which names the option, if it can't be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        # The text may name a file whose name is not UTF-8.
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise UsageError(f"{option}: value {str(path)!r} is not allowed; it can't be written ({error.strerror})") from error

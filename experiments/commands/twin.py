@@ -16,7 +16,7 @@ from experiments.output.counted import counted
 from experiments.output.printer import Printer, View
 from experiments.scenario.ready import FOLDER
 from experiments.scenario.scenario import Scenario, load
-from experiments.statistics.verdicts import Verdict
+from experiments.statistics.verdicts import MOST_RUNS, Verdict
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def twin_command(
     table: Annotated[bool, typer.Option("--table", help="Run all ready scenarios of the folder twin.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write a Markdown page.", metavar="FILE", show_default=False)] = None,
     runs: Annotated[
-        int | None, typer.Option(help="Paired runs.  (default: the scenario's)", metavar="N", min=2, show_default=False)
+        int | None,
+        typer.Option(help="Paired runs.  (default: the scenario's)", metavar="N", min=2, max=MOST_RUNS, show_default=False),
     ] = None,
     worlds: Annotated[
         str, typer.Option(help="The two worlds to compare, each sim or emu; emu,emu checks the test itself.", metavar="A,B")

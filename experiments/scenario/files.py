@@ -6,8 +6,7 @@ from typing import Any
 
 import yaml
 
-from experiments.scenario.validation_errors import shown
-from protocols.errors import ConfigError, UsageError
+from protocols.errors import ConfigError, UsageError, shown
 from topologies.input_file import read_text
 from topologies.strict_yaml import DEPTH_LIMIT, parse_yaml
 
@@ -36,6 +35,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def _where(error: yaml.YAMLError) -> str:
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if problem and problem.startswith("but "):
+        problem = f"{getattr(error, 'context', '')} {problem}"
     text = str(problem or error).replace("\n", " ")
     return f"line {mark.line + 1}, column {mark.column + 1}: {text}" if mark else text
 

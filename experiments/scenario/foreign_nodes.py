@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
 from experiments.scenario.suggestion import one_of
 from experiments.scenario.user_settings import read_settings
-from experiments.scenario.validation_errors import shown
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, shown
 from protocols.fec import MOST_SYMBOLS
 from protocols.roles import Role
 from protocols.settings import setting_of

@@ -7,8 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from experiments.scenario.protocol_choice import ProtocolChoice
-from experiments.scenario.validation_errors import shown
-from protocols.errors import UsageError
+from protocols.errors import UsageError, shown
 from topologies.strict_yaml import DEPTH_LIMIT
 
 __all__ = ["mapping_of", "plain_value"]

@@ -10,8 +10,7 @@ from pydantic_core import CoreSchema, core_schema
 from experiments.scenario.protocol_modules import ProtocolModule, find_protocol, protocol_names
 from experiments.scenario.suggestion import one_of
 from experiments.scenario.user_settings import EXAMPLES, read_settings
-from experiments.scenario.validation_errors import shown
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, shown
 from protocols.settings import Setting, setting_of
 from protocols.spec import ProtocolSpec
 
@@ -66,8 +65,8 @@ class ProtocolChoice:
                 raise ConfigError(f"protocol: value {shown(value)} is not allowed; it should be a mapping, {which}")
             if value.get("module") is not None and value.get("name") is None:
                 return cls._of_module(value["module"], None, {}, "")
-            found = shown(value.get("name"))
-            raise ConfigError(f"protocol.name: value {found} is not allowed; it names a protocol: {allowed}; or a module")
+            wrong = f"value {shown(value['name'])} is not allowed" if "name" in value else "is missing"
+            raise ConfigError(f"protocol.name: {wrong}; it names a protocol: {allowed}; or {{module: FILE.py}} a file")
         given = {key: item for key, item in value.items() if key not in ("name", "module", "mutant")}
         mutant = value.get("mutant") or ""
         if value.get("module"):
@@ -134,7 +133,12 @@ _MODULE_SCHEMA = {
 
 def _schema(name: str) -> dict[str, Any]:
     properties: dict[str, Any] = {"name": {"const": name, "description": f"the protocol {name}, with these parameters"}}
-    spec = find_protocol(name).spec
+    try:
+        spec = find_protocol(name).spec
+    except ConfigError as error:
+        # An installed package that can't be imported; other protocols have their schema all the same.
+        properties["name"]["description"] = f"can't be used: {error}"
+        return {"type": "object", "title": name, "properties": properties, "required": ["name"]}
     if mutants := list(spec.mutant_table):
         properties["mutant"] = {"enum": mutants, "description": "a variant with one deliberate defect; see mcastlab zoo"}
     for item in fields(spec.config):

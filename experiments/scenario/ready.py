@@ -5,8 +5,7 @@ from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
 
-from experiments.scenario.validation_errors import shown
-from protocols.errors import UsageError
+from protocols.errors import UsageError, shown
 
 __all__ = ["EDITOR_LINE", "FOLDER", "ReadyScenario", "find_scenario", "ready_scenarios"]
 

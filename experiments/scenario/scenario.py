@@ -379,7 +379,7 @@ class Scenario(BaseModel):
         except ConfigError as error:
             key, _, why = str(error).partition(": ")
             if " " in key or " is not allowed; " not in why:
-                raise ConfigError(f"topology: {error}") from error
+                raise ConfigError(f"topology: {str(error).removeprefix('topology: ')}") from error
             raise ConfigError(f"topology.{key}: value {why}") from error
 
     def plain(self) -> dict[str, Any]:

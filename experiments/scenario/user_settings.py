@@ -6,8 +6,7 @@ from math import inf
 from typing import Any
 
 from experiments.scenario.suggestion import did_you_mean
-from experiments.scenario.validation_errors import shown
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, shown
 from protocols.settings import Setting, setting_of
 from topologies.units import format_duration, format_rate, parse_duration, parse_rate, parse_size
 
@@ -60,7 +59,7 @@ def _read(where: str, value: Any, known: Setting) -> Any:
         number = parse_rate(value, may_be_zero=True) if known.unit == "rate" and not known.low else reader(value)
     except ConfigError as error:
         example = EXAMPLES[known.unit]
-        raise ConfigError(f"{where}: value {value!r} is not allowed; {allowed}, {example}") from error
+        raise ConfigError(f"{where}: value {shown(value)} is not allowed; {allowed}, {example}") from error
     if not known.low <= number <= known.high:
-        raise ConfigError(f"{where}: value {value!r} is not allowed; {allowed}")
+        raise ConfigError(f"{where}: value {shown(value)} is not allowed; {allowed}")
     return number

@@ -8,11 +8,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from experiments.scenario.suggestion import did_you_mean
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, shown
 
-__all__ = ["complaint", "refused", "shown", "validated"]
+__all__ = ["complaint", "refused", "validated"]
 
-LONGEST_VALUE = 80
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -87,16 +86,10 @@ def _path(item: ErrorDetails, data: object) -> tuple[str, ...]:
     return tuple(path)
 
 
-def shown(value: object) -> str:
-    """Return the value as Python writes it, shortened."""
-    text = repr(value)
-    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
-
-
 def _allowed(item: ErrorDetails) -> str:
     reason = item.get("ctx", {}).get("error")
     text = str(reason) if reason is not None else item["msg"]
-    own = f"{item['input']!r} is not "
+    own = f"{shown(item['input'])} is not "
     if text.startswith(own):
         return "it is not " + text.removeprefix(own)
     if item["type"] in ("model_type", "model_attributes_type", "dict_type"):

@@ -1,13 +1,14 @@
 """Check what a program gives to a session before a machine meets it, whose failure would end the session."""
 
+from collections.abc import Iterable
 from operator import index
 from os import PathLike, fspath
-from typing import SupportsIndex
+from typing import SupportsIndex, cast
 
-from experiments.scenario.validation_errors import shown
-from protocols.errors import UsageError
+from protocols.acknowledgement import AckRequest
+from protocols.errors import UsageError, shown
 
-__all__ = ["as_bytes", "as_path", "as_text", "as_whole", "check_callback", "refused"]
+__all__ = ["as_bytes", "as_flag", "as_path", "as_request", "as_text", "as_whole", "check_callback", "refused"]
 
 
 def as_bytes(name: str, value: object) -> bytes:
@@ -35,10 +36,37 @@ def as_path(name: str, value: object) -> str:
 
 def as_whole(name: str, value: object, least: int) -> int:
     """Return a whole number of at least `least`; one of numpy as a plain one. UsageError for all else."""
-    number = index(value) if isinstance(value, SupportsIndex) else least - 1
+    try:
+        number = index(cast(SupportsIndex, value))
+    except TypeError:
+        number = least - 1
     if number < least:
         raise refused(name, value, f"a whole number of at least {least}")
     return number
+
+
+def as_flag(name: str, value: object) -> bool:
+    """Return True or False. UsageError for all else."""
+    if not isinstance(value, bool):
+        raise refused(name, value, "True or False")
+    return value
+
+
+def as_request(name: str, value: object) -> AckRequest:
+    """Return a request for acknowledgements, also of a list of node ids. UsageError for all else, and for a wrong part."""
+    if not isinstance(value, AckRequest):
+        if not isinstance(value, Iterable):
+            raise refused(name, value, "node ids, or an AckRequest")
+        return AckRequest(tuple(as_whole(name, node, 1) for node in value))
+    if not isinstance(value.nodes, Iterable):
+        raise refused(f"{name}.nodes", value.nodes, "node ids")
+    return AckRequest(
+        tuple(as_whole(f"{name}.nodes", node, 1) for node in value.nodes),
+        as_flag(f"{name}.everybody", value.everybody),
+        as_whole(f"{name}.expected", value.expected, 0),
+        as_bytes(f"{name}.content", value.content),
+        as_flag(f"{name}.replaces_flush", value.replaces_flush),
+    )
 
 
 def check_callback(value: object) -> None:

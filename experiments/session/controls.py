@@ -6,7 +6,7 @@ from typing import Any
 
 from emu.host import UdpHost
 from experiments.scenario.user_settings import read_values
-from experiments.session.arguments import as_bytes, as_whole
+from experiments.session.arguments import as_bytes, as_whole, refused
 from experiments.session.membership import Membership
 from experiments.session.outbox import Outbox, transmission_of
 from experiments.session.transmission import Transmission
@@ -71,6 +71,8 @@ class SessionControls(ABC):
 
         It returns the content of the acknowledgement, or None to confirm nothing yet; it is asked again then.
         """
+        if not callable(answer):
+            raise refused("answer", answer, "a function of a node id and bytes")
         receiver = self._receiving()
         if not isinstance(receiver, AckReceiver):
             raise UsageError("the receiver of this protocol confirms nothing; that of norm does")

@@ -15,7 +15,7 @@ from experiments.running.content import InMemory
 from experiments.running.files import FileSource
 from experiments.running.folder import Folder
 from experiments.running.open_files import OpenFiles
-from experiments.session.arguments import as_bytes, as_path, as_text, as_whole, refused
+from experiments.session.arguments import as_bytes, as_path, as_request, as_text, as_whole
 from experiments.session.boundaries import Boundary
 from experiments.session.controls import SessionControls
 from experiments.session.events import Delivery
@@ -196,10 +196,7 @@ class Session(Lifetime, SessionControls):
             return [await outbox.delivered(item) for item in what] if what else await outbox.all_delivered()
         if not what:
             raise UsageError("sent: what is to be confirmed has to be named")
-        if not isinstance(by, Iterable | AckRequest):
-            raise refused("by", by, "node ids, or an AckRequest")
-        request = by if isinstance(by, AckRequest) else AckRequest(tuple(as_whole("by", node, 1) for node in by))
-        return await outbox.confirmed(what, request)
+        return await outbox.confirmed(what, as_request("by", by))
 
     async def open_stream(
         self, buffer: int = 1 << 20, *, info: bytes = b"", push: bool = False, flush: Flush = "passive"

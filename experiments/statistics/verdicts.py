@@ -31,7 +31,7 @@ CONFIDENCE = 0.9
 POWER = 0.8
 """Probability of a decision that `largest_sd`, `shown_excess` and `runs_needed` ask for."""
 MOST_RUNS = 1000
-"""Largest number of runs that `runs_needed` considers."""
+"""Largest number of runs of a comparison, and that `runs_needed` considers."""
 STEPS = 400
 """Steps of the numerical integrals, which are accurate to 1e-6 then."""
 

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from protocols.errors import UsageError, WireError
+from protocols.errors import UsageError, WireError, shown
 from protocols.jms.properties import Properties
 from protocols.jms.values import BODY_KINDS, Scalar, Typed, check_value, pack_value, typed, unpack_value
 
@@ -45,19 +45,19 @@ def write_body(kind: str, content: Any) -> bytes:
 
 def _write_bytes(content: Any) -> bytes:
     if not isinstance(content, (bytes, bytearray, memoryview)):
-        raise TypeError(f"{content!r} is not allowed; bytes")
+        raise TypeError(f"{shown(content)} is not allowed; bytes")
     return bytes(content)
 
 
 def _write_text(content: Any) -> bytes:
     if not isinstance(content, str):
-        raise TypeError(f"{content!r} is not allowed; a text")
+        raise TypeError(f"{shown(content)} is not allowed; a text")
     return content.encode()
 
 
 def _write_map(content: Any) -> bytes:
     if not isinstance(content, Mapping):
-        raise TypeError(f"{content!r} is not allowed; names with values")
+        raise TypeError(f"{shown(content)} is not allowed; names with values")
     values = content if isinstance(content, Properties) else Properties(content)
     parts: list[bytes] = []
     for name, kind, value in values.typed_items():
@@ -70,10 +70,10 @@ def _write_map(content: Any) -> bytes:
 
 def _write_stream(content: Any) -> bytes:
     if isinstance(content, (str, bytes)) or not isinstance(content, Sequence):
-        raise TypeError(f"{content!r} is not allowed; a list of values")
+        raise TypeError(f"{shown(content)} is not allowed; a list of values")
     parts: list[bytes] = []
     for place, value in enumerate(content):
-        parts += _packed(f"value {place}", typed(value))
+        parts += _packed(f"value {place}", typed(value, f"value {place}"))
     return b"".join(parts)
 
 

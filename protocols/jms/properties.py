@@ -62,7 +62,7 @@ class Properties(dict[str, Any]):
         super().__init__()
         self.types: dict[str, str] = {}
         for name, value in values.items() if isinstance(values, Mapping) else values:
-            self.put(name, *typed(value))
+            self.put(name, *typed(value, name))
 
     def put(self, name: str, kind: str, value: Scalar) -> None:
         """Add a value of a type; while the message is made, and unchecked."""

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from protocols.errors import UsageError, WireError
+from protocols.errors import UsageError, WireError, shown
 
 __all__ = ["BODY_KINDS", "CODES", "KINDS", "Scalar", "Typed", "check_value", "pack_value", "typed", "unpack_value"]
 
@@ -36,8 +36,11 @@ class Typed(NamedTuple):
     value: Scalar
 
 
-def typed(value: Scalar | Typed) -> Typed:
-    """Return a value with its type: of bool boolean, int long, float double, str string, bytes bytes, and None null."""
+def typed(value: Scalar | Typed, name: str = "value") -> Typed:
+    """Return a value with its type: of bool boolean, int long, float double, str string, bytes bytes, and None null.
+
+    UsageError, naming `name`, for a value of another type.
+    """
     if isinstance(value, Typed):
         return value
     for plain, kind in ((bool, "boolean"), (int, "long"), (float, "double"), (str, "string"), (bytes, "bytes")):
@@ -45,7 +48,7 @@ def typed(value: Scalar | Typed) -> Typed:
             return Typed(kind, value)
     if value is None:
         return Typed("null", None)
-    raise UsageError(f"{value!r} is not allowed; a value is true or false, a number, a text, or bytes")
+    raise UsageError(f"{name}: {shown(value)} is not allowed; a value is true or false, a number, a text, or bytes")
 
 
 def check_value(name: str, kind: str, value: Scalar, kinds: tuple[str, ...] = KINDS) -> Scalar:
@@ -55,14 +58,14 @@ def check_value(name: str, kind: str, value: Scalar, kinds: tuple[str, ...] = KI
     bits = _BITS.get(kind)
     if bits is not None:
         if isinstance(value, bool) or not isinstance(value, int) or not -(1 << bits - 1) <= value < 1 << bits - 1:
-            raise UsageError(f"{name}: {value!r} is not allowed; a whole number of {bits} bits")
+            raise UsageError(f"{name}: {shown(value)} is not allowed; a whole number of {bits} bits")
         return value
     return _CHECKS[kind](name, value)
 
 
 def _check_fraction(name: str, value: Scalar) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UsageError(f"{name}: {value!r} is not allowed; a number")
+        raise UsageError(f"{name}: {shown(value)} is not allowed; a number")
     return float(value)
 
 
@@ -70,7 +73,7 @@ def _check_float(name: str, value: Scalar) -> float:
     try:
         found: float = _FORMATS["float"].unpack(_FORMATS["float"].pack(_check_fraction(name, value)))[0]
     except OverflowError:
-        raise UsageError(f"{name}: {value!r} is not allowed; a number that 32 bits can hold") from None
+        raise UsageError(f"{name}: {shown(value)} is not allowed; a number that 32 bits can hold") from None
     return found
 
 
@@ -80,36 +83,36 @@ def _check_double(name: str, value: Scalar) -> float:
 
 def _check_boolean(name: str, value: Scalar) -> bool:
     if not isinstance(value, bool):
-        raise UsageError(f"{name}: {value!r} is not allowed; true or false")
+        raise UsageError(f"{name}: {shown(value)} is not allowed; true or false")
     return value
 
 
 def _check_string(name: str, value: Scalar) -> str:
     if not isinstance(value, str):
-        raise UsageError(f"{name}: {value!r} is not allowed; a text")
+        raise UsageError(f"{name}: {shown(value)} is not allowed; a text")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise UsageError(f"{name}: {value!r} is not allowed; a text that UTF-8 can hold") from None
+        raise UsageError(f"{name}: {shown(value)} is not allowed; a text that UTF-8 can hold") from None
     return value
 
 
 def _check_char(name: str, value: Scalar) -> str:
     text = _check_string(name, value)
     if len(text) != 1:
-        raise UsageError(f"{name}: {value!r} is not allowed; one character")
+        raise UsageError(f"{name}: {shown(value)} is not allowed; one character")
     return text
 
 
 def _check_bytes(name: str, value: Scalar) -> bytes:
     if not isinstance(value, bytes):
-        raise UsageError(f"{name}: {value!r} is not allowed; bytes")
+        raise UsageError(f"{name}: {shown(value)} is not allowed; bytes")
     return value
 
 
 def _check_null(name: str, value: Scalar) -> None:
     if value is not None:
-        raise UsageError(f"{name}: {value!r} is not allowed; nothing")
+        raise UsageError(f"{name}: {shown(value)} is not allowed; nothing")
 
 
 _CHECKS: Final[Mapping[str, Callable[[str, Scalar], Scalar]]] = {

@@ -168,6 +168,14 @@ HOSTILE_FILES = {
         PUBLISHED.replace("norm", "distributor").replace("to: /t}", "to: t}"),
         "bad.yaml: workload.1.to: subscription 't' has no '/'",
     ),
+    "a tab": ("topology:\n\tkind: lan\n", "bad.yaml: line 2, column 1: a tab; YAML is indented by spaces"),
+    "a tab below a value": (SCENARIO + "\tseed: 1\n", "bad.yaml: line 5, column 1: a tab; YAML is indented by spaces"),
+    "a text that needs quotes": ("name: @x\n", "bad.yaml: line 1, column 7: a value can't begin with '@'; in quotes it can"),
+    "two keys in a line": ("name: x: y\n", "bad.yaml: line 1, column 8: a key can't stand here: the line is indented too far"),
+    "two documents": (
+        SCENARIO + "---\na: 1\n",
+        "bad.yaml: line 5, column 1: expected a single document in the stream but found another document",
+    ),
     "a sweep": (SWEEP, "bad.yaml: is a sweep and no scenario; run it with: mcastlab sweep bad.yaml"),
 }
 GROUP = "239.1.1.1:6003"
@@ -177,6 +185,10 @@ BAD_OPTIONS = {
     "an index of digits": (
         ["run", "ok.yaml", "--set", "capture=[a]", "--set", f"capture.{DIGITS}=1"],
         "is not one of the list's items 0 to 0",
+    ),
+    "a topology of too many hosts": (
+        ["run", "tree-1000", "--set", "topology.receivers=200000"],
+        "mcastlab: tree-1000: topology: 5000001 hosts, and 2000000 is the limit",
     ),
     "nesting": (["run", "ok.yaml", "--set", "faults=" + "[" * 2000], "nested more than 64 deep"),
     "a complex key": (["run", "ok.yaml", "--set", "protocol={[a]: 1}"], "a key is a list or a mapping"),
@@ -418,11 +430,25 @@ def test_topo_writes_nothing_if_one_output_cannot_be_written(
     assert sorted(folder.iterdir()) == before
 
 
+def test_a_file_name_that_is_not_utf_8_is_no_error_of_python(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["topo", "ok.yaml", "--mininet", "\udc80.py", "--json"]) == 0
+    compile((folder / "\udc80.py").read_text(encoding="utf-8"), "script", "exec")
+    capsys.readouterr()
+    refused(["channel", "show", "\udc80.py"], "channel: value '\\udc80.py' is not allowed; a name that UTF-8 can hold", capsys)
+
+
 def test_an_output_that_takes_no_more_is_one_line() -> None:
     command = [sys.executable, "-m", "mcastlab", "run", "ok.yaml"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (2, "mcastlab: the output can't be written (No space left on device)\n")
+
+
+@pytest.mark.parametrize("arguments", [["run", "ok.yaml"], ["run", "none.yaml"], ["run", "--no-such-option"]])
+def test_the_exit_code_is_the_same_if_the_error_cannot_be_written(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "mcastlab", *arguments], stdout=full, stderr=full, check=False, timeout=60)
+    assert done.returncode == 2
 
 
 @pytest.mark.parametrize(

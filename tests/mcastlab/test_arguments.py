@@ -23,6 +23,27 @@ VALUES: dict[str, Any] = {
     "workload": {"size": "5kB"},
 }
 GROUP = "239.7.7.60:6003"
+TABLE = pd.DataFrame({"a": [1, 2]})
+ROWS = np.zeros((2, 2))
+
+
+class Nameless:
+    """A value that can't be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+def host_of(scenario: mcastlab.Scenario) -> Any:
+    """Return a host of a network of its own."""
+    return mcastlab.Network(scenario.build_topology(), seed=1).host("r1")
+
+
+def _nested(depth: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +156,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "protocols that are none": (lambda s, r: lab.compare(s, 3), "protocols: value 3 is not allowed; a name or a list"),
     "settings of a number": (lambda s, r: lab.compare(s, settings={"a": 3}), "settings.a: value 3 is not allowed; a mapping"),
     "runs as text": (lambda s, r: lab.compare(s, runs="5"), "runs: value '5' is not allowed; a whole number from 1 on"),
+    "pairs without end": (lambda s, r: lab.twin(s, 1001), "runs: value 1001 is not allowed; a whole number from 2 to 1000"),
     "one world": (lambda s, r: lab.twin(s, worlds=("sim",)), "worlds: value ('sim',) is not allowed; two of sim, emu"),
     "a world as text": (lambda s, r: lab.twin(s, worlds="sim"), "worlds: value 'sim' is not allowed; two of sim, emu"),
     "no worlds": (lambda s, r: lab.twin(s, worlds=None), "worlds: value None is not allowed"),
@@ -164,8 +186,36 @@ REFUSED: dict[str, tuple[Call, str]] = {
         "unit: 'counts' is not allowed; one of count, number, bytes",
     ),
     "a TTL as text": (lambda s, r: lab.UdpOptions(ttl="x"), "ttl: value 'x' is not allowed; a whole number from 0 to 255"),
+    "a port beyond the last": (lambda s, r: lab.UdpOptions(tx_port=70_000), "tx_port: value 70000 is not allowed; a whole"),
+    "a traffic class below 0": (
+        lambda s, r: lab.UdpOptions(tos=-1),
+        "tos: value -1 is not allowed; a whole number",
+    ),
+    "a flag that is text": (lambda s, r: lab.UdpOptions(reuse="no"), "reuse: value 'no' is not allowed; True or False"),
+    "a source that is no list": (
+        lambda s, r: lab.UdpOptions(sources="10.0.0.1"),
+        "sources: value '10.0.0.1' is not",
+    ),
+    "a time that is none": (
+        lambda s, r: host_of(s).later(float("nan"), print),
+        "when: nan is not allowed; a number",
+    ),
     "a group of nothing": (lambda s, r: lab.distributor(None), "group: value None is not allowed; text"),
     "an interface that is a number": (lambda s, r: lab.distributor(GROUP, 3), "iface: value 3 is not allowed; text"),
+    "a scenario of several rows": (lambda s, r: lab.load(ROWS), "load: array([[0., 0.], [0., 0.]]) is not allowed; a file"),
+    "a table as a value": (lambda s, r: lab.load("lan-file", seed=TABLE), "seed: value a 0 1 1 2 is not allowed; a number"),
+    "a world nested 10,000 deep": (lambda s, r: lab.run(s, _nested(10_000)), "on: value <list> is not allowed; one of sim"),
+    "a value that can't be shown": (lambda s, r: lab.run(s, Nameless()), "on: value <Nameless> is not allowed; one of sim"),
+    "a long text as a rate": (
+        lambda s, r: lab.compare(s, ["norm", "a"], settings={"a": {"rate": "x" * 1000}}),
+        "lan-file under a: protocol.rate: value '" + "x" * 76 + "... is not allowed; a rate from",
+    ),
+    "an array as a choice": (lambda s, r: lab.NormConfig(fec=ROWS), "fec: array([[0., 0.], [0., 0.]]) is not allowed; one"),
+    "a missing value as a choice": (lambda s, r: lab.SrmConfig(timers=pd.NA), "timers: <NA> is not allowed; one of"),
+    "an array as a protocol": (lambda s, r: lab.protocol(ROWS), "protocol: array([[0., 0.], [0., 0.]]) is unknown; allowed"),
+    "a type as a seed": (lambda s, r: lab.Network(s.build_topology(), seed=int), "seed: <class 'int'> is not allowed; a whole"),
+    "an array as a TTL": (lambda s, r: lab.UdpOptions(ttl=ROWS), "ttl: value array([[0., 0.], [0., 0.]]) is not allowed"),
+    "a bus that waits for a type": (lambda s, r: connect(GROUP, waiting=int), "waiting: value <class 'int'> is not allowed"),
     "a bus of a number": (lambda s, r: connect(3), "group: value 3 is not allowed; text"),
     "a bus that waits for text": (lambda s, r: connect(GROUP, waiting="x"), "waiting: value 'x' is not allowed; a whole"),
 }
@@ -178,6 +228,7 @@ def test_a_wrong_argument_is_named_in_one_line(what: str, small: mcastlab.Scenar
         call(small, result)
     assert str(caught.value).startswith(begin)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize(
@@ -200,6 +251,38 @@ def test_a_wrong_argument_of_a_session_is_named_in_one_line(given: dict[str, Any
     with pytest.raises(lab.UsageError) as caught:
         asyncio.run(take_part())
     assert str(caught.value).startswith(begin)
+
+
+@pytest.mark.parametrize(
+    ("request_", "begin"),
+    [
+        (lab.AckRequest("ab"), "by.nodes: value 'a' is not allowed; a whole number of at least 1"),
+        (lab.AckRequest(3), "by.nodes: value 3 is not allowed; node ids"),
+        (lab.AckRequest((2,), content="text"), "by.content: value 'text' is not allowed; bytes"),
+        (lab.AckRequest((2,), expected=-1), "by.expected: value -1 is not allowed; a whole number of at least 0"),
+        (lab.AckRequest(everybody="yes"), "by.everybody: value 'yes' is not allowed; True or False"),
+        (5, "by: value 5 is not allowed; node ids, or an AckRequest"),
+    ],
+)
+def test_a_wrong_request_for_acknowledgements_does_not_end_the_session(request_: Any, begin: str) -> None:
+    async def ask() -> None:
+        async with lab.session(GROUP, "lo", receive=False, grtt="1ms", robust=1) as session:
+            note = await session.send_bytes(b"x")
+            with pytest.raises(lab.UsageError) as caught:
+                await session.sent(note, by=request_)
+            assert str(caught.value).startswith(begin)
+            await session.sent(note)
+
+    asyncio.run(ask())
+
+
+def test_an_answer_that_cannot_be_called_is_refused() -> None:
+    async def answer() -> None:
+        async with lab.session(GROUP, "lo", send=False) as session:
+            session.answer_acks(5)
+
+    with pytest.raises(lab.UsageError, match=r"^answer: value 5 is not allowed; a function of a node id and bytes$"):
+        asyncio.run(answer())
 
 
 def test_a_misspelt_key_has_the_nearest_one_beside_it() -> None:

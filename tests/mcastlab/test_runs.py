@@ -155,5 +155,5 @@ def test_a_comparison_needs_a_run_and_two_protocols() -> None:
 
 
 def test_a_twin_needs_two_pairs_of_runs() -> None:
-    with pytest.raises(mcastlab.UsageError, match=r"^runs: value 0 is not allowed; a whole number from 2 on$"):
+    with pytest.raises(mcastlab.UsageError, match=r"^runs: value 0 is not allowed; a whole number from 2 to 1000$"):
         mcastlab.twin("lan-file", runs=0, worlds=("sim", "sim"))

@@ -48,9 +48,23 @@ def test_values_of_a_loaded_scenario_keep_their_units() -> None:
     assert again.model_copy(update={"seed": 1}).digest() == scenario.digest()
 
 
+def test_values_are_replaced_in_a_scenario_made_from_values() -> None:
+    scenario = mcastlab.Scenario(**VALUES)
+    changed = mcastlab.load(scenario, seed=5, topology__receivers=2)
+    assert changed.digest() == mcastlab.load(VALUES, seed=5, topology__receivers=2).digest()
+    assert (scenario.seed, len(scenario.build_topology().hosts)) == (1, 4)
+
+
+def test_setting_an_attribute_of_a_scenario_is_refused_in_one_line() -> None:
+    scenario: Any = mcastlab.load(VALUES)
+    with pytest.raises(mcastlab.UsageError, match=r"^seed: can't be set, .*; load\(scenario, seed=\.\.\.\) makes another$"):
+        scenario.seed = 4
+    assert scenario.seed == 1
+
+
 def test_a_scenario_without_source_values_cannot_be_changed() -> None:
     (case, *_) = mcastlab.cases("bakeoff-nrl").values()
-    with pytest.raises(mcastlab.UsageError, match="that `load` made"):
+    with pytest.raises(mcastlab.UsageError, match="that `load` or `Scenario` made"):
         mcastlab.load(case, seed=2)
 
 
@@ -76,7 +90,7 @@ def test_a_protocol_of_a_file_is_imported_by_the_process_that_a_scenario_goes_to
 def test_a_copy_with_other_attributes_does_not_lose_them_when_values_are_replaced() -> None:
     scenario = mcastlab.load(VALUES)
     for changed in (scenario.model_copy(update={"seed": 7}), scenario.under(mcastlab.load("lan-file").protocol)):
-        with pytest.raises(mcastlab.UsageError, match="that `load` made"):
+        with pytest.raises(mcastlab.UsageError, match="that `load` or `Scenario` made"):
             mcastlab.load(changed, duration="5s")
     assert mcastlab.load(scenario.model_copy(), seed=2).seed == 2
 

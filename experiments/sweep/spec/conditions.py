@@ -11,9 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from experiments.scenario.suggestion import one_of
-from experiments.scenario.validation_errors import shown
 from experiments.sweep.spec.quantities import Value, dimension_of, number_of
-from protocols.errors import ConfigError
+from protocols.errors import ConfigError, shown
 
 __all__ = ["Condition"]
 

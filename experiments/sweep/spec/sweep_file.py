@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from experiments.analysis.formulas import parse_formula
 from experiments.scenario.files import read_yaml
 from experiments.scenario.suggestion import one_of
-from experiments.scenario.validation_errors import shown, validated
+from experiments.scenario.validation_errors import validated
 from experiments.sweep.spec.conditions import Condition
 from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.quantities import Value, dimension_of, number_of
-from protocols.errors import ConfigError, UsageError
+from protocols.errors import ConfigError, UsageError, shown
 from topologies.units import Duration, Fraction, Size
 
 __all__ = ["BACKEND", "Axis", "Keep", "Refine", "Sample", "Sweep", "Until", "load_sweep", "sweep_schema"]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -23,10 +23,10 @@ def command(verb: str, port: int, *options: str) -> list[str]:
     return [sys.executable, "-m", "mcastlab", verb, *common, *options]
 
 
-def subscriber(port: int, *options: str) -> "subprocess.Popen[str]":
+def subscriber(port: int, *options: str, out: IO[str] | int = subprocess.PIPE) -> "subprocess.Popen[str]":
     """Start a subscriber and wait until it has bound the port (proc(5), net/udp)."""
     started = subprocess.Popen(
-        command("sub", port, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd=ROOT, text=True
+        command("sub", port, *options), stdout=out, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd=ROOT, text=True
     )
     for _ in range(1000):
         if f":{port:04X} " in Path("/proc/net/udp").read_text():
@@ -69,6 +69,17 @@ def test_generated_updates_keep_their_rate_and_both_summaries_agree() -> None:
         rows
     ) > 2000
     assert "messages published" in sent.stderr
+
+
+@pytest.mark.parametrize(("port", "topic", "line"), [(6158, "/a", "/a 1\n"), (6159, "prices", "1\n")])
+def test_a_subscriber_whose_output_is_full_says_so(port: int, topic: str, line: str) -> None:
+    of_fjm2 = () if topic[0] == "/" else ("--protocol", "fjm2")
+    with Path("/dev/full").open("w") as full:
+        waiting = subscriber(port, topic, *of_fjm2, "--count", "1", out=full)
+        publisher(port, *([topic] if of_fjm2 else []), *of_fjm2, lines=line)
+        _, told = waiting.communicate(timeout=40)
+    assert waiting.returncode == 1
+    assert "standard output: No space left on device" in told
 
 
 def test_a_subscriber_without_updates_ends_with_one() -> None:

@@ -12,7 +12,8 @@ from experiments.commands.new import TEMPLATE
 from experiments.scenario import protocol_modules
 from experiments.scenario.cases import load_cases
 from experiments.scenario.protocol_modules import find_protocol, protocol_names, provide
-from experiments.scenario.scenario import load, parse
+from experiments.scenario.ready import find_scenario
+from experiments.scenario.scenario import load, parse, schema
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
 from protocols.errors import ConfigError
@@ -208,3 +209,18 @@ def test_installed_packages_provide_protocols_by_name(tmp_path: Path, monkeypatc
         assert found.digest
     finally:
         protocol_modules._entry_points.cache_clear()
+
+
+def test_a_package_that_cannot_be_imported_spoils_only_its_own_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("broken_one", "there_is_no_such_module:PROTOCOL", protocol_modules.GROUP)
+    for cached in (protocol_modules._entry_points, schema):
+        cached.cache_clear()
+    monkeypatch.setattr(protocol_modules, "entry_points", lambda group: [point])
+    try:
+        with pytest.raises(ConfigError, match=r"topology\.recievers: value 3 is not allowed; unknown key"):
+            load(find_scenario("lan-file"), ["topology.recievers=3"])
+        with pytest.raises(ConfigError, match="protocol 'broken_one': there_is_no_such_module:PROTOCOL can't be imported"):
+            load(find_scenario("lan-file"), ["protocol={name: broken_one}"])
+    finally:
+        for cached in (protocol_modules._entry_points, schema):
+            cached.cache_clear()

@@ -1,7 +1,9 @@
 """JMS messages as applications see them: header fields, properties and their conversions."""
 
 from math import inf, nan
+from typing import Any
 
+import numpy as np
 import pytest
 
 from protocols.errors import UsageError
@@ -162,3 +164,10 @@ def test_the_type_of_a_property_follows_from_its_text(text: str, kind: str, valu
 def test_a_property_may_name_its_type() -> None:
     assert property_of("a:string=7") == ("a", Typed("string", "7"))
     assert property_of("a:double=12D") == ("a", Typed("double", 12.0))
+
+
+@pytest.mark.parametrize("value", [object(), [1], np.int64(3), np.zeros((2, 2))])
+def test_a_property_of_another_type_is_named_in_one_line(value: Any) -> None:
+    with pytest.raises(UsageError, match=r"^price: .* is not allowed; a value is true or false, a number,") as caught:
+        Properties({"symbol": "ABB", "price": value})
+    assert "\n" not in str(caught.value)

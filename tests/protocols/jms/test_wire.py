@@ -168,7 +168,7 @@ def test_the_time_to_read_a_message_grows_with_its_size_only() -> None:
         ({"properties": {"between": 1}}, "property 'between' is not allowed"),
         ({"properties": {"JMSType": 1}}, "property 'JMSType' is not allowed"),
         ({"content": {1, 2}}, "object: Object of type set is not JSON serializable"),
-        ({"content": {"a": [1]}, "body_type": "map"}, r"map: \[1\] is not allowed"),
+        ({"content": {"a": [1]}, "body_type": "map"}, r"map: a: \[1\] is not allowed"),
         ({"content": 5, "body_type": "text"}, "text: 5 is not allowed; a text"),
         ({"content": "x", "body_type": "picture"}, "type: 'picture' is not allowed; one of bytes, text"),
         ({"content": [float("nan")], "body_type": "object"}, "object: Out of range float"),
