@@ -63,7 +63,7 @@ class Scene:
         """Run for some seconds."""
         self.bench.run(self.bench.now + seconds, over)
 
-    def hear(self, packet: NormMessage) -> None:
+    def deliver(self, packet: NormMessage) -> None:
         """Let the first subscriber receive a message that the publisher has not sent."""
         self.bench["s1"].deliver(packet, "p", GROUP, self.bench.now)
 

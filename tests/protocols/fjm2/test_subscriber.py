@@ -158,10 +158,10 @@ def test_a_restarted_publisher_ends_its_earlier_messages_and_not_those_with_the_
     # Of the second message nothing has arrived before the restart, or only a part; its id comes first after that.
     for packet in data:
         if packet.object_id != 1 or (is_known and not packet.symbol and size > 500):
-            scene.hear(packet)
+            scene.deliver(packet)
     for packet in data:
         if packet.object_id == 1:
-            scene.hear(replace(packet, origin=replace(packet.origin, instance_id=packet.origin.instance_id + 1)))
+            scene.deliver(replace(packet, origin=replace(packet.origin, instance_id=packet.origin.instance_id + 1)))
     subscriber = scene.subscribers["s1"]
     assert scene.numbers() == [0, 2, 1]
     assert (subscriber.counts()["pool_taken"], subscriber._pool.held) == (subscriber.counts()["pool_returned"], 0)
