@@ -6,8 +6,8 @@ The rules, which hold in every run of a protocol whose messages can be read (`Pr
 * `suppressed`: a node that has detected a loss, and hears the request of another node for it, does not make its own
   first request for as long as its protocol waits for an answer.
 * `merged`: nothing is retransmitted twice without a request for it in between.
-* `answered`: what is requested of a node that sent it is retransmitted, or said to be gone. That may take as long as the node
-  has to send, so it is checked when the network is at rest after the run, and not in a run that reached its time limit.
+* `answered`: what is requested of a node that sent it is retransmitted, or said to be gone. A node that is still repairing when
+  the run ends may do so until the network is at rest, which is why a run that reached its time limit is not checked.
 * `stops`: no node requests on and on for longer than its protocol allows.
 
 A protocol may say that some do not hold (`Repairs.unchecked`). Streams that cannot be told apart in messages are not checked.
@@ -35,6 +35,7 @@ REPAIR_RULES: Mapping[str, str] = {
     "stops": "no node requests for longer than its protocol allows",
 }
 """The rules by name, in a line each."""
+NEVER = -inf, -inf
 KEPT = 100
 """Violations that are recorded."""
 
@@ -60,8 +61,12 @@ class _Node:
     """When it heard another node request what it knew to be missing."""
     requested: set[Unit] = field(default_factory=set)
     sent: set[Unit] = field(default_factory=set)
-    unanswered: dict[Unit, float] = field(default_factory=dict)
-    """What others requested of it and when last, until it sends that or says that it is gone."""
+    unanswered: dict[Unit, tuple[float, float]] = field(default_factory=dict)
+    """What others requested of it and when, first and last, until it sends that or says that it is gone."""
+    outstanding: set[Unit] = field(default_factory=set)
+    """What of this was unanswered at the end of the run, until it is retransmitted, or said to be gone in time."""
+    is_behind: bool = False
+    """Whether some of that was retransmitted, so that what follows is in time."""
     gathers: tuple[float, float] = (inf, -inf)
     """From when to when it gathers requests, which it serves then."""
     requests: list[float] = field(default_factory=list)
@@ -134,6 +139,8 @@ class RepairRules(Watcher):
             self._check_transmission(now, host, node, unit, message.repair)
         for gone in self._units(self._repairs.refused(message)) if node.unanswered else ():
             node.unanswered.pop(gone, None)
+            if node.is_behind or now <= self._ended_at + self._suppression.quiet:
+                node.outstanding.discard(gone)
         wanted = self._units(self._repairs.requested(message))
         for unit in wanted:
             self._check_request(now, host, node, unit)
@@ -146,8 +153,11 @@ class RepairRules(Watcher):
         if not repair:
             self._note_unit(unit)
         begin, until = node.gathers
-        if now >= until or node.unanswered.get(unit, -inf) < begin:
+        if now >= until or node.unanswered.get(unit, NEVER)[1] < begin:
             node.unanswered.pop(unit, None)
+        if unit in node.outstanding:
+            node.outstanding.remove(unit)
+            node.is_behind = True
         node.sent.add(unit)
 
     def _note_unit(self, unit: Unit) -> None:
@@ -218,7 +228,7 @@ class RepairRules(Watcher):
             return
         for each in wanted:
             if each in node.sent:
-                node.unanswered[each] = now
+                node.unanswered[each] = node.unanswered.get(each, (now, now))[0], now
         suppression = self._suppression
         if suppression.begins:
             node.heard_at |= dict.fromkeys(wanted, now)
@@ -262,18 +272,20 @@ class RepairRules(Watcher):
     # The end
 
     def end(self, now: float) -> None:
-        """Note the end of the run."""
+        """Note what was requested early enough, and is not answered at the end of the run."""
         self._ended_at = now
+        for node in self._nodes.values():
+            node.outstanding = {unit for unit, (at, _) in node.unanswered.items() if at < now - self._suppression.quiet}
 
     def conclude(self) -> None:
         """Check the latest requests, and that all were answered if the network has come to rest since the end of the run."""
         assert self._network is not None
-        now = self._network.env.now
+        is_at_rest = self._network.env.now > self._ended_at
         for host, node in self._nodes.items():
             self._judge(host, node)
-            for unit, at in node.unanswered.items() if now > self._ended_at else ():
-                if at < now - self._suppression.quiet and unit.stream in self._numbers:
-                    self._break(at, host, "answered", f"{_name(unit)} is requested, and there is no answer")
+            for unit in sorted(node.outstanding, key=_name) if is_at_rest else ():
+                if unit.stream in self._numbers:
+                    self._break(self._ended_at, host, "answered", f"{_name(unit)} is requested, and there is no answer")
 
     def _break(self, now: float, host: str, rule: str, what: str) -> None:
         if len(self.violations) < KEPT and rule not in self._unchecked:
