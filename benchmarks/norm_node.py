@@ -46,8 +46,7 @@ class Memory:
         self.size = len(data)
         self.data = data
         self._view = memoryview(data)
-        self.ended = False
-        """Whether it was committed or aborted."""
+        self.aborted = False
 
     def read(self, offset: int, n: int) -> bytes:
         """Return `n` bytes from `offset`."""
@@ -58,12 +57,11 @@ class Memory:
         self._view[offset : offset + len(data)] = data
 
     def commit(self, info: bytes) -> None:
-        """End the object."""
-        self.ended = True
+        """Do nothing."""
 
     def abort(self) -> None:
         """End the object."""
-        self.ended = True
+        self.aborted = True
 
 
 def _emit(event: str, **fields: Any) -> None:

@@ -26,11 +26,9 @@ __all__ = [
 
 LONGEST_DESTINATION = 255
 """Bytes of UTF-8."""
-LIMITS = (
-    f"at most {2**32 - 1} bytes, {LONGEST_DESTINATION} bytes of destination, and 255 properties with names of 255 bytes, "
-    f"texts of {2**16 - 1} bytes and whole numbers of 64 bits"
-)
-"""What the fields of a message have room for."""
+_LONGEST_BODY = 2**32 - 1
+_MOST_PROPERTIES = 255
+_PROPERTY_LIMITS = f"a name of 1 to 255 bytes, and a text of at most {2**16 - 1} bytes or a number of 64 bits"
 
 _HEAD = struct.Struct("!IQBddIBB")
 _BOOLEAN, _WHOLE, _FLOAT, _TEXT = 1, 2, 3, 4
@@ -45,7 +43,7 @@ def head_size(message: Publication) -> int:
 
 
 def write_head(message: Publication) -> bytes:
-    """Return a message without its body. UsageError for a value out of its field's range."""
+    """Return a message without its body. UsageError, which names it, for a value out of its field's range."""
     destination = message.destination.encode()
     try:
         head = _HEAD.pack(
@@ -60,8 +58,23 @@ def write_head(message: Publication) -> bytes:
         )
         return b"".join([head, destination, *(_property(name, value) for name, value in message.properties.items())])
     except struct.error as error:
-        name = message.destination if len(destination) <= 40 else f"{message.destination[:37]}..."
-        raise UsageError(f"a message of {message.size} bytes to {name!r} is not allowed; {LIMITS}") from error
+        raise UsageError(_excess(message)) from error
+
+
+def _excess(message: Publication) -> str:
+    """Return which value of a message is out of its field's range, and what is allowed."""
+    if len(message.destination.encode()) > LONGEST_DESTINATION:
+        return f"to: value {_shortened(message.destination)} is not allowed; at most {LONGEST_DESTINATION} bytes of UTF-8"
+    if message.size > _LONGEST_BODY:
+        return f"size: value {message.size} is not allowed; at most {_LONGEST_BODY}"
+    if len(message.properties) > _MOST_PROPERTIES:
+        return f"properties: {len(message.properties)} of them are not allowed; at most {_MOST_PROPERTIES}"
+    return f"message {message.number} of priority {message.priority} of {message.publisher} is not allowed"
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def write_message(message: Publication) -> bytes:
@@ -85,12 +98,16 @@ def check_message(config: object, message: Publication) -> None:
 
 def _property(name: str, value: Value) -> bytes:
     raw = name.encode()
-    head = struct.pack("!B", len(raw)) + raw
-    if isinstance(value, str):
-        text = value.encode()
-        return head + bytes([_TEXT]) + _LENGTH.pack(len(text)) + text
-    kind = _BOOLEAN if isinstance(value, bool) else _WHOLE if isinstance(value, int) else _FLOAT
-    return head + bytes([kind]) + _FIXED[kind].pack(value)
+    try:
+        head = struct.pack("!B", len(raw)) + raw
+        if isinstance(value, str):
+            text = value.encode()
+            return head + bytes([_TEXT]) + _LENGTH.pack(len(text)) + text
+        kind = _BOOLEAN if isinstance(value, bool) else _WHOLE if isinstance(value, int) else _FLOAT
+        return head + bytes([kind]) + _FIXED[kind].pack(value)
+    except struct.error as error:
+        what = f"properties: {_shortened(name)} with value {_shortened(value)} is not allowed"
+        raise UsageError(f"{what}; {_PROPERTY_LIMITS}") from error
 
 
 def read_message(data: bytes) -> Publication:

@@ -56,6 +56,12 @@ class Repairs(Protocol):
     discards: ClassVar[str] = ""
     """The decision that shows that a node does not keep what it received; empty: it keeps everything."""
 
+    gathers: ClassVar[str] = ""
+    """The decision with which a node begins to gather requests, for some time (`until` in its detail) before it serves them.
+
+    What it sends in that time serves earlier requests, and may be sent once more. Empty: it serves requests at once.
+    """
+
     @abstractmethod
     def carried(self, message: Message) -> Unit | None:
         """Return the unit that a message carries."""

@@ -21,7 +21,10 @@ _WORDS = {"file": "the path of a file", "network": "the name of a network (`Grou
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Metadata of one parameter: `unit` (one of UNITS; a rate is in bytes per second), range or choices, help and source."""
+    """Metadata of one parameter: `unit` (one of UNITS; a rate is in bytes per second), range or choices, help and source.
+
+    `at_most` names another parameter that this one may not exceed.
+    """
 
     unit: str
     low: float = -inf
@@ -29,6 +32,7 @@ class Setting:
     choices: tuple[int | str, ...] = ()
     help: str = ""
     source: str = ""
+    at_most: str = ""
 
     @property
     def allowed(self) -> str:
@@ -52,11 +56,12 @@ def setting(
     choices: tuple[int | str, ...] = (),
     help: str = "",
     source: str = "",
+    at_most: str = "",
 ) -> Any:
     """Return a dataclass field with a `Setting` as metadata. ConfigError for an unknown unit."""
     if not isinstance(unit, str) or unit not in UNITS:
         raise ConfigError(f"unit: {shown(unit)} is not allowed; one of {', '.join(UNITS)}")
-    return field(default=default, metadata={"setting": Setting(unit, low, high, choices, help, source)})
+    return field(default=default, metadata={"setting": Setting(unit, low, high, choices, help, source, at_most)})
 
 
 def setting_of(item: "Field[Any]") -> Setting:
@@ -65,7 +70,7 @@ def setting_of(item: "Field[Any]") -> Setting:
 
 
 def check(config: Any) -> None:
-    """Raise ConfigError, naming key, value and allowed values, for the first field out of its range.
+    """Raise ConfigError, naming key, value and allowed values, for the first field out of its range or above another.
 
     Numbers of numpy become plain ones, with which machines compute faster and without overflows.
     """
@@ -82,6 +87,10 @@ def check(config: Any) -> None:
             good = good and (known.unit not in ("count", "bytes") or isinstance(value, int))
         if not good:
             raise ConfigError(f"{item.name}: {shown(value)} is not allowed; {known.allowed}")
+    for item in fields(config):
+        other, value = setting_of(item).at_most, getattr(config, item.name)
+        if other and value > getattr(config, other):
+            raise ConfigError(f"{item.name}: {value!r} is not allowed; at most {other} ({getattr(config, other):g})")
 
 
 def _plain(value: Any) -> Any:

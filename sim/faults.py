@@ -129,6 +129,7 @@ class Faults:
         self._crashed[host.place] = shim.inner
         shim.empty()
         self.network.fabric.tcp.crash(host, power)
+        host.leave_all()
         self.network.fabric.ports.close(host.place)
         host.machine = IDLE
         self.network.fabric.kernel.with_events.pop(host, None)

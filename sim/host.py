@@ -131,9 +131,7 @@ class SimHost(KernelHost):
         """End the machine: it leaves its groups, and receives and sends nothing any more."""
         endpoint = self.endpoint
         endpoint.fabric.accelerator.before_input(self.machine)
-        for group in endpoint.groups_of(self.member):
-            endpoint.leave(self.member, group)
-        endpoint.fabric.membership.forget(endpoint, self.member)
+        self.leave_all()
         disk = endpoint.fabric.disks.get(self.place)
         if disk is not None:
             disk.forget_requests()
@@ -144,6 +142,13 @@ class SimHost(KernelHost):
         self.machine = IDLE
         self.armed = inf
         endpoint.fabric.tcp.stop(self)
+
+    def leave_all(self) -> None:
+        """Leave all groups, as a kernel does whose sockets are closed."""
+        endpoint = self.endpoint
+        for group in endpoint.groups_of(self.member):
+            endpoint.leave(self.member, group)
+        endpoint.fabric.membership.forget(endpoint, self.member)
 
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` (seconds), or now if that is past. UsageError for nan, which no time comes after."""

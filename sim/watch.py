@@ -72,6 +72,9 @@ def number_of(flight: Flight) -> int:
 class Watcher:
     """Base of watchers. Calls come in order of `now` (seconds); a passage includes what will happen after `now`."""
 
+    watches_rest: ClassVar[bool] = False
+    """Whether calls go on after `end`, while the network comes to rest."""
+
     def begin(self, network: "WatchedNetwork") -> None:
         """Note that the network is built; nothing has happened yet."""
 
@@ -325,7 +328,7 @@ class WatchedNetwork(Network):
                 watcher.arrived(self.env.now, passage, Fate(node, when, ""))
 
     def end(self) -> None:
-        """Report the end of the run; the network may go on without watchers."""
+        """Report the end of the run; the network may go on with those that watch it come to rest."""
         for watcher in self.watchers:
             watcher.end(self.env.now)
-        self.watchers = ()
+        self.watchers = [watcher for watcher in self.watchers if watcher.watches_rest]

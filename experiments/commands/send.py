@@ -38,7 +38,7 @@ from experiments.session.membership import Membership, check_node
 from experiments.session.session import Session
 from experiments.session.transmission import Transmission
 from protocols.acknowledgement import AckRequest
-from protocols.errors import TransferError, UsageError
+from protocols.errors import ConfigError, TransferError, UsageError
 from protocols.events import NodeAcknowledged, NodeUnacknowledged, ObjectAborted
 from protocols.machine import Content, Event
 from protocols.norm.config import NormConfig
@@ -181,7 +181,8 @@ def _sources(files: list[Path], watching: str, config: NormConfig) -> list[FileS
         try:
             check_content(config, _content_of(source))
         except UsageError as error:
-            raise UsageError(f"{source.path}: {error}") from error
+            option = "--" if isinstance(error, ConfigError) else ""
+            raise UsageError(f"{source.path}: {option}{error}") from error
     return sources
 
 

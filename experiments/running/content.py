@@ -98,14 +98,13 @@ class Accounted:
 class MemorySink:
     """A sink that stores an object of `size` bytes in memory, and after `commit` only its SHA-256 in hexadecimal."""
 
-    __slots__ = ("_bytes", "ended", "info", "sha256", "size")
+    __slots__ = ("_bytes", "aborted", "info", "sha256", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.info = b""
         self.sha256: str | None = None
-        self.ended = False
-        """Whether it was committed or aborted."""
+        self.aborted = False
         self._bytes = bytearray(size)
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
@@ -122,8 +121,8 @@ class MemorySink:
         """Compute the SHA-256 and free the bytes."""
         self.info = info
         self.sha256 = sha256(self._bytes).hexdigest()
-        self.abort()
+        self._bytes = bytearray()
 
     def abort(self) -> None:
         """Free the bytes."""
-        self._bytes, self.ended = bytearray(), True
+        self._bytes, self.aborted = bytearray(), True

@@ -149,15 +149,14 @@ class Spool(ABC):
 class ScratchSink(Spool):
     """A sink that stores an object in an unnamed temporary file and keeps its SHA-256."""
 
-    __slots__ = ("_fd", "_hasher", "digest", "ended")
+    __slots__ = ("_fd", "_hasher", "aborted", "digest")
 
     def __init__(self, size: int, hasher: Hasher) -> None:
         super().__init__(size)
         self._fd = -1
         self._hasher = hasher
         self.digest: Future[str] | None = None
-        self.ended = False
-        """Whether it was committed or aborted."""
+        self.aborted = False
 
     def _descriptor(self) -> int:
         if self._fd < 0:
@@ -169,11 +168,10 @@ class ScratchSink(Spool):
         """Start hashing the content; `digest` is the future of its SHA-256."""
         self._complete()
         self.digest = self._hasher.hash_open(self._fd)
-        self.ended = True
 
     def abort(self) -> None:
         """Close the file, which frees its space."""
-        self.ended = True
+        self.aborted = True
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -62,7 +62,7 @@ def _about(octets: float) -> str:
 class FileSink(Tracked):
     """A sink that stores an object in a file with a temporary name; `commit` gives it its final name."""
 
-    __slots__ = ("_folder", "_inode", "_temporary", "offer")
+    __slots__ = ("_folder", "_inode", "_temporary", "aborted", "offer")
 
     def __init__(self, folder: "Folder", offer: Offer) -> None:
         super().__init__(offer.size)
@@ -70,6 +70,7 @@ class FileSink(Tracked):
         self._folder = folder
         self._temporary = ""
         self._inode = 0
+        self.aborted = False
 
     @property
     def ended(self) -> bool:
@@ -135,7 +136,8 @@ class FileSink(Tracked):
             raise self._folder.explained(error) from error
 
     def abort(self) -> None:
-        """Remove the incomplete file; after `commit`, do nothing. OSError when it can't be removed."""
+        """Remove the incomplete file, unless it was given up. OSError when it can't be removed."""
+        self.aborted = True
         if not self.ended:
             self._pending.clear()
             try:

@@ -14,6 +14,7 @@ from experiments.scenario.fault_schedule import CrashableProgram, DecisionWatche
 from experiments.scenario.scenario import Scenario
 from experiments.workload.ledger import Ledger
 from sim.network import Network
+from sim.watch import WatchedNetwork
 
 __all__ = ["Instruments"]
 
@@ -105,7 +106,8 @@ class Instruments:
         # Missing messages may still arrive, or be reported lost, until the network is at rest.
         waits = is_at_end and ledger is not None and bool(ledger.untold)
         quiet = self._invariants if result.completed else None
-        observed = is_at_end and (result.completed or waits)
+        is_watched = isinstance(self._network, WatchedNetwork) and bool(self._network.watchers)
+        observed = is_at_end and (result.completed or waits or is_watched)
         observed = observed and run_to_rest(self._network, self._faults, quiet, self._periodic)
         if is_at_end and ledger is not None and (observed or not waits):
             self._invariants.add_untold(ledger_at(self._network.env.now) if waits else ledger)

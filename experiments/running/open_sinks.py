@@ -4,18 +4,18 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from protocols.machine import Sink
 
-__all__ = ["EndingSink", "OpenSinks"]
+__all__ = ["AbortableSink", "OpenSinks"]
 
 
-class EndingSink(Sink, Protocol):
-    """A sink that says whether its object has ended."""
+class AbortableSink(Sink, Protocol):
+    """A sink that says whether its object was aborted."""
 
     @property
-    def ended(self) -> bool:
-        """Whether the sink was committed or aborted."""
+    def aborted(self) -> bool:
+        """Whether the sink was aborted."""
 
 
-S = TypeVar("S", bound=EndingSink)
+S = TypeVar("S", bound=AbortableSink)
 Key: TypeAlias = tuple[int, int]
 """Sender and object id."""
 
@@ -25,7 +25,7 @@ class OpenSinks(Generic[S]):
 
     A receiver asks for a sink within an input, and the application has the events of that input after it. When a sender has
     restarted, one message ends an object of the earlier instance, which may have no sink yet, and opens one with the same
-    id: its sink is added first, and the event that the earlier object is aborted comes after that.
+    id, which it may complete: its sink is added first, and the event that the earlier object is aborted comes after that.
     """
 
     __slots__ = ("_sinks",)
@@ -42,7 +42,7 @@ class OpenSinks(Generic[S]):
         return self._sinks.pop(key, None)
 
     def discard(self, key: Key) -> None:
-        """Forget the sink of an object that was aborted; one that has not ended is that of a later object."""
+        """Forget the sink of an object that was aborted; one that was not is that of a later object."""
         sink = self._sinks.get(key)
-        if sink is not None and sink.ended:
+        if sink is not None and sink.aborted:
             del self._sinks[key]

@@ -11,7 +11,7 @@ from experiments.running.content import Accounted, Extent, Generated, digest_of
 from experiments.running.foreign_programs import foreign_receiver, foreign_sender, match_objects, without_object_ids
 from experiments.running.lives import add_counts, longest_of
 from experiments.running.messaging_participants import NO_SERVERS, MessagingParticipants, Party, Servers
-from experiments.running.open_sinks import EndingSink
+from experiments.running.open_sinks import AbortableSink
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
 from experiments.running.result import Result, Row, combine, message_metrics, row_of
 from experiments.running.shared_machine import SharedMachineProgram
@@ -459,7 +459,7 @@ def _foreign_hosts(scenario: Scenario, topology: Topology) -> dict[str, NodeChoi
     return {host: choice for name, choice in chosen for host in topology.hosts_of(name)}
 
 
-def _of_file(sinks: Sinks, offer: Offer) -> EndingSink | Accounted | None:
+def _of_file(sinks: Sinks, offer: Offer) -> AbortableSink | Accounted | None:
     """Return the sink of an object that is a file; None for a message, since a group may carry both."""
     return sinks(offer) if offer.is_file else None
 

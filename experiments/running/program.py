@@ -14,7 +14,7 @@ from experiments.running.files import ScratchSink
 from experiments.running.hashing import Hasher
 from experiments.running.invariants import Invariants
 from experiments.running.lives import NO_COUNTS, total_counts
-from experiments.running.open_sinks import EndingSink, OpenSinks
+from experiments.running.open_sinks import AbortableSink, OpenSinks
 from protocols.events import (
     FlushCompleted,
     ObjectAborted,
@@ -34,7 +34,7 @@ from protocols.spec import ProtocolSpec
 __all__ = ["Job", "Node", "OnDisk", "ReceiverProgram", "SenderProgram", "accounted", "in_memory"]
 
 Key: TypeAlias = tuple[int, int]
-Sinks: TypeAlias = Callable[[Offer], EndingSink | Accounted | None]
+Sinks: TypeAlias = Callable[[Offer], AbortableSink | Accounted | None]
 ACCOUNTED = Accounted()
 
 
@@ -233,9 +233,9 @@ class ReceiverProgram:
         self._sinks = sinks
         self._expected = expected
         self._host: PortsHost | None = None
-        self._open: OpenSinks[EndingSink] | None = None
+        self._open: OpenSinks[AbortableSink] | None = None
         self.machine: Machine | None = None
-        self.received: dict[Key, tuple[int, EndingSink | None]] | None = None
+        self.received: dict[Key, tuple[int, AbortableSink | None]] | None = None
         """(sender, object id) -> (size in bytes, sink); None before the first object, to save memory."""
         self._repeatable: set[Key] | None = None
         """Objects that were received before the machine forgot their sender, and may come again; None for none."""
@@ -389,7 +389,7 @@ def accounted(offer: Offer) -> Accounted:
     return ACCOUNTED
 
 
-def in_memory(offer: Offer) -> EndingSink:
+def in_memory(offer: Offer) -> AbortableSink:
     """Return a sink in memory, for simulated content with bytes."""
     return MemorySink(offer.size)
 
@@ -402,6 +402,6 @@ class OnDisk:
     def __init__(self) -> None:
         self._hasher: Hasher | None = None
 
-    def __call__(self, offer: Offer) -> EndingSink:
+    def __call__(self, offer: Offer) -> AbortableSink:
         self._hasher = self._hasher or Hasher()
         return ScratchSink(offer.size, self._hasher)

@@ -1,6 +1,7 @@
 """The scenario of a run: all its parameters, frozen and validated, with a digest of those that influence the result."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
@@ -29,7 +30,7 @@ from experiments.workload.file import Attendance, FileWorkload
 from experiments.workload.membership import receivers_of
 from experiments.workload.publish import PublishWorkload
 from experiments.workload.subscribe import SubscribeWorkload
-from experiments.workload.workloads import Workloads
+from experiments.workload.workloads import Workloads, before_end, check_times
 from protocols.content import SizeOnly
 from protocols.errors import ConfigError, UsageError
 from protocols.file_messages import largest_file
@@ -47,8 +48,6 @@ __all__ = ["SEEDS", "Scenario", "complete", "file_schema", "load", "parse", "rea
 
 MEANINGLESS = ("engine", "capture", "trace", "series", "statistics", "twin", "compare")
 """Keys that do not influence the result: how to run, what to record, and what to compare."""
-
-
 MOST_STATISTICS = 1_000_000
 """Snapshots that are kept in a run, at most."""
 MOST_FILES = 65_536
@@ -220,7 +219,8 @@ class Scenario(BaseModel):
         except ConfigError as error:
             raise ConfigError(f"protocol.{error} (workload.{number})") from error
         except UsageError as error:
-            raise ConfigError(f"workload.{number}: {error}") from error
+            names_key = re.match("[a-z]+: ", str(error)) is not None
+            raise ConfigError(f"workload.{number}{'.' if names_key else ': '}{error}") from error
 
     def _check_both(self) -> None:
         """ConfigError for a node of role `both` whose workload is not one publisher and one subscriber of one group."""
@@ -290,11 +290,14 @@ class Scenario(BaseModel):
                 raise ConfigError(f"traffic.{n}.{error}") from error
 
     def _check_times(self) -> None:
-        """ConfigError for a workload that would begin when the run is over."""
+        """ConfigError for a workload, a fault or a receiver that would begin when the run is over."""
         for n, work in enumerate(self.workload):
-            if work.at >= self.duration:
-                allowed = f"before the end of the run (duration: {self.duration!r})"
-                raise ConfigError(f"workload.{n}.at: value {work.at!r} is not allowed; {allowed}")
+            self._check(n, check_times, work, self.duration)
+        times = {f"receivers.{n}.join": entry.join for n, entry in enumerate(self.receivers)}
+        times |= {f"faults.{n}.at": fault.at or 0.0 for n, fault in enumerate(self.faults)}
+        for key, time in times.items():
+            if time >= self.duration:
+                raise ConfigError(f"{key}: value {time!r} is not allowed; {before_end(self.duration)}")
 
     @property
     def foreign(self) -> dict[str, NodeChoice]:

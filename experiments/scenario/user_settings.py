@@ -8,11 +8,12 @@ from typing import Any
 from experiments.scenario.suggestion import did_you_mean
 from protocols.errors import ConfigError, shown
 from protocols.settings import Setting, setting_of
-from topologies.units import format_duration, format_rate, parse_duration, parse_rate, parse_size
+from topologies.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
 
 __all__ = ["EXAMPLES", "read_settings", "read_values"]
 
 READERS: dict[str, Callable[[Any], float]] = {"rate": parse_rate, "seconds": parse_duration, "bytes": parse_size}
+_WRITTEN: dict[str, Callable[[Any], str]] = {"rate": format_rate, "seconds": format_duration, "bytes": format_size}
 EXAMPLES = {"rate": "like 10Mbit", "seconds": "like 50ms", "bytes": "like 1400 or 16MB"}
 
 
@@ -26,10 +27,22 @@ def read_settings(kind: type, given: Mapping[str, object], where: str, others: S
         return kind(**read)
     except ConfigError as error:
         key, _, why = str(error).partition(": ")
+        other = next((setting_of(item).at_most for item in fields(kind) if item.name == key), "")
+        if other and f"; at most {other} (" in why:
+            bound = "at most"
+            if key not in given:
+                key, other, bound = other, key, "at least"
+            why = f" is not allowed; {bound} {other} ({given.get(other, _default(kind, other))})"
         if key in given:
             # Show the value as the user wrote it, not as a number.
             why = f"{given[key]!r} is not allowed; {why.partition(' is not allowed; ')[2]}"
         raise ConfigError(f"{where}.{key}: value {why}") from error
+
+
+def _default(kind: type, key: str) -> str:
+    """Return the default of a setting as a user would write it."""
+    item = next(item for item in fields(kind) if item.name == key)
+    return _WRITTEN.get(setting_of(item).unit, str)(item.default)
 
 
 def read_values(kind: type, given: Mapping[str, object], where: str, others: Sequence[str] = ()) -> dict[str, Any]:

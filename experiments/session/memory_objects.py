@@ -16,11 +16,12 @@ LEAST = 1024
 class MemoryObject:
     """A sink that stores an object in memory; the memory is taken with the first segment."""
 
-    __slots__ = ("_data", "_objects", "flushed", "heard", "offer", "segments", "size", "written")
+    __slots__ = ("_data", "_objects", "aborted", "flushed", "heard", "offer", "segments", "size", "written")
 
     def __init__(self, objects: "MemoryObjects", offer: Offer) -> None:
         self._objects = objects
         self._data = bytearray()
+        self.aborted = False
         self.offer = offer
         self.size = max(offer.size, LEAST)
         self.written = self.flushed = self.segments = 0
@@ -62,7 +63,7 @@ class MemoryObject:
 
     def abort(self) -> None:
         """Free the memory of an incomplete object."""
-        self._data = bytearray()
+        self._data, self.aborted = bytearray(), True
         if not self.ended:
             self._objects.unfinished.remove(self)
 

@@ -231,8 +231,8 @@ class Ledger:
         entries = result.get("subscriptions", ())
         made = [self._account(name, entry, told_expired, told_lost, gaps) for entry in entries]
         if gaps is not None:
-            told = count_told(result["lost"], max((_steady_from(entry) for entry in entries), default=inf)) if entries else {}
-            self._check_gaps(name, gaps, told)
+            # What is missing may be of the subscription that was in effect first.
+            self._check_gaps(name, gaps, count_told(result["lost"], min(map(_steady_from, entries), default=inf)))
         if result.get("damaged"):
             self._break(self._end, name, "intact", f"{result['damaged']} messages are not what was published")
         self.subscriptions += made

@@ -89,8 +89,6 @@ class PublishWorkload(BaseModel):
     def _fits(self) -> "PublishWorkload":
         if (self.rate is None) == (self.think is None):
             raise ValueError("it should have either 'rate' or 'think'")
-        if self.until is not None and self.until <= self.at:
-            raise ValueError(f"'until' is later than 'at', {self.at!r}")
         return self
 
     @property

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from topologies.units import Duration
 
@@ -39,9 +39,3 @@ class SubscribeWorkload(BaseModel):
     )
     clients: int = Field(default=1, ge=1, le=10_000, strict=True, description="subscribers on each host")
     group: str = Field(default="all", min_length=1, description="multicast group")
-
-    @model_validator(mode="after")
-    def _fits(self) -> "SubscribeWorkload":
-        if self.until is not None and self.until <= self.at:
-            raise ValueError(f"'until' is later than 'at', {self.at!r}")
-        return self

@@ -7,8 +7,9 @@ from pydantic import BeforeValidator, Discriminator, FailFast, Field
 from experiments.workload.file import FileWorkload
 from experiments.workload.publish import PublishWorkload
 from experiments.workload.subscribe import SubscribeWorkload
+from protocols.errors import UsageError
 
-__all__ = ["AnyWorkload", "Workloads"]
+__all__ = ["AnyWorkload", "Workloads", "before_end", "check_times"]
 
 AnyWorkload: TypeAlias = Annotated[FileWorkload | PublishWorkload | SubscribeWorkload, Discriminator("kind")]
 
@@ -26,3 +27,16 @@ Workloads: TypeAlias = Annotated[
     Field(min_length=1),
 ]
 """One workload, or a list of them."""
+
+
+def before_end(duration: float) -> str:
+    """Say when something may begin in a run of `duration` seconds."""
+    return f"before the end of the run (duration: {duration!r})"
+
+
+def check_times(work: AnyWorkload, duration: float) -> None:
+    """Raise UsageError for a workload that would begin when a run of `duration` seconds is over, or end before it begins."""
+    if work.at >= duration:
+        raise UsageError(f"at: value {work.at!r} is not allowed; {before_end(duration)}")
+    if not isinstance(work, FileWorkload) and work.until is not None and work.until <= work.at:
+        raise UsageError(f"until: value {work.until!r} is not allowed; later than at, {work.at!r}")

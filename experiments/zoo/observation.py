@@ -78,6 +78,7 @@ def observe(scenario: Scenario) -> Observation:
     for row in result.violations:
         found.setdefault(row["rule"], []).append(_told(row["what"], row["host"], row["at"]))
     for watcher in watchers:
+        watcher.conclude()
         for broken in watcher.violations:
             if broken.rule == "answered" and broken.host in result.metrics["faults"]:
                 # It failed, and does not answer.

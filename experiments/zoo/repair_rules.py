@@ -6,7 +6,8 @@ The rules, which hold in every run of a protocol whose messages can be read (`Pr
 * `suppressed`: a node that has detected a loss, and hears the request of another node for it, does not make its own
   first request for as long as its protocol waits for an answer.
 * `merged`: nothing is retransmitted twice without a request for it in between.
-* `answered`: what is requested of a node that sent it is retransmitted, or said to be gone.
+* `answered`: what is requested of a node that sent it is retransmitted, or said to be gone. A node that is still repairing when
+  the run ends may do so until the network is at rest, which is why a run that reached its time limit is not checked.
 * `stops`: no node requests on and on for longer than its protocol allows.
 
 A protocol may say that some do not hold (`Repairs.unchecked`). Streams that cannot be told apart in messages are not checked.
@@ -16,6 +17,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import Any
 
 from experiments.running.invariants import Violation
@@ -33,6 +35,7 @@ REPAIR_RULES: Mapping[str, str] = {
     "stops": "no node requests for longer than its protocol allows",
 }
 """The rules by name, in a line each."""
+NEVER = -inf, -inf
 KEPT = 100
 """Violations that are recorded."""
 
@@ -58,8 +61,14 @@ class _Node:
     """When it heard another node request what it knew to be missing."""
     requested: set[Unit] = field(default_factory=set)
     sent: set[Unit] = field(default_factory=set)
-    unanswered: dict[Unit, float] = field(default_factory=dict)
-    """What others requested of it and when, until it sends that or says that it is gone."""
+    unanswered: dict[Unit, tuple[float, float]] = field(default_factory=dict)
+    """What others requested of it and when, first and last, until it sends that or says that it is gone."""
+    outstanding: set[Unit] = field(default_factory=set)
+    """What of this was unanswered at the end of the run, until it is retransmitted, or said to be gone in time."""
+    is_behind: bool = False
+    """Whether some of that was retransmitted, so that what follows is in time."""
+    gathers: tuple[float, float] = (inf, -inf)
+    """From when to when it gathers requests, which it serves then."""
     requests: list[float] = field(default_factory=list)
     """Times of requests that followed each other within the window of the limit."""
     latest_request: _Request | None = None
@@ -71,11 +80,13 @@ class _Node:
 
 
 class RepairRules(Watcher):
-    """Checks one run in the strict engine, in which all that arrives at a host reaches its machine.
+    """Checks one run in the strict engine, in which all that arrives at a host reaches its machine; `conclude` follows it.
 
     `config` is that of the protocol, `restarts` are the times (seconds) at which hosts crash or start again, without any state.
     What `excluded` hosts send is not checked: packets of other nodes, or of several machines that they do not tell apart.
     """
+
+    watches_rest = True
 
     def __init__(
         self, repairs: Repairs, config: Any, restarts: Sequence[tuple[float, str]] = (), excluded: Collection[str] = ()
@@ -91,11 +102,14 @@ class RepairRules(Watcher):
         self._ambiguous: set[Hashable] = set()
         """Streams in which different units have the same number."""
         self.violations: list[Violation] = []
+        self._network: WatchedNetwork | None = None
+        self._ended_at = 0.0
 
     def begin(self, network: WatchedNetwork) -> None:
         """Take deliveries from the network, too."""
         assert network.strict, "deliveries come in the order of time in the strict engine only"
         network.fabric.on_delivery = self.delivered
+        self._network = network
         for at, host in self._restarts:
             network.later(at, partial(self._forget, host))
 
@@ -125,6 +139,8 @@ class RepairRules(Watcher):
             self._check_transmission(now, host, node, unit, message.repair)
         for gone in self._units(self._repairs.refused(message)) if node.unanswered else ():
             node.unanswered.pop(gone, None)
+            if node.is_behind or now <= self._ended_at + self._suppression.quiet:
+                node.outstanding.discard(gone)
         wanted = self._units(self._repairs.requested(message))
         for unit in wanted:
             self._check_request(now, host, node, unit)
@@ -136,7 +152,12 @@ class RepairRules(Watcher):
             self._break(now, host, "merged", f"{_name(unit)} is retransmitted, and nobody has requested it since the last time")
         if not repair:
             self._note_unit(unit)
-        node.unanswered.pop(unit, None)
+        begin, until = node.gathers
+        if now >= until or node.unanswered.get(unit, NEVER)[1] < begin:
+            node.unanswered.pop(unit, None)
+        if unit in node.outstanding:
+            node.outstanding.remove(unit)
+            node.is_behind = True
         node.sent.add(unit)
 
     def _note_unit(self, unit: Unit) -> None:
@@ -207,7 +228,7 @@ class RepairRules(Watcher):
             return
         for each in wanted:
             if each in node.sent:
-                node.unanswered.setdefault(each, now)
+                node.unanswered[each] = node.unanswered.get(each, (now, now))[0], now
         suppression = self._suppression
         if suppression.begins:
             node.heard_at |= dict.fromkeys(wanted, now)
@@ -231,12 +252,15 @@ class RepairRules(Watcher):
             node.heard_at |= dict.fromkeys(missing, now)
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
-        """Note when a node begins or ceases to rely on the requests of others, and when it keeps nothing of a packet."""
-        suppression = self._suppression
-        if name not in (suppression.begins, suppression.resumes, self._repairs.discards):
+        """Note when a node relies on the requests of others or ceases to, gathers requests, or keeps nothing of a packet."""
+        suppression, gathers = self._suppression, self._repairs.gathers
+        if name not in (suppression.begins, suppression.resumes, self._repairs.discards, gathers):
             return
         node = self._node(host)
-        if name == suppression.begins:
+        if name == gathers:
+            assert isinstance(detail, Mapping)
+            node.gathers = now, detail["until"]
+        elif name == suppression.begins:
             self._judge(host, node)
             node.heard_at.clear()
             node.relies = True
@@ -248,12 +272,20 @@ class RepairRules(Watcher):
     # The end
 
     def end(self, now: float) -> None:
-        """Check that everything was answered that was requested early enough."""
+        """Note what was requested early enough, and is not answered at the end of the run."""
+        self._ended_at = now
+        for node in self._nodes.values():
+            node.outstanding = {unit for unit, (at, _) in node.unanswered.items() if at < now - self._suppression.quiet}
+
+    def conclude(self) -> None:
+        """Check the latest requests, and that all were answered if the network has come to rest since the end of the run."""
+        assert self._network is not None
+        is_at_rest = self._network.env.now > self._ended_at
         for host, node in self._nodes.items():
             self._judge(host, node)
-            for unit, at in node.unanswered.items():
-                if at < now - self._suppression.quiet and unit.stream in self._numbers:
-                    self._break(at, host, "answered", f"{_name(unit)} is requested, and there is no answer")
+            for unit in sorted(node.outstanding, key=_name) if is_at_rest else ():
+                if unit.stream in self._numbers:
+                    self._break(self._ended_at, host, "answered", f"{_name(unit)} is requested, and there is no answer")
 
     def _break(self, now: float, host: str, rule: str, what: str) -> None:
         if len(self.violations) < KEPT and rule not in self._unchecked:

@@ -13,11 +13,10 @@ __all__ = ["ObjectStore", "TxObject", "check_content"]
 
 def check_content(config: AConfig, content: Content) -> None:
     """Raise UsageError for an object of more units than the wire format can number."""
-    size, units = content.source.size, units_of(content.source.size, config.segment)
-    if units > MOST_UNITS:
-        raise UsageError(
-            f"an object of {size} bytes in segments of {config.segment} has {units} units; allowed are at most {MOST_UNITS}"
-        )
+    size = content.source.size
+    if units_of(size, config.segment) > MOST_UNITS:
+        most = (MOST_UNITS - 1) * config.segment
+        raise UsageError(f"size: value {size} is not allowed; at most {most} with segment {config.segment}")
 
 
 class TxObject:

@@ -47,7 +47,12 @@ class BrokerConfig:
         "sender's session, or that come back, from when their connection ended",
     )
     retry: float = setting(
-        0.2, "seconds", 1e-3, 1e6, help="time to the first attempt to connect again, doubled by each that fails"
+        0.2,
+        "seconds",
+        1e-3,
+        1e6,
+        help="time to the first attempt to connect again, doubled by each that fails",
+        at_most="retry_max",
     )
     retry_max: float = setting(5.0, "seconds", 1e-3, 1e6, help="longest time between attempts to connect")
 

@@ -10,15 +10,18 @@ __all__ = ["check_message", "check_size", "check_subscription"]
 
 
 def check_size(size: int) -> None:
-    """Raise UsageError for an update of `size` bytes that is too long."""
+    """Raise UsageError for an update of `size` bytes, the properties of its message included, that is too long."""
     if size > LARGEST_UPDATE:
-        raise UsageError(f"an update of {size} bytes; the largest has {LARGEST_UPDATE}")
+        raise UsageError(f"size: value {size} with properties is not allowed; an update has at most {LARGEST_UPDATE} bytes")
 
 
 def check_message(config: object, message: Publication) -> None:
     """Raise UsageError for a message that publishers refuse."""
     del config
-    check_subject(message.destination)
+    try:
+        check_subject(message.destination)
+    except UsageError as error:
+        raise UsageError(f"to: {error}") from error
     check_size(len(Carried(message)))
 
 

@@ -17,7 +17,7 @@ class FjmConfig(NackedConfig):
     election: float = setting(
         0.1, "seconds", 1e-3, 1e3, help="time without the answer of a higher manager after which a manager is the guard"
     )
-    beacon: float = setting(0.2, "seconds", 1e-3, 1e3, help="time between two heartbeats of the guard")
+    beacon: float = setting(0.2, "seconds", 1e-3, 1e3, help="time between two heartbeats of the guard", at_most="silence")
     silence: float = setting(1.0, "seconds", 1e-3, 1e3, help="time without a heartbeat after which a guard is elected")
     ask: float = setting(
         0.2, "seconds", 1e-3, 1e3, help="time after which a request for a topic that was not answered is sent again"
@@ -26,7 +26,7 @@ class FjmConfig(NackedConfig):
     queue: int = setting(
         1000, "count", 1, 1_000_000, help="messages of a publisher that wait to be sent, from which on it is blocked"
     )
-    rate_min: float = setting(12_500.0, "rate", 1.0, 1e12, help="lowest sending rate")
+    rate_min: float = setting(12_500.0, "rate", 1.0, 1e12, help="lowest sending rate", at_most="rate")
     slower: float = setting(0.5, "number", 0.01, 0.99, help="factor of the rate on a NACK", source=_THESIS)
     faster: float = setting(0.05, "number", 0.001, 1.0, help="part of the highest rate by which it grows", source=_THESIS)
     quiet: float = setting(0.1, "seconds", 1e-3, 1e3, help="time without a NACK after which the rate grows", source=_THESIS)

@@ -13,6 +13,7 @@ from protocols.events import (
     ObjectOpened,
     ObjectPurged,
     ObjectsAborted,
+    SenderHeard,
     SenderReset,
     SenderSilent,
 )
@@ -76,5 +77,5 @@ class Fjm2Receiver(Fjm2Subscriber):
                 delivered = received_file(told.message, self._accept, self._segment)
                 if delivered is not None:
                     yield delivered
-        if isinstance(event, (ObjectOpened, ObjectAborted, ObjectsAborted, SenderReset, SenderSilent)):
+        if isinstance(event, (ObjectOpened, ObjectAborted, ObjectsAborted, SenderHeard, SenderReset, SenderSilent)):
             yield event

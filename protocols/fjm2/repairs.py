@@ -25,6 +25,7 @@ class Fjm2Repairs(Repairs):
     """
 
     discards: ClassVar[str] = "pool_exhausted"
+    gathers: ClassVar[str] = "repair_aggregation"
 
     def carried(self, message: Message) -> Unit | None:
         """See `Repairs.carried`."""

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, cast
 
 from protocols.content import LATER
 from protocols.event_layer import EventLayer
-from protocols.events import Event, ObjectAborted, ObjectReceived, ObjectsAborted, SenderReset
+from protocols.events import Event, ObjectAborted, ObjectOpened, ObjectReceived, ObjectsAborted, SenderReset
 from protocols.fjm2.allocation import containers
 from protocols.fjm2.config import Fjm2Config
 from protocols.fjm2.content import KnownMessage, MessageSink
@@ -30,7 +30,7 @@ from protocols.subscriptions import shared_table
 __all__ = ["Fjm2Subscriber"]
 
 _Begun: TypeAlias = dict[int, MessageSink]
-"""The messages that have begun, by publisher and object id.
+"""Messages that have begun, by publisher and object id.
 
 A table of at most one is not modified, because in a simulation nearly all subscribers have the same and share it.
 """
@@ -45,10 +45,28 @@ def _only(key: int, message: KnownMessage) -> _Begun:
     return {key: message}
 
 
+def _with(begun: _Begun, key: int, sink: MessageSink) -> _Begun:
+    """Return a table with one message more; of several, the table itself is changed."""
+    if len(begun) > 1:
+        begun[key] = sink
+        return begun
+    if begun:
+        return {**begun, key: sink}
+    return _only(key, sink) if isinstance(sink, KnownMessage) else {key: sink}
+
+
+def _without(begun: _Begun, key: int) -> _Begun:
+    """Return a table with one message less; of several, the table itself is changed."""
+    if len(begun) == 1:
+        return _NOTHING
+    del begun[key]
+    return begun
+
+
 class Fjm2Subscriber(EventLayer, Subscriber):
     """Delivers the messages of the topics it subscribes to, as they become complete or in the order of publishing."""
 
-    __slots__ = ("_early", "_filtered", "_incoming", "_pool", "_received", "subscriptions")
+    __slots__ = ("_early", "_filtered", "_incoming", "_offered", "_pool", "_received", "subscriptions")
 
     def __init__(self, make_receiver: MakeReceiver, ports: Ports, context: RoleContext) -> None:
         config: Fjm2Config = context.config
@@ -56,6 +74,8 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         self.subscriptions = shared_table(JmsSubscriptions)
         self._pool: Pool[MessageSink] = containers(config, MessageSink)
         self._incoming = _NOTHING
+        # Those of which the event that they begin has not arrived: what ends until then is an earlier message with the same id.
+        self._offered = _NOTHING
         # Complete messages before which others are incomplete.
         self._early = EarlyMessages(config.window, config.pool) if config.order == "fifo" else None
         # Other counters, which few subscribers need, are among those of the receiver.
@@ -90,21 +110,21 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         self._trace("container_taken", offer.sender, offer.object_id)
         self._trace("message_cached", offer.sender, offer.object_id)
         sink.begin(offer.sender, self._receiver.origin_of)
-        self._enter(offer.sender << 16 | offer.object_id, sink)
+        self._offered = _with(self._offered, offer.sender << 16 | offer.object_id, sink)
         return sink
 
-    def _enter(self, key: int, sink: MessageSink) -> None:
-        """Note that a message has begun."""
-        begun = self._incoming
-        if len(begun) > 1:
-            begun[key] = sink
-        elif begun:
-            self._incoming = {**begun, key: sink}
-        else:
-            self._incoming = _only(key, sink) if isinstance(sink, KnownMessage) else {key: sink}
+    def _begin(self, key: int) -> None:
+        """Note that a message has begun, if a container was taken for it."""
+        sink = self._offered.get(key)
+        if sink is not None:
+            self._offered = _without(self._offered, key)
+            self._incoming = _with(self._incoming, key, sink)
 
     def heard(self, event: Event, now: float) -> Iterable[Event]:
         """Turn the end of an object into messages; (7) to (9) of the thesis."""
+        if isinstance(event, ObjectOpened):
+            self._begin(event.sender << 16 | event.object_id)
+            return ()
         if isinstance(event, ObjectReceived):
             return self._on_received(event, now)
         if isinstance(event, ObjectAborted):
@@ -169,14 +189,9 @@ class Fjm2Subscriber(EventLayer, Subscriber):
     def _taken(self, publisher: int, object_id: int) -> MessageSink | None:
         """Return the sink of a message that has ended, which is not kept any more; None for an object that is no message."""
         key = publisher << 16 | object_id
-        begun = self._incoming
-        sink = begun.get(key)
-        if sink is None:
-            return None
-        if len(begun) > 1:
-            del begun[key]
-        else:
-            self._incoming = _NOTHING
+        sink = self._incoming.get(key)
+        if sink is not None:
+            self._incoming = _without(self._incoming, key)
         return sink
 
     def _give_back(self, sink: MessageSink, publisher: int, object_id: int) -> None:

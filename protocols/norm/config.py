@@ -19,7 +19,9 @@ class NormConfig:
     segment: int = setting(1400, "bytes", 8, 65_000, help="payload of one DATA message", source="RFC 5740 5.1.1")
     block: int = setting(64, "count", 1, 65_535, help="source symbols per FEC block", source="RFC 5052 9.1")
     parity: int = setting(16, "count", 0, 65_534, help="parity symbols per FEC block", source="RFC 5510 8")
-    auto_parity: int = setting(0, "count", 0, 65_534, help="parity symbols sent with every block", source="RFC 5740 5.2")
+    auto_parity: int = setting(
+        0, "count", 0, 65_534, help="parity symbols sent with every block", source="RFC 5740 5.2", at_most="parity"
+    )
     fec: int = setting(
         5, "choice", choices=(0, 2, 5, 129), help="fec_id: no-code, RS GF(2^m), RS GF(2^8), small block", source="RFC 5445"
     )
@@ -31,7 +33,13 @@ class NormConfig:
         source="RFC 5510 8",
     )
     grtt: float = setting(
-        0.25, "seconds", 1e-3, 1000.0, help="initial estimate of the group round-trip time", source="RFC 5740 5.5.1"
+        0.25,
+        "seconds",
+        1e-3,
+        1000.0,
+        help="initial estimate of the group round-trip time",
+        source="RFC 5740 5.5.1",
+        at_most="grtt_max",
     )
     grtt_max: float = setting(
         10.0,
@@ -49,7 +57,13 @@ class NormConfig:
         source="RFC 5740 5.5.1",
     )
     probe_min: float = setting(
-        1.0, "seconds", 1e-3, 1e6, help="shortest GRTT probe interval after the first", source="RFC 5740 5.5.1"
+        1.0,
+        "seconds",
+        1e-3,
+        1e6,
+        help="shortest GRTT probe interval after the first",
+        source="RFC 5740 5.5.1",
+        at_most="probe_max",
     )
     probe_max: float = setting(30.0, "seconds", 1e-3, 1e6, help="longest GRTT probe interval", source="RFC 5740 5.5.1")
     backoff: int = setting(4, "count", 0, 15, help="backoff factor K: NACKs spread over K * GRTT", source="RFC 5401 3.2.2")
@@ -57,7 +71,9 @@ class NormConfig:
     robust: int = setting(
         20, "count", 0, 1000, help="how often FLUSH and the like are repeated; 0: no FLUSH", source="RFC 5740 4.2.3.1"
     )
-    cache_min: int = setting(8, "count", 1, 32_767, help="objects always kept for repair", source="RFC 5740 5.1")
+    cache_min: int = setting(
+        8, "count", 1, 32_767, help="objects always kept for repair", source="RFC 5740 5.1", at_most="cache_max"
+    )
     cache_max: int = setting(256, "count", 1, 32_767, help="objects kept for repair at the most", source="RFC 5740 5.1")
     cache_size: int = setting(
         20_000_000, "bytes", 0, help="bytes of objects kept for repair beyond cache_min", source="RFC 5740 5.1"
@@ -159,7 +175,13 @@ class NormConfig:
         source="RFC 5348 3.1, RFC 9438 5.1",
     )
     rate_min: float = setting(
-        0.0, "rate", 0.0, 1e12, help="lowest rate with congestion control; 0: a segment per second", source="RFC 5740 5.5.2"
+        0.0,
+        "rate",
+        0.0,
+        1e12,
+        help="lowest rate with congestion control; 0: a segment per second",
+        source="RFC 5740 5.5.2",
+        at_most="rate_max",
     )
     rate_max: float = setting(
         1e12, "rate", 1.0, 1e12, help="highest rate with congestion control, in place of `rate`", source="RFC 5740 5.5.2"
@@ -179,17 +201,9 @@ class NormConfig:
             raise ConfigError(f"{key}: {getattr(self, key)!r} is not allowed; {allowed}")
         if self.fec_m == 16 and self.parity and self.segment & 1:
             raise ConfigError(f"segment: {self.segment!r} is not allowed; an even number with fec_m 16")
-        if self.auto_parity > self.parity:
-            raise ConfigError(f"auto_parity: {self.auto_parity!r} is not allowed; at most parity ({self.parity})")
         if self.fec == 0 and self.parity:
             raise ConfigError(f"parity: {self.parity!r} is not allowed; 0 with fec 0, which has no parity")
-        if self.cache_min > self.cache_max:
-            raise ConfigError(f"cache_min: {self.cache_min!r} is not allowed; at most cache_max ({self.cache_max})")
         if (self.fti == "preset") and not self.preset_size:
             raise ConfigError("preset_size: 0 is not allowed; the size of every object with fti preset")
-        if self.rate_min > self.rate_max:
-            raise ConfigError(f"rate_min: {self.rate_min!r} is not allowed; at most rate_max ({self.rate_max:g})")
         if self.congestion != "none" and self.probing != "active":
             raise ConfigError(f"probing: {self.probing!r} is not allowed; active with congestion {self.congestion!r}")
-        if self.probe_min > self.probe_max:
-            raise ConfigError(f"probe_min: {self.probe_min!r} is not allowed; at most probe_max ({self.probe_max:g})")

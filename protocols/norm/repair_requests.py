@@ -4,7 +4,6 @@ Building and merging cost time and memory in proportion to the items of the NACK
 ranges cover: a NACK of 40 bytes can name 65,536 objects of any size.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
 from typing import Final
 
@@ -71,34 +70,6 @@ class _Counts(dict[int, int]):
         return count
 
 
-class _BlockSpans:
-    """Ranges of blocks of one object, none of which lies within another: both ends ascend."""
-
-    __slots__ = ("firsts", "lasts")
-
-    def __init__(self) -> None:
-        self.firsts: list[int] = []
-        self.lasts: list[int] = []
-
-    def copy(self) -> "_BlockSpans":
-        other = _BlockSpans()
-        other.firsts, other.lasts = self.firsts[:], self.lasts[:]
-        return other
-
-    def add(self, first: int, last: int) -> None:
-        low = bisect_left(self.firsts, first)
-        if self.has(first, last) or last < first:
-            return
-        high = max(low, bisect_right(self.lasts, last))
-        self.firsts[low:high] = [first]
-        self.lasts[low:high] = [last]
-
-    def has(self, first: int, last: int) -> bool:
-        """Return whether one range has all these blocks."""
-        index = bisect_right(self.firsts, first) - 1
-        return index >= 0 and last <= self.lasts[index]
-
-
 class _Whole:
     """What is requested as a whole: object ids, ids of objects whose NORM_INFO is requested, and blocks by object."""
 
@@ -107,7 +78,7 @@ class _Whole:
     def __init__(self) -> None:
         self.object_ids: RangeSet | None = None
         self.info_ids: RangeSet | None = None
-        self.spans: dict[int, _BlockSpans] = {}
+        self.spans: dict[int, RangeSet] = {}
 
 
 class RequestedRepairs:
@@ -221,14 +192,14 @@ class RequestedRepairs:
         return [span for ids in (whole.object_ids, whole.info_ids) if ids is not None for span in ids]
 
     def has_blocks(self, object_id: int, first: int, last: int) -> bool:
-        """Return whether one request names all these blocks as a whole."""
+        """Return whether all these blocks are requested as a whole, by one item or by several."""
         spans = None if self._whole is None else self._whole.spans.get(object_id)
-        return spans is not None and spans.has(first, last)
+        return spans is not None and spans.covers(first, last)
 
     def block_ranges(self, object_id: int) -> Iterable[tuple[int, int]]:
         """Return the ranges of blocks of an object that are requested as a whole."""
         spans = None if self._whole is None else self._whole.spans.get(object_id)
-        return () if spans is None else zip(spans.firsts, spans.lasts, strict=True)
+        return () if spans is None else spans
 
     def masks(self, object_id: int) -> Mapping[int, int]:
         """Return the symbols of an object that are requested: a bit mask by block."""
@@ -334,7 +305,7 @@ def _plain_ranges(first: int, last: int) -> Iterator[tuple[int, int]]:
         yield 0, last
 
 
-def _with_spans(known: dict[int, _BlockSpans], ranges: Iterable[tuple[int, int, int]]) -> dict[int, _BlockSpans]:
+def _with_spans(known: dict[int, RangeSet], ranges: Iterable[tuple[int, int, int]]) -> dict[int, RangeSet]:
     """Return the ranges of blocks by object of `known` and of these."""
     if not ranges:
         return known
@@ -342,8 +313,9 @@ def _with_spans(known: dict[int, _BlockSpans], ranges: Iterable[tuple[int, int, 
     for owner, first, last in ranges:
         if owner not in own:
             own.add(owner)
-            spans[owner] = spans[owner].copy() if owner in spans else _BlockSpans()
-        spans[owner].add(first, last)
+            spans[owner] = spans[owner].copy() if owner in spans else RangeSet()
+        if first <= last:
+            spans[owner].add(first, last)
     return spans
 
 

@@ -484,7 +484,7 @@ class NormSender(ObjectControl):
         if self._flush_at == inf:
             if self._flushes:
                 return None
-            self._flush_at = now
+            self._flush_at = now if self._config.robust else now + self._last_wait()
         if self._flush_at > now:
             return None
         if self._flushes >= self._config.robust:
@@ -494,10 +494,13 @@ class NormSender(ObjectControl):
         self._flushes += 1
         self._flushes_sent += 1
         last = self._flushes >= self._config.robust
-        # After the last one a receiver still has its back-off to wait before it can send a NACK.
-        self._flush_at = now + (max(2, self._config.backoff + 2) if last else 2) * self._grtt.advertised
+        self._flush_at = now + (self._last_wait() if last else 2 * self._grtt.advertised)
         ends = self._ends()
         return self._factory.flush(ends[self._flushes % len(ends)]) if ends else self._make_squelch()
+
+    def _last_wait(self) -> float:
+        """Return how long the sender waits after its last message: a receiver may begin a back-off then, and send a NACK."""
+        return (self._config.backoff + 2) * self._grtt.advertised
 
     def _make_squelch(self) -> Squelch:
         gone, self._squelch = self._squelch or (), None
@@ -520,7 +523,7 @@ class NormSender(ObjectControl):
             and not self._control.acks.is_asking
             and self._has_end()
         ):
-            idle = self._flush_at if self._flushes else self._clear
+            idle = self._flush_at if self._flushes or self._flush_at < inf else self._clear
             when = min(when, max(idle, self._clear))
         if self._needs_room:
             when = min(when, self._window.vacancy_at(self._rest))

@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush, nsmallest
 from typing import Final
 
 from protocols.batches import Background
-from protocols.errors import UsageError
+from protocols.errors import ConfigError, UsageError
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of
@@ -29,16 +29,18 @@ _fti: Final = lru_cache(maxsize=256)(Fti)
 
 
 def check_content(config: NormConfig, content: Content) -> None:
-    """Raise UsageError when NORM can't carry this content with these parameters."""
+    """Raise UsageError when NORM can't carry this content with these parameters, ConfigError if one of those is too small."""
     if len(content.info) > config.segment:
-        what = "a name of" if content.is_file else "information of"
-        raise UsageError(f"{what} {len(content.info)} bytes; at most one segment ({config.segment})")
+        what = f"{'a name' if content.is_file else 'information'} of {len(content.info)} bytes"
+        raise ConfigError(f"segment: value {config.segment} is not allowed; at least {len(content.info)} for {what}")
     if config.fti == "preset" and content.source.size != config.preset_size:
-        raise UsageError(f"an object of {content.source.size} bytes; {config.preset_size} with fti preset (preset_size)")
+        raise UsageError(
+            f"size: value {content.source.size} is not allowed; {config.preset_size} with fti preset (preset_size)"
+        )
     most = min(BLOCK_COUNTS[config.fec, config.fec_m] * config.block * config.segment, MAX_SIZE)
     if content.source.size > most:
         allowed = f"at most {most} with fec {config.fec}, block {config.block} and segment {config.segment}"
-        raise UsageError(f"an object of {content.source.size} bytes; {allowed}")
+        raise UsageError(f"size: value {content.source.size} is not allowed; {allowed}")
 
 
 class HeldBlock:

@@ -23,7 +23,12 @@ class RelayConfig:
     )
     clients: int = setting(10_000, "count", 1, 1_000_000, help="connections of the relay; further ones are closed")
     retry: float = setting(
-        0.2, "seconds", 1e-3, 1e6, help="time to the first attempt to connect again, doubled by each that fails"
+        0.2,
+        "seconds",
+        1e-3,
+        1e6,
+        help="time to the first attempt to connect again, doubled by each that fails",
+        at_most="retry_max",
     )
     retry_max: float = setting(5.0, "seconds", 1e-3, 1e6, help="longest time between attempts to connect")
 

@@ -133,15 +133,15 @@ HOSTILE_FILES = {
     ),
     "a file that the wire format can't number": (
         SCENARIO.replace("norm", "n1").replace("10kB", "1000TB"),
-        "bad.yaml: workload: an object of 1000000000000000 bytes in segments of 1400 has 714285714287 units",
+        "bad.yaml: workload.size: value 1000000000000000 is not allowed; at most 23488101000 with segment 1400",
     ),
     "a file that NORM can't number": (
         SCENARIO.replace("10kB", "1000TB"),
-        "bad.yaml: workload: an object of 1000000000000000 bytes; at most ",
+        "bad.yaml: workload.size: value 1000000000000000 is not allowed; at most ",
     ),
     "a file whose name is longer than a segment": (
         SCENARIO.replace("10Mbit", "10Mbit, segment: 8"),
-        "bad.yaml: workload: a name of 10 bytes; at most one segment (8)",
+        "bad.yaml: protocol.segment: value 8 is not allowed; at least 10 for a name of 10 bytes (workload)",
     ),
     "more files than there are object ids": (
         SCENARIO.replace("{kind: file, size: 10kB}", f"[{', '.join(['{size: 1, count: 30000}'] * 3)}]"),
@@ -150,19 +150,39 @@ HOSTILE_FILES = {
     ),
     "a message that no object holds": (
         PUBLISHED.replace("size: 1", "size: 5GB"),
-        "bad.yaml: workload.0: a message of 5000000000 bytes to '/t' is not allowed; at most 4294967295 bytes",
+        "bad.yaml: workload.0.size: value 5000000000 is not allowed; at most 4294967295",
     ),
     "a message that no datagram holds": (
         PUBLISHED.replace("norm", "datagram").replace("size: 1", "size: 5GB"),
-        "bad.yaml: workload.0: a message of 5000000000 bytes to '/t' is not allowed; at most 4294967295 bytes",
+        "bad.yaml: workload.0.size: value 5000000000 is not allowed; at most 4294967295",
     ),
     "an update that is too long": (
         PUBLISHED.replace("norm", "distributor").replace("size: 1", "size: 17MB"),
-        "bad.yaml: workload.0: an update of 17000035 bytes; the largest has 16777216",
+        "bad.yaml: workload.0.size: value 17000035 with properties is not allowed; an update has at most 16777216 bytes",
     ),
     "a subject with a wildcard": (
         PUBLISHED.replace("norm", "distributor").replace("/t", "/*"),
-        "bad.yaml: workload.0: subject '/*' has '*'; only subscriptions have wildcards",
+        "bad.yaml: workload.0.to: subject '/*' has '*'; only subscriptions have wildcards",
+    ),
+    "a property that no update holds": (
+        PUBLISHED.replace("norm", "distributor").replace("size: 1", "size: 1, properties: {price: 99999999999999999999}"),
+        "bad.yaml: workload.0.properties: 'price' with value 99999999999999999999 is not allowed; a name of 1 to 255 ",
+    ),
+    "a destination that is too long": (
+        PUBLISHED.replace("/t", "/" + "t" * 300),
+        "bad.yaml: workload.0.to: value '/ttttttttttttttttttttttttttttttttttt... is not allowed; at most 255 bytes of UTF-8",
+    ),
+    "a publisher that ends before it begins": (
+        PUBLISHED.replace("size: 1", "size: 1, at: 2s, until: 1s"),
+        "bad.yaml: workload.0.until: value 1.0 is not allowed; later than at, 2.0",
+    ),
+    "a fault after the end of the run": (
+        SCENARIO + "duration: 2s\nfaults: [{at: 1s, crash: r1}, {at: 2s, crash: r1}]\n",
+        "bad.yaml: faults.1.at: value 2.0 is not allowed; before the end of the run (duration: 2.0)",
+    ),
+    "a receiver that joins after the end of the run": (
+        SCENARIO + "duration: 2s\nreceivers: [{hosts: [r1], join: 3s}]\n",
+        "bad.yaml: receivers.0.join: value 3.0 is not allowed; before the end of the run (duration: 2.0)",
     ),
     "a pattern that nothing matches": (
         PUBLISHED.replace("norm", "distributor").replace("to: /t}", "to: t}"),
@@ -232,7 +252,7 @@ BAD_OPTIONS = {
     "a pipe to send": (["send", "pipe", "--group", GROUP], "pipe: is not a file"),
     "a file to send whose name is longer than a segment": (
         ["send", "ok.yaml", "long-name.yaml", "--group", GROUP, "--segment", "8"],
-        "long-name.yaml: a name of 14 bytes; at most one segment (8)",
+        "long-name.yaml: --segment: value 8 is not allowed; at least 14 for a name of 14 bytes",
     ),
     "nan seconds to send": (
         ["send", "ok.yaml", "--group", GROUP, "--timeout", "nan"],

@@ -95,5 +95,5 @@ def test_a_message_of_another_protocol_is_a_usage_error(codec: Codec) -> None:
 
 
 def test_a_destination_that_is_too_long_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match=r"0 bytes to 'x+\.\.\.' is not allowed; at most 4294967295 bytes, 255 bytes of dest"):
+    with pytest.raises(UsageError, match=r"to: value 'x+\.\.\. is not allowed; at most 255 bytes of UTF-8"):
         write_head(Publication(1, 1, "x" * 256, 0, b""))

@@ -174,6 +174,20 @@ def test_a_crashed_host_receives_and_sends_nothing_and_restarts_as_new() -> None
     assert scene.faults.counts == {"crash": 1, "restart": 1}
 
 
+def test_a_host_that_restarts_gets_nothing_of_a_group_before_its_new_machine_joins() -> None:
+    scene = Scene()
+    fresh: list[Probe] = []
+
+    def start(host: SimHost) -> None:
+        fresh.append(probe_on(scene.network, "r1", listen=False))
+        scene.network.later(0.75, lambda: host.join(GROUP))
+
+    scene.network.later(0.25, lambda: scene.faults.crash("r1"))
+    scene.network.later(0.35, lambda: scene.faults.restart("r1", start))
+    assert scene.heard("r1") == [0, 1, 2]
+    assert [number for _, number, _ in fresh[0].heard] == [8, 9]
+
+
 def test_a_crashed_sender_is_silent() -> None:
     scene = Scene()
     scene.network.later(0.25, lambda: scene.faults.crash("sender"))

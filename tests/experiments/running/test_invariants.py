@@ -81,9 +81,11 @@ LAN = {"kind": "lan", "receivers": 4, "link": {"delay": "1ms", "down": {"loss": 
 FORGETFUL = {"name": "norm", "rate": "2Mbit", "grtt": "20ms", "segment": 500, "senders": 1}
 
 
-def test_objects_of_a_sender_that_was_forgotten_may_end_again() -> None:
-    work = [{"from": name, "size": "20kB"} for name in ("sender", "r1", "r2")]
-    found = run(parse({"name": "x", "topology": LAN, "protocol": FORGETFUL, "workload": work, "duration": "3s"}, "here"))
+@pytest.mark.parametrize("name", ["norm", "fjm2"])
+def test_objects_of_a_sender_that_was_forgotten_may_end_again(name: str) -> None:
+    work = [{"from": host, "size": "20kB"} for host in ("sender", "r1", "r2")]
+    protocol = {**FORGETFUL, "name": name}
+    found = run(parse({"name": "x", "topology": LAN, "protocol": protocol, "workload": work, "duration": "3s"}, "here"))
     # Each is given up more than once.
     assert sum(row.aborted for row in found.receivers) > 2 * len(work)
     assert found.violations == []

@@ -49,6 +49,14 @@ def test_the_end_of_an_object_that_had_no_sink_leaves_that_of_a_later_one() -> N
     assert sinks.take(KEY) is later
 
 
+def test_the_end_of_an_earlier_object_leaves_the_sink_of_a_later_one_that_is_complete() -> None:
+    later = sink()
+    sinks = opened(later)
+    later.commit(b"")
+    sinks.discard(KEY)
+    assert sinks.take(KEY) is later
+
+
 def test_the_object_whose_sink_has_replaced_another_can_be_aborted_too() -> None:
     sinks = opened(sink(aborted=True), sink(aborted=True))
     sinks.discard(KEY)

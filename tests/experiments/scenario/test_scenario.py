@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from experiments.cli import invoke
 from experiments.scenario.files import override
 from experiments.scenario.scenario import Scenario, load, parse, schema
 from protocols.errors import ConfigError, UsageError
-from protocols.registry import names
+from protocols.registry import names, protocol
+from protocols.settings import setting_of
 
 BASE: dict[str, Any] = {
     "name": "x",
@@ -69,6 +71,17 @@ BAD = [
     ("protocol.fec=7", "FILE: protocol.fec: value 7 is not allowed; one of 0, 2, 5, 129"),
     ("protocol.blok=64", "FILE: protocol.blok: value 64 is not allowed; unknown key, known here: name, rate, segment, "),
     ("protocol.grtt=5000", "FILE: protocol.grtt: value 5000 is not allowed; a duration from 1ms to 1000s"),
+    ("protocol.grtt=20s", "FILE: protocol.grtt: value '20s' is not allowed; at most grtt_max (10s)"),
+    # The key that the user has written is named, if that is only one.
+    ("protocol.grtt_max=100ms", "FILE: protocol.grtt_max: value '100ms' is not allowed; at least grtt (250ms)"),
+    (
+        "protocol={name: norm, rate_min: 2Mbit, rate_max: 1Mbit}",
+        "FILE: protocol.rate_min: value '2Mbit' is not allowed; at most rate_max (1Mbit)",
+    ),
+    ("protocol={name: fjm2, grtt: 1s}", "FILE: protocol.grtt: value '1s' is not allowed; at most grtt_max (500ms)"),
+    ("protocol={name: fjm, beacon: 2s}", "FILE: protocol.beacon: value '2s' is not allowed; at most silence (1s)"),
+    ("protocol={name: fjm, rate: 80kbit}", "FILE: protocol.rate: value '80kbit' is not allowed; at least rate_min (100kbit)"),
+    ("protocol={name: broker, retry: 10s}", "FILE: protocol.retry: value '10s' is not allowed; at most retry_max (5s)"),
     ("workload=[]", "FILE: workload: value [] is not allowed; it should have at least 1 item"),
     ("workload=5", "FILE: workload: value 5 is not allowed; it should be a mapping of keys to values"),
     ("workload.size=four", "FILE: workload.size: value 'four' is not allowed; it is not a size; like 60kB"),
@@ -363,3 +376,10 @@ READY = sorted((Path(__file__).parents[3] / "experiments" / "scenarios").glob("*
 @pytest.mark.parametrize("path", READY, ids=lambda path: path.stem)
 def test_every_ready_scenario_loads_and_has_the_name_of_its_file(path: Path) -> None:
     assert load(path).name == path.stem
+
+
+def test_a_parameter_bounds_another_one_of_the_same_protocol() -> None:
+    for name in names():
+        own = {item.name: setting_of(item) for item in fields(protocol(name).config)}
+        for known in own.values():
+            assert not known.at_most or own[known.at_most].unit == known.unit

@@ -85,6 +85,18 @@ def test_a_number_of_lost_messages_counts_for_those_published_before_it_was_told
     assert account(published(1.0, 2.0, 3.0), received((0, 1.1), lost=told))[0].untold == 1
 
 
+def test_a_gap_may_be_told_before_the_last_subscription_is_in_effect() -> None:
+    got = received((0, 1.1), (2, 3.1), lost=[[PUBLISHER, 1, None, None, 2.5]])
+    later = received(spans=((4.0, None, ""),), wanted=(4.0, None), destination="topic:other")
+    got["subscriptions"] += [{**later["subscriptions"][0], "number": 1}]
+    ledger = Ledger(Guarantees(tells="gaps"), 1000.0)
+    ledger.add_publisher("publisher p", plan(), published(1.0, 2.0, 3.0))
+    ledger.add_subscriber("r", got)
+    assert ledger.untold == []
+    ledger.add_subscriber("s", {**got, "lost": []})
+    assert [(broken.host, broken.rule) for broken in ledger.untold] == [("s", "told")]
+
+
 def test_the_last_messages_of_a_run_may_be_under_way() -> None:
     found, broken = account(published(1.0, 2.0), received((0, 1.1)))
     assert found.missing == 1

@@ -81,7 +81,6 @@ def test_bodies_have_their_size_and_differ_by_number(size: int) -> None:
     [
         ({"rate": None}, "either 'rate' or 'think'"),
         ({"think": "10ms"}, "either 'rate' or 'think'"),
-        ({"at": "2s", "until": "1s"}, "later than 'at'"),
         ({"rate": "fast"}, "messages per second, like 500/s"),
         ({"rate": 0}, "messages per second, like 500/s"),
         ({"rate": 10**400}, "messages per second, like 500/s"),

@@ -86,6 +86,39 @@ def test_machines_of_one_host_are_no_single_node_for_the_rules() -> None:
     assert not observe(parse({**data, "workload": [{**work, "hosts": ["r2"]}, {**work, "at": "1s"}, late]}, "shared")).breaks
 
 
+def test_what_is_requested_at_the_end_of_a_run_is_answered_after_it() -> None:
+    link = {"rate": "100Mbit", "delay": "100ms", "down": {"loss": 0.2}}
+    publish = {"kind": "publish", "hosts": ["sender"], "to": "topic:a", "size": 5000, "count": 1, "rate": "1/s", "linger": "1s"}
+    data = {
+        "name": "slow-repairs",
+        "seed": 35,
+        "topology": {"kind": "star", "receivers": 3, "link": link},
+        "protocol": {"name": "fjm", "rate": "20Mbit", "segment": 100, "holdoff": "5ms", "history": "5s"},
+        "nodes": {"r3": {"role": "manager"}},
+        "workload": [publish, {"kind": "subscribe", "hosts": ["r1", "r2"], "to": "topic:a"}],
+        "duration": "60s",
+    }
+    seen = observe(parse(data, "slow-repairs"))
+    assert not seen.breaks
+    assert seen.result is not None
+    assert "quiescence" in seen.result.metrics["invariants"]["checked"]
+
+
+def test_a_sender_repairs_again_what_it_repaired_while_it_gathered_requests() -> None:
+    link = {"rate": "10Mbit", "delay": "20ms", "queue": 20, "down": {"loss": "1%"}}
+    publish = {"kind": "publish", "hosts": ["sender"], "to": "topic:a", "size": 5000, "count": 100, "rate": "500/s"}
+    data = {
+        "name": "late",
+        "seed": 64,
+        "topology": {"kind": "star", "receivers": 2, "link": link},
+        "protocol": {"name": "fjm2", "rate": "1Mbit", "backoff": 1, "gsize": 1},
+        # Both subscribers come late, and request all objects before.
+        "workload": [{**publish, "at": "500ms"}, {"kind": "subscribe", "hosts": ["r"], "to": "topic:a", "at": "1s"}],
+        "duration": "60s",
+    }
+    assert not observe(parse(data, "late")).breaks
+
+
 def test_the_command_prints_which_rule_found_which_mutant(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["zoo", "--only", "stuck-gap", "--jobs", "1", "--json"]) == 0
     plain, mutant = json.loads(capsys.readouterr().out)["runs"]

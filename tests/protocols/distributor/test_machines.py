@@ -92,7 +92,7 @@ def test_an_update_of_any_size_arrives_whole(size: int) -> None:
 
 def test_an_update_beyond_the_largest_size_is_refused() -> None:
     scene = Scene()
-    with pytest.raises(UsageError, match="16777217 bytes"):
+    with pytest.raises(UsageError, match="size: value 16777217 with properties"):
         scene.publish(bytes((1 << 24) + 1))
 
 

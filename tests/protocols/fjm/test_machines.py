@@ -179,7 +179,7 @@ def test_who_leaves_is_no_member_any_more() -> None:
 
 
 def test_a_publisher_without_history_sends_on() -> None:
-    scene = Scene(history=0.0, rate=1000.0)
+    scene = Scene(history=0.0, rate=1000.0, rate_min=1000.0)
     scene.start("m1", "p", "r1")
     scene.bench.run(1.0)
     scene.subscribe("r1", 0, "topic:a")
@@ -221,7 +221,7 @@ def test_the_rate_falls_on_nacks_once_for_a_hold_off_and_grows_after_silence() -
 
 
 def test_a_publisher_is_blocked_while_its_queue_is_full() -> None:
-    machine, ports = publisher(queue=2, rate=1e4)
+    machine, ports = publisher(queue=2, rate=1e4, rate_min=1e4)
     assert not machine.publish(Publication(4, 1, "topic:a", 1000), 1.0)
     assert [machine.publish(Publication(4, number, "topic:b", 1000), 1.0) for number in (2, 3)] == [False, True]
     machine.receive(Answer(9, 1, "topic:b"), "m1", GROUP, 1.1)

@@ -13,6 +13,7 @@ from protocols.jms import jms_message
 from protocols.jms.message import JmsMessage
 from protocols.machine import Group
 from protocols.messaging import MessageReceived, Publication, Subscription
+from protocols.norm.messages import NormMessage
 from protocols.roles import RoleContext
 
 __all__ = ["GROUP", "QUICK", "Scene", "message"]
@@ -61,6 +62,10 @@ class Scene:
     def run(self, seconds: float = 5.0, over: Callable[[], bool] = lambda: False) -> None:
         """Run for some seconds."""
         self.bench.run(self.bench.now + seconds, over)
+
+    def deliver(self, packet: NormMessage) -> None:
+        """Let the first subscriber receive a message that the publisher has not sent."""
+        self.bench["s1"].deliver(packet, "p", GROUP, self.bench.now)
 
     def received(self, name: str = "s1") -> list[Publication]:
         """Return the messages that were delivered."""

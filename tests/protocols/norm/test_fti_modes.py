@@ -113,7 +113,7 @@ def test_what_can_not_be_described_is_refused() -> None:
     with pytest.raises(ConfigError, match="preset_size: 0 is not allowed; the size of every object with fti preset"):
         quick(fti="preset")
     sender = SenderHarness(fti="preset", preset_size=800)
-    with pytest.raises(UsageError, match=r"an object of 900 bytes; 800 with fti preset \(preset_size\)"):
+    with pytest.raises(UsageError, match=r"size: value 900 is not allowed; 800 with fti preset \(preset_size\)"):
         sender.submit(900)
     with pytest.raises(UsageError, match="a stream can't be sent with fti preset"):
         sender.host.call(sender.machine.open_stream, StreamSettings(4000))

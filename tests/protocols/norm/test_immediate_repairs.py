@@ -109,6 +109,20 @@ def test_without_robustness_no_flush_is_sent_and_the_end_is_reported_once() -> N
     assert len(sender.messages_of(Application)) == 1
 
 
+def test_without_robustness_a_sender_waits_for_requests_before_it_reports_its_end() -> None:
+    sender = SenderHarness(robust=0, parity=0, fec=0, backoff=4, grtt=0.1)
+    sender.submit(300)
+    sender.run_until(0.3)
+    before = len(sender.symbols())
+    assert not sender.events_of(FlushCompleted)
+    sender.nack(items((0, 0, 1), fec=0))
+    sender.run_until(1.0)
+    assert sender.symbols()[before:] == [(0, 0, 1)]
+    assert not sender.events_of(FlushCompleted)
+    sender.run_until(2.0)
+    assert len(sender.events_of(FlushCompleted)) == 1
+
+
 def test_an_object_that_is_too_old_is_squelched() -> None:
     sender = _sent("gathered", cache_age=10.0)
     before = len(sender.symbols())

@@ -43,6 +43,15 @@ def test_blocks_are_requested_in_ranges() -> None:
     assert not found.has_blocks(5, 3, 9)
 
 
+def test_neighbouring_blocks_are_requested_together_whether_named_by_one_item_or_by_several() -> None:
+    one = requested(items((4, 10), (4, 11), level=LEVEL_BLOCK))
+    both = one.merged(requested(ranges((4, 12), (4, 15), level=LEVEL_BLOCK)))
+    assert one.has_blocks(4, 10, 11)
+    assert both.has_blocks(4, 10, 15)
+    assert not both.has_blocks(4, 9, 15)
+    assert list(both.block_ranges(4)) == [(10, 15)]
+
+
 def test_a_range_of_objects_may_wrap() -> None:
     found = requested(ranges((65530,), (3,), level=LEVEL_OBJECT))
     assert all(found.has_object(key) for key in (65530, 65535, 0, 3))

@@ -116,7 +116,7 @@ def test_a_request_keeps_an_object_in_the_window() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (Content(Bytes(b""), b"x" * 101), "at most one segment"),
+        (Content(Bytes(b""), b"x" * 101), "segment: value 100 is not allowed; at least 101"),
         (Content(Extent(65536 * 800 + 1), b""), "at most 52428800 with fec 0"),
     ],
     ids=["information", "blocks"],
