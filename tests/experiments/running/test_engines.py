@@ -139,18 +139,17 @@ def test_connections_of_cross_traffic_beside_those_of_a_protocol_with_another_fr
     assert all(result.metrics["cross_traffic"][0]["received"] > 10 for result in results)
 
 
-def test_answers_over_links_without_delay_come_before_other_copies_of_what_they_answer() -> None:
+def test_members_of_a_counted_group_answer_each_other_without_delay() -> None:
     written = {
         "name": "x",
-        "seed": 577246,
-        "topology": {"kind": "star", "receivers": 2},
-        "protocol": {"name": "fjm"},
-        "nodes": {"r1": {"role": "manager"}},
-        # The subscriber reads what it overhears one by one, so that the order decides when it reads each.
+        "seed": 10,
+        "topology": {"kind": "lan", "receivers": 4, "link": {"down": {"loss": "40%"}}},
+        "protocol": {"name": "bus", "backoff": 0, "holdoff": "1ms"},
+        # A member repairs at once what another one requests, and the NACK is on its way to the others.
         "workload": [
-            {"kind": "publish", "hosts": ["sender"], "to": "topic:t", "size": 0, "rate": "50/s"},
-            {"kind": "subscribe", "hosts": ["r2"], "to": "topic:t", "slow": "20ms"},
+            {"kind": "publish", "hosts": ["sender", "r1"], "to": "topic:t", "size": 300, "count": 30, "rate": "saturated"},
+            {"kind": "subscribe", "hosts": ["r"], "to": "topic:t"},
         ],
-        "duration": "1s",
+        "duration": "2s",
     }
     assert len({run(parse({**written, **how}, "test")).fingerprint for how in WAYS}) == 1
