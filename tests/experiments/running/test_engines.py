@@ -153,3 +153,27 @@ def test_members_of_a_counted_group_answer_each_other_without_delay() -> None:
         "duration": "2s",
     }
     assert len({run(parse({**written, **how}, "test")).fingerprint for how in WAYS}) == 1
+
+
+@pytest.mark.parametrize(("buffer", "block", "parity"), [(0, 20, 1), (1500, 20, 16), (6000, 20, 16)])
+def test_a_buffer_too_small_for_the_parity_of_a_block_delays_a_file_and_no_more(buffer: int, block: int, parity: int) -> None:
+    written = {
+        "name": "x",
+        "seed": 75,
+        "topology": {"kind": "star", "receivers": 5, "link": {"delay": "5ms", "down": {"loss": "40%"}, "up": {"loss": "10%"}}},
+        "protocol": {
+            "name": "norm",
+            "rate": "5Mbit",
+            "segment": 500,
+            "block": block,
+            "parity": parity,
+            "grtt": "50ms",
+            "backoff": 1,
+            "buffer": buffer,
+        },
+        "workload": [{"kind": "file", "from": "sender", "size": "60kB"}, {"kind": "file", "from": "r1", "size": "60kB"}],
+        "duration": "30s",
+    }
+    results = [run(parse({**written, **how}, "test")) for how in WAYS]
+    assert len({result.fingerprint for result in results}) == 1
+    assert results[0].completed
