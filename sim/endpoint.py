@@ -185,8 +185,7 @@ class Endpoint:
         if fabric.observers:
             fabric.accelerator.catch_up()
         message, size, to = packet.message, packet.size, packet.to
-        identity = message.identity
-        now = fabric.kernel.env._now
+        identity, now = message.identity, fabric.kernel.env._now
         packets, kind = fabric.packets, message.kind
         if kind in packets:
             # As `Traffic.count`, without a call.
@@ -211,6 +210,7 @@ class Endpoint:
             flight: Flight = ClassedFlight(message, identity, size, place, source, route, order, packet.dscp)
         else:
             flight = Flight(message, identity, size, place, source, route, order)
+        flight.delta, flight.sent_at = fabric.kernel.next_delta(), now
         if route.target is host or (fabric.ports.members and fabric.ports.has_neighbours(place, port, route.to)):
             self._loop_back(host, flight, now)
             if route.target is host:

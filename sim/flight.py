@@ -103,7 +103,7 @@ class Hop(Carrier, Protocol):
 class Flight:
     """One packet in flight: what all its copies share."""
 
-    __slots__ = ("identity", "message", "order", "place", "route", "size", "source")
+    __slots__ = ("delta", "identity", "message", "order", "place", "route", "sent_at", "size", "source")
 
     def __init__(
         self, message: Message, identity: int | None, size: int, place: int, source: Address, route: "Route", order: int
@@ -119,6 +119,13 @@ class Flight:
         self.route = route
         self.order = order
         """Orders arrivals of one instant; incremented for each arrival that is posted."""
+        self.delta = 0
+        """Added to the order of arrivals at `sent_at` (seconds), the time of sending (`sim.kernel.Kernel.next_delta`)."""
+        self.sent_at = 0.0
+
+    def order_at(self, when: float) -> int:
+        """Return the order of an arrival at `when` (seconds)."""
+        return self.order + self.delta if self.delta and when == self.sent_at else self.order
 
 
 class ClassedFlight(Flight):
@@ -156,7 +163,7 @@ def mark(flight: Flight, serial: int) -> Flight:
     """Return a marked copy of a packet; `serial` is the network's next number of a packet, which orders its arrivals."""
     order = (flight.place + 1) << 80 | serial << 24
     fields = flight.message, flight.identity, flight.size, flight.place, flight.source, flight.route
-    return MarkedFlight(*fields, order, dscp_of(flight))
+    return _sent_as(flight, MarkedFlight(*fields, order, dscp_of(flight)))
 
 
 def to_member(flight: Flight, endpoint: "HostNode", member: int) -> Flight:
@@ -167,8 +174,14 @@ def to_member(flight: Flight, endpoint: "HostNode", member: int) -> Flight:
     order = flight.order >> 24 << 24
     fields = flight.message, flight.identity, flight.size, flight.place, flight.source, route, order
     if isinstance(flight, MarkedFlight):
-        return MarkedFlight(*fields, flight.dscp)
-    return ClassedFlight(*fields, flight.dscp) if isinstance(flight, ClassedFlight) else Flight(*fields)
+        return _sent_as(flight, MarkedFlight(*fields, flight.dscp))
+    return _sent_as(flight, ClassedFlight(*fields, flight.dscp) if isinstance(flight, ClassedFlight) else Flight(*fields))
+
+
+def _sent_as(flight: Flight, copy: Flight) -> Flight:
+    """Return the copy of a packet, sent when that was."""
+    copy.delta, copy.sent_at = flight.delta, flight.sent_at
+    return copy
 
 
 class Arrival(QueueEntry):
@@ -278,24 +291,20 @@ class Grouped(_ByEvents):
         arrivals: Arrivals = {}
         for link in links:
             link.carry(flight, now, arrivals)
-        order, queue = flight.order, self._queue
+        queue = self._queue
         for when in arrivals:
-            order += 1
+            flight.order += 1
+            order = flight.order if not flight.delta else flight.order_at(when)
             heappush(queue, (when, ARRIVAL, order, Arrival(self._callbacks, flight, arrivals[when])))
-        flight.order = order
 
     def _on_arrival(self, arrival: Arrival) -> None:
         kernel, flight, now = self._kernel, arrival.content, self._env._now
-        with_events, queue, order = kernel.with_events, self._queue, kernel.key[2]
+        with_events = kernel.with_events
         kernel.busy = True
-        for number, (place, lost_by) in enumerate(arrival.places):
+        for place, lost_by in arrival.places:
             if with_events:
                 # Two copies may arrive at one host at once; the application receives the events of the first before the second.
                 kernel.drain()
-            if number and queue and queue[0][0] <= now and queue[0] < (now, ARRIVAL, order):
-                # A host sent in answer to an earlier copy over links without a delay, and comes before the one that sent this.
-                heappush(queue, (now, ARRIVAL, order, Arrival(self._callbacks, flight, arrival.places[number:])))
-                break
             place.arrive(flight, lost_by, now)
         kernel.settle_inputs()
 
@@ -313,8 +322,8 @@ class Single(_ByEvents):
             link.carry(flight, now, arrivals)
         for when, places in arrivals.items():
             for place in places:
-                flight.order = order = flight.order + 1
-                heappush(self._queue, (when, ARRIVAL, order, Arrival(self._callbacks, flight, [place])))
+                flight.order += 1
+                heappush(self._queue, (when, ARRIVAL, flight.order_at(when), Arrival(self._callbacks, flight, [place])))
 
     def _on_arrival(self, arrival: Arrival) -> None:
         ((place, lost_by),) = arrival.places

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from math import inf
 from typing import ClassVar, Final
 
 from sim.acceleration import Reservation
@@ -86,10 +87,10 @@ class MemberUplinks:
     def carry_batch(self, places: Sequence[int], size: int, now: float) -> float | None:
         """Take a packet of `size` bytes of UDP payload from each host at `places`, ascending; return when all of them arrive.
 
-        None, and nothing is taken, if the links are not all idle.
+        None, and nothing is taken, if the links are not all idle, or take no time.
         """
         self._clear(now)
-        if self._queues or self._batch_end > now:
+        if self._queues or self._batch_end > now or (self._spec.rate == inf and not self._delay):
             return None
         self.offered += len(places)
         self._batch, self._batch_end = places, now + size_on_link(size, self._overhead) / self._spec.rate

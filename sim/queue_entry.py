@@ -1,8 +1,10 @@
 """The simulator's own entries of SimPy's event queue, and their order at one instant.
 
 At one instant, actions of users' processes and of `later` come first, then arrivals of packets, then timers of machines by
-place of the host, then timers of connections (`sim.tcp.idle_timers.TCP_TIMER`). Arrivals of one instant are ordered by (place
-of the host that sent the packet, order in which that host sent), which does not depend on how an engine groups its work.
+place of the host, then timers of connections (`sim.tcp.idle_timers.TCP_TIMER`). Arrivals of one instant are ordered by (delta
+cycle, place of the host that sent the packet, order in which that host sent), which does not depend on how an engine groups its
+work. The delta cycle is 0, but for what takes no time: the arrival of a packet that was sent in answer to an arrival of the
+same instant, and an action that was scheduled then, are one cycle behind it. So no answer overtakes copies of what it answers.
 """
 
 from collections.abc import Callable
@@ -11,11 +13,15 @@ from typing import Any, Final
 
 from simpy import Environment
 
-__all__ = ["ARRIVAL", "TIMER", "QueueEntry", "post"]
+__all__ = ["ARRIVAL", "DELTA_BITS", "FIRST_ARRIVAL", "TIMER", "QueueEntry", "post"]
 
 ARRIVAL: Final = 1
 TIMER: Final = 2
 """SimPy priorities; NORMAL is 1 too."""
+FIRST_ARRIVAL: Final = 1 << 80
+"""The least order of an arrival."""
+DELTA_BITS: Final = 120
+"""The bits of an order below the number of its delta cycle."""
 
 
 class QueueEntry:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import inf, nextafter
 from typing import Any, cast
 
 from experiments.running.lives import NO_COUNTS, total_counts
@@ -37,7 +38,7 @@ class _Account:
         self.at: list[float] = []
 
     def begin(self, now: float) -> None:
-        """The subscription is in effect from now on."""
+        """The subscription is in effect from `now` on, in seconds."""
         self.end(now, "repeated")
         self.spans.append([now, None, ""])
 
@@ -81,7 +82,7 @@ class SubscriberProgram:
         self._earlier = NO_COUNTS
         """Counters of the machines before crashes and absences."""
         self._restarts = -1
-        self._is_down = self._is_away = self._is_subscribed = False
+        self._is_down = self._is_away = self._is_subscribed = self._is_subscribing = False
         self._expired: list[list[int]] = []
         self._lost: list[list[float | None]] = []
         self._damaged = 0
@@ -110,9 +111,10 @@ class SubscriberProgram:
         self._earlier = total_counts(self._earlier, self._counted)
         machine = self.machine = cast(Subscriber, self._node.make(host, self._restarts))
         host.run(machine, self._on_event)
-        self._is_subscribed = True
+        self._is_subscribed = self._is_subscribing = True
         for account in self._accounts:
             host.call(machine.subscribe, account.subscription)
+        self._is_subscribing = False
 
     def _at(self, when: float, action: Callable[[], None]) -> None:
         """Do something at `when` seconds, or now if that is past, unless the host crashes before."""
@@ -171,7 +173,8 @@ class SubscriberProgram:
             self._accounts[event.subscription].deliver(event.message, now)
             self._damaged += not self._is_intact(event.message)
         elif isinstance(event, Subscribed):
-            self._accounts[event.number].begin(now)
+            # If a server has the subscription, what was published at this very instant may have come to it before.
+            self._accounts[event.number].begin(now if self._is_subscribing else nextafter(now, inf))
         elif isinstance(event, SubscriptionEnded):
             self._accounts[event.number].end(now, event.reason)
         elif isinstance(event, MessageExpired):

@@ -405,7 +405,7 @@ def is_block_covered(item: RxObject, block: int, missing: int, mask: int) -> boo
     """Return whether a request for `mask` brings as many useful symbols of a completely sent block as it is missing."""
     fti, heard = item.fti, item.parity_of(block)
     length = fti.partition.length(block)
-    lacking, parity = missing.bit_count() - heard.bit_count(), mask >> length
+    lacking, parity = missing.bit_count() - heard.bit_count(), mask >> length & (1 << fti.usable) - 1
     if mask & (1 << length) - 1:
         # Source symbols are named, so exactly those requested are sent.
         return (missing & mask).bit_count() + (parity & ~heard).bit_count() >= lacking

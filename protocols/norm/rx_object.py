@@ -218,7 +218,9 @@ class RxObject:
         if mask & mask - 1 and have.bit_count() < mask.bit_count():
             held = self.held + self.fti.segment
             if held > limit:
-                return False
+                if not self._make_room(block):
+                    return False
+                held, parity = self.held + self.fti.segment, self.parity
             self.held = held
             if parity is None:
                 self.parity = BlockBitmaps(block, have)
@@ -233,6 +235,20 @@ class RxObject:
             return False
         else:
             self._filled(block, mask, None if payload is None else {number: payload})
+        return True
+
+    def _make_room(self, block: int) -> bool:
+        """Drop the parity of the last block that has some, for a symbol of the first incomplete one; return whether it fits.
+
+        So that block is completed if all its parity fits. If it doesn't, no parity of the object is of use.
+        """
+        if self.missing_before(block, 0):
+            return False
+        last = max([key for key, _ in self.parity.items()]) if self.parity is not None else block
+        if last == block:
+            self.refuse_parity()
+            return False
+        self._forget_parity(last)
         return True
 
     def _takes_too_long(self, block: int, mask: int) -> bool:

@@ -46,7 +46,8 @@ class Unnoticed:
             left = [
                 packet
                 for packet in packets
-                if packet[0] >= now and (packet[0] > now or not is_inside or (priority == ARRIVAL and packet[2].order >= order))
+                if packet[0] >= now
+                and (packet[0] > now or not is_inside or (priority == ARRIVAL and packet[2].order_at(now) >= order))
             ]
             fabric.delivered += len(packets) - len(left)
             packets[:] = left

@@ -169,6 +169,31 @@ def test_many_that_send_during_one_delivery_never_re_enter_a_machine() -> None:
     assert [source for _, _, source in probes["r3"].heard] == ["sender", "r1", "r2", "r4", "r5"]
 
 
+@pytest.mark.parametrize("engine", ["strict", "fast"])
+@pytest.mark.parametrize("asker", ["sender", "r1", "r4"])
+def test_an_answer_that_takes_no_time_comes_behind_all_copies_of_what_it_answers(engine: str, asker: str) -> None:
+    network = Network(Star.model_validate({"kind": "star", "receivers": 5}).build(), seed=1, engine=engine)
+    probes = everywhere(network)
+    order: list[str] = []
+    answers = {name: number for number, name in enumerate(probes, 1) if name != asker}
+
+    def answer(name: str, note: Note) -> None:
+        order.append(name)
+        if note.number == 0:
+            probes[name].say(answers[name])
+            network.later(network.now, lambda: order.append("later"))
+
+    for name, probe in probes.items():
+        probe.on_receive = lambda note, now, name=name: answer(name, note)
+    network.host(asker).call(lambda now: probes[asker].say(0))
+    network.run()
+    for name, probe in probes.items():
+        others = [number for other, number in answers.items() if other != name]
+        assert [number for _, number, _ in probe.heard] == ([] if name == asker else [0]) + others
+    # What is to be done later at the instant is, behind the same copies and before the answers.
+    assert order[: 2 * len(answers)] == [*answers, *["later"] * len(answers)]
+
+
 def test_a_users_processes_live_in_the_same_environment() -> None:
     env = simpy.Environment()
     topology = Star(receivers=2).build()

@@ -139,18 +139,41 @@ def test_connections_of_cross_traffic_beside_those_of_a_protocol_with_another_fr
     assert all(result.metrics["cross_traffic"][0]["received"] > 10 for result in results)
 
 
-def test_answers_over_links_without_delay_come_before_other_copies_of_what_they_answer() -> None:
+def test_members_of_a_counted_group_answer_each_other_without_delay() -> None:
     written = {
         "name": "x",
-        "seed": 577246,
-        "topology": {"kind": "star", "receivers": 2},
-        "protocol": {"name": "fjm"},
-        "nodes": {"r1": {"role": "manager"}},
-        # The subscriber reads what it overhears one by one, so that the order decides when it reads each.
+        "seed": 10,
+        "topology": {"kind": "lan", "receivers": 4, "link": {"down": {"loss": "40%"}}},
+        "protocol": {"name": "bus", "backoff": 0, "holdoff": "1ms"},
+        # A member repairs at once what another one requests, and the NACK is on its way to the others.
         "workload": [
-            {"kind": "publish", "hosts": ["sender"], "to": "topic:t", "size": 0, "rate": "50/s"},
-            {"kind": "subscribe", "hosts": ["r2"], "to": "topic:t", "slow": "20ms"},
+            {"kind": "publish", "hosts": ["sender", "r1"], "to": "topic:t", "size": 300, "count": 30, "rate": "saturated"},
+            {"kind": "subscribe", "hosts": ["r"], "to": "topic:t"},
         ],
-        "duration": "1s",
+        "duration": "2s",
     }
     assert len({run(parse({**written, **how}, "test")).fingerprint for how in WAYS}) == 1
+
+
+@pytest.mark.parametrize(("buffer", "block", "parity"), [(0, 20, 1), (1500, 20, 16), (6000, 20, 16)])
+def test_a_buffer_too_small_for_the_parity_of_a_block_delays_a_file_and_no_more(buffer: int, block: int, parity: int) -> None:
+    written = {
+        "name": "x",
+        "seed": 75,
+        "topology": {"kind": "star", "receivers": 5, "link": {"delay": "5ms", "down": {"loss": "40%"}, "up": {"loss": "10%"}}},
+        "protocol": {
+            "name": "norm",
+            "rate": "5Mbit",
+            "segment": 500,
+            "block": block,
+            "parity": parity,
+            "grtt": "50ms",
+            "backoff": 1,
+            "buffer": buffer,
+        },
+        "workload": [{"kind": "file", "from": "sender", "size": "60kB"}, {"kind": "file", "from": "r1", "size": "60kB"}],
+        "duration": "30s",
+    }
+    results = [run(parse({**written, **how}, "test")) for how in WAYS]
+    assert len({result.fingerprint for result in results}) == 1
+    assert results[0].completed

@@ -152,6 +152,13 @@ def test_who_subscribes_late_and_leaves_early_is_due_what_was_published_meanwhil
             assert row["due"] - 6 <= row["delivered"] <= row["due"] + 6
 
 
+@pytest.mark.parametrize("name", ["relay", "broker"])
+def test_what_comes_to_a_server_at_the_instant_of_a_subscription_and_before_it_is_not_promised(name: str) -> None:
+    result = result_of(name, topology={"kind": "star", "receivers": 3}, workload=workload({"at": "0s", "count": 5}, {}))
+    assert not result.violations
+    assert result.metrics["messages"] | {"due": 15, "promised": 12, "delivered": 12, "missing": 0} == result.metrics["messages"]
+
+
 def test_expired_messages_are_told_and_not_delivered() -> None:
     work = workload({"rate": "saturated", "count": 400, "expires": "50ms"}, {})
     result = result_of("relay", workload=work)

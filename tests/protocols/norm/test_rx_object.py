@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from experiments.contract.content import CheckedSink, FailingSink, pattern
 from protocols.norm.messages import Fti
+from protocols.norm.nack_process import is_block_covered
 from protocols.norm.rx_object import RxObject
 from tests.protocols.norm.scenes import MessageBuilder
 
@@ -124,6 +125,43 @@ def test_the_parity_symbol_that_completes_a_block_needs_no_room(with_bytes: bool
     assert item.held == 0
     assert item.missing(0) == 0
     assert not with_bytes or bytes(sink.content[:800]) == builder.content[:800]
+
+
+@pytest.mark.parametrize("with_bytes", [True, False])
+def test_a_full_buffer_makes_room_for_the_first_incomplete_block(with_bytes: bool) -> None:
+    builder = MessageBuilder(pattern(1600))
+    item, sink = incoming(builder)
+    for block in range(2):
+        for symbol in range(5):
+            item.write(block, symbol, builder.payload(block, symbol))
+        item.skip(block, 5, block + 1, 0)
+
+    def parity(block: int, number: int) -> bool:
+        return item.fill_parity(block, number, builder.payload(block, 8 + number) if with_bytes else None, 200)
+
+    assert all(parity(1, number) for number in range(2))
+    assert all(parity(0, number) for number in range(3))
+    assert (item.missing(0), item.missing(1), item.parity_of(1), item.held) == (0, 0b11100000, 0, 0)
+    assert not with_bytes or bytes(sink.content[:800]) == builder.content[:800]
+
+
+def test_where_the_parity_of_a_block_never_fits_symbols_are_requested_by_name() -> None:
+    item, _ = incoming(MessageBuilder(pattern(1600)))
+    item.skip(0, 5, 2, 0)
+    assert item.fill_parity(0, 0, None, 100)
+    assert not item.fill_parity(0, 1, None, 100)
+    assert (item.fti.usable, item.held, item.parity) == (0, 0, None)
+    assert not item.fill_parity(0, 2, None, 100)
+
+
+def test_parity_that_others_request_is_nothing_to_a_receiver_that_requests_by_name() -> None:
+    item, _ = incoming(MessageBuilder(pattern(1600)))
+    item.skip(0, 5, 1, 0)
+    missing, last, parity = item.missing(0), 1 << 7, 0b11 << 8
+    assert is_block_covered(item, 0, missing, last | parity)
+    item.refuse_parity()
+    assert not is_block_covered(item, 0, missing, last | parity)
+    assert is_block_covered(item, 0, missing, missing | parity)
 
 
 def test_counted_content_completes_after_the_same_number_of_symbols() -> None:
