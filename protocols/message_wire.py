@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 from math import isnan
 
-from protocols.errors import UsageError, WireError
+from protocols.errors import UsageError, WireError, shown
 from protocols.messaging import MOST_PRIORITY, Publication, Value
 
 __all__ = [
@@ -64,17 +64,12 @@ def write_head(message: Publication) -> bytes:
 def _excess(message: Publication) -> str:
     """Return which value of a message is out of its field's range, and what is allowed."""
     if len(message.destination.encode()) > LONGEST_DESTINATION:
-        return f"to: value {_shortened(message.destination)} is not allowed; at most {LONGEST_DESTINATION} bytes of UTF-8"
+        return f"to: value {shown(message.destination)} is not allowed; at most {LONGEST_DESTINATION} bytes of UTF-8"
     if message.size > _LONGEST_BODY:
         return f"size: value {message.size} is not allowed; at most {_LONGEST_BODY}"
     if len(message.properties) > _MOST_PROPERTIES:
         return f"properties: {len(message.properties)} of them are not allowed; at most {_MOST_PROPERTIES}"
     return f"message {message.number} of priority {message.priority} of {message.publisher} is not allowed"
-
-
-def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def write_message(message: Publication) -> bytes:
@@ -106,7 +101,7 @@ def _property(name: str, value: Value) -> bytes:
         kind = _BOOLEAN if isinstance(value, bool) else _WHOLE if isinstance(value, int) else _FLOAT
         return head + bytes([kind]) + _FIXED[kind].pack(value)
     except struct.error as error:
-        what = f"properties: {_shortened(name)} with value {_shortened(value)} is not allowed"
+        what = f"properties: {shown(name)} with value {shown(value)} is not allowed"
         raise UsageError(f"{what}; {_PROPERTY_LIMITS}") from error
 
 

@@ -104,10 +104,11 @@ class Symbols(Burst):
         """Drop the messages that are not committed."""
         self._sender.burst_ended()
 
-    def _data(self, number: int, flags: int, length: int, identity: int) -> FastData:
-        """Return the NORM_DATA of message `number`, of a block with `length` source symbols, with the positions around it."""
+    def _data(self, number: int, flags: int, identity: int) -> FastData:
+        """Return the NORM_DATA of message `number`, with the positions before and after it."""
         fti = self.item.fti
         key, block, symbol = self.point(number)
+        length = fti.partition.length(block)
         ordinal = self._ordinal + number & 0xFFFF
         message = FastData(
             self.origin, ordinal, flags, fti.fec_id, key, block, symbol, length, fti, None, fti.segment, identity
@@ -169,7 +170,7 @@ class NewSymbols(Symbols):
 
     def message(self, number: int) -> FastData:
         """Return message `number`, counted from 0."""
-        message = self._data(number, self.item.flags, self._length, self.identity + number)
+        message = self._data(number, self.item.flags, self.identity + number)
         message.expects = message.expects_if_complete if message.symbol else None
         message.redundant = False
         return message
@@ -212,8 +213,7 @@ class Repairs(Symbols):
 
     def message(self, number: int) -> FastData:
         """Return message `number`, counted from 0."""
-        length = self.item.partition.length(self.point(number)[1])
-        message = self._data(number, self.item.flags | FLAG_REPAIR, length, self.identity_of(number))
+        message = self._data(number, self.item.flags | FLAG_REPAIR, self.identity_of(number))
         message.expects, message.redundant = None, True
         return message
 
