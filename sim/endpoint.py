@@ -210,7 +210,7 @@ class Endpoint:
             flight: Flight = ClassedFlight(message, identity, size, place, source, route, order, packet.dscp)
         else:
             flight = Flight(message, identity, size, place, source, route, order)
-        flight.delta, flight.sent_at = fabric.kernel.next_delta(), now
+        flight.note_sent(now, fabric.kernel.key)
         if route.target is host or (fabric.ports.members and fabric.ports.has_neighbours(place, port, route.to)):
             self._loop_back(host, flight, now)
             if route.target is host:

@@ -15,7 +15,7 @@ from protocols.errors import ContractError
 from protocols.machine import Address, Codec, Group, Message
 from sim.group_members import GroupMembers
 from sim.kernel import Kernel
-from sim.queue_entry import ARRIVAL, QueueEntry
+from sim.queue_entry import ARRIVAL, QueueEntry, next_delta
 from sim.timers import KernelHost
 from topologies.drop_tail import DropTailQueue
 
@@ -120,8 +120,13 @@ class Flight:
         self.order = order
         """Orders arrivals of one instant; incremented for each arrival that is posted."""
         self.delta = 0
-        """Added to the order of arrivals at `sent_at` (seconds), the time of sending (`sim.kernel.Kernel.next_delta`)."""
+        """Added to the order of arrivals at `sent_at` (seconds), the time of sending (`sim.queue_entry.next_delta`)."""
         self.sent_at = 0.0
+
+    def note_sent(self, now: float, key: tuple[Any, ...]) -> None:
+        """Note that it is sent at `now` (seconds), in the event with this key."""
+        if key[1] == ARRIVAL and key[0] == now:
+            self.delta, self.sent_at = next_delta(key[2]), now
 
     def order_at(self, when: float) -> int:
         """Return the order of an arrival at `when` (seconds)."""

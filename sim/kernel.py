@@ -16,7 +16,7 @@ from mypy_extensions import mypyc_attr, trait
 from simpy import Environment
 
 from protocols.events import Event
-from sim.queue_entry import ARRIVAL, DELTA_BITS, FIRST_ARRIVAL, QueueEntry, post
+from sim.queue_entry import ARRIVAL, QueueEntry, next_delta, post
 from sim.timers import KernelHost, Timers
 
 __all__ = ["Kernel", "Pending"]
@@ -72,16 +72,10 @@ class Kernel:
         """Run `action()` at `when` (seconds), or now if that is past."""
         now, order = self.env._now, next(self.env._eid)
         if when <= now:
-            when, order = now, order + self.next_delta()
+            when = now
+            if self.key[1] == ARRIVAL and self.key[0] == now:
+                order += next_delta(self.key[2])
         post(self.env, when, ARRIVAL, order, QueueEntry(self._on_action, action))
-
-    def next_delta(self) -> int:
-        """Return what is added to the order of an effect of the present event that takes no time (`sim.queue_entry`)."""
-        key = self.key
-        if key[2] < FIRST_ARRIVAL or key[1] != ARRIVAL or key[0] != self.env._now:
-            return 0
-        delta: int = (key[2] >> DELTA_BITS) + 1
-        return delta << DELTA_BITS
 
     def _act(self, entry: QueueEntry) -> None:
         self.busy = True

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from simpy import Environment
 
-__all__ = ["ARRIVAL", "DELTA_BITS", "FIRST_ARRIVAL", "TIMER", "QueueEntry", "post"]
+__all__ = ["ARRIVAL", "TIMER", "QueueEntry", "next_delta", "post"]
 
 ARRIVAL: Final = 1
 TIMER: Final = 2
 """SimPy priorities; NORMAL is 1 too."""
-FIRST_ARRIVAL: Final = 1 << 80
+_FIRST_ARRIVAL: Final = 1 << 80
 """The least order of an arrival."""
-DELTA_BITS: Final = 120
+_DELTA_BITS: Final = 120
 """The bits of an order below the number of its delta cycle."""
 
 
@@ -43,3 +43,8 @@ class QueueEntry:
 def post(env: Environment, when: float, priority: int, order: int, entry: QueueEntry) -> None:
     """Put an entry into SimPy's queue at exactly `when`, which `schedule(delay=...)` might miss by rounding."""
     heappush(env._queue, (when, priority, order, entry))  # type: ignore[misc]
+
+
+def next_delta(order: int) -> int:
+    """Return what is added to the order of an effect that takes no time, of an event with this order and priority ARRIVAL."""
+    return 0 if order < _FIRST_ARRIVAL else ((order >> _DELTA_BITS) + 1) << _DELTA_BITS

@@ -276,7 +276,7 @@ class TcpStack:
         place = host.place
         identity = segment.name if self._identifies_empty or type(segment) is Segment else None
         flight = Flight(segment, identity, size, place, name, route, (place + 1) << 80 | serial << 24)
-        flight.delta, flight.sent_at = fabric.kernel.next_delta(), now
+        flight.note_sent(now, fabric.kernel.key)
         fabric.forwarding.forward(flight, hops, now)
 
     def reset(self, host: "SimHost", to: Key, number: int, ack: int, now: float) -> None:

@@ -170,7 +170,7 @@ HOSTILE_FILES = {
     ),
     "a destination that is too long": (
         PUBLISHED.replace("/t", "/" + "t" * 300),
-        "bad.yaml: workload.0.to: value '/ttttttttttttttttttttttttttttttttttt... is not allowed; at most 255 bytes of UTF-8",
+        f"bad.yaml: workload.0.to: value '/{'t' * 75}... is not allowed; at most 255 bytes of UTF-8",
     ),
     "a publisher that ends before it begins": (
         PUBLISHED.replace("size: 1", "size: 1, at: 2s, until: 1s"),
@@ -455,43 +455,6 @@ def test_a_file_name_that_is_not_utf_8_is_no_error_of_python(folder: Path, capsy
     compile((folder / "\udc80.py").read_text(encoding="utf-8"), "script", "exec")
     capsys.readouterr()
     refused(["channel", "show", "\udc80.py"], "channel: value '\\udc80.py' is not allowed; a name that UTF-8 can hold", capsys)
-
-
-def test_an_output_that_takes_no_more_is_one_line() -> None:
-    command = [sys.executable, "-m", "mcastlab", "run", "ok.yaml"]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (2, "mcastlab: the output can't be written (No space left on device)\n")
-
-
-@pytest.mark.parametrize("arguments", [["run", "ok.yaml"], ["run", "none.yaml"], ["run", "--no-such-option"]])
-def test_the_exit_code_is_the_same_if_the_error_cannot_be_written(arguments: list[str]) -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run([sys.executable, "-m", "mcastlab", *arguments], stdout=full, stderr=full, check=False, timeout=60)
-    assert done.returncode == 2
-
-
-@pytest.mark.parametrize(
-    "arguments", [["run", "ok.yaml"], ["run", "ok.yaml", "--json"], ["schema"], ["doctor", "ok.yaml"], ["--help"]]
-)
-def test_an_output_that_its_reader_has_closed_ends_a_command_quietly_as_sigpipe_does(arguments: list[str]) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [sys.executable, "-m", "mcastlab", *arguments]
-    try:
-        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
-    finally:
-        os.close(writer)
-    assert (done.returncode, done.stderr) == (141, "")
-
-
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_command_runs_without_standard_streams(closed: str) -> None:
-    command = f"exec {sys.executable} -m mcastlab run ok.yaml --out ran {closed}"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (">" in closed.replace("2>", "")) == (not done.stdout)
-    assert Path("ran", "result.json").exists()
 
 
 def test_formulas_in_csv_are_text_and_can_be_restored() -> None:

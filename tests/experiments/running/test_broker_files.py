@@ -74,7 +74,7 @@ def test_files_arrive_after_a_crash(host: str) -> None:
         ({"nodes": {}}, "nobody takes the role 'broker', which protocol broker needs for workload.0"),
         ({"nodes": {"r3": {"role": "sender"}}}, "nodes.r3.role: value 'sender' is not allowed; hosts take this role by the"),
         ({"nodes": {"r3": {"run": "activemq"}}}, "nodes.r3.run: value 'activemq' is not allowed with a workload of kind file"),
-        ({"workload": [{"size": BODY_LIMIT + 1}]}, f"workload.0: size: value {BODY_LIMIT + 1} is not allowed; .* {BODY_LIMIT}"),
+        ({"workload": [{"size": BODY_LIMIT + 1}]}, f"workload.0.size: value {BODY_LIMIT + 1} is not allowed; .* {BODY_LIMIT}"),
         ({"protocol": {"name": "broker", "keep": "2h"}}, "protocol.keep: value '2h' is not allowed; a duration from 0s to 1h"),
     ],
 )

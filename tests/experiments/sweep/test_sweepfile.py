@@ -41,7 +41,7 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
         ({"axes": {" a": {"key": LOSS, "values": [0]}}}, "axes: value ' a' is not allowed; a name neither begins nor ends"),
         (
             {"axes": {"name": ["x" * 3000]}},
-            f"point 0 (name={'x' * 100}): workload: a name of 3009 bytes",
+            "): protocol.segment: value 1400 is not allowed; at least 3009 for a name of 3009 bytes (workload)",
         ),
         ({"theory": ["arq", "foo"]}, "small.yaml: theory.1: value 'foo' is not allowed; one of nacks, "),
         ({"theory": ["arqq"]}, "; did you mean 'arq'?"),
