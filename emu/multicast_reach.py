@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from topologies.spec import Topology
-from topologies.trees import group_tree
+from topologies.trees import group_tree, stations
 
 __all__ = ["MulticastReach", "expected_reach"]
 
@@ -32,8 +32,7 @@ def expected_reach(topology: Topology, source: str, group: str, hosts: Collectio
     required = frozenset(host for host in hosts if topology.member(host).node in nodes) - {source}
     if pruning:
         hubs = [node for node in {root, *nodes} if topology.node(node).is_hub]
-        heard = {far for hub in hubs for far in topology.graph.successors(hub) if topology.node(far).kind == "host"}
-        near = frozenset(host for node in heard for host in topology.hosts_of(node))
+        near = frozenset(host for hub in hubs for node in stations(topology, hub) for host in topology.hosts_of(node))
         return MulticastReach(source, group, required, required | near - {source})
     flooded = {other for node in (*nodes, root) if not _is_router(topology, node) for other in _segment(topology, node)}
     allowed = frozenset(host for node in topology.host_nodes if node in flooded for host in topology.hosts_of(node))

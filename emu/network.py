@@ -121,9 +121,9 @@ class EmulatedNetwork:
             if host in plan.machines:
                 continue
             self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=mac_of(address))
-        hubs = {hub.name for hub in plan.hubs} if plan.routing.has_loops else set(plan.switches)
+        hubs = [hub.name for hub in plan.hubs]
         for number, switch in enumerate(plan.switches, 1):
-            kind = LinuxBridge if switch in hubs else StaticBridge
+            kind = StaticBridge if plan.routing.has_loops and switch not in hubs else LinuxBridge
             self._nodes[switch] = self._net.addSwitch(f"s{number}", dpid=f"{number:x}", cls=kind)
         for number, router in enumerate(plan.routers, 1):
             self._nodes[router.name] = self._net.addHost(f"g{number}", ip=None)

@@ -60,7 +60,7 @@ class EmulationPlan:
 
     @property
     def has_entries(self) -> bool:
-        """Whether switches forward groups by entries: only towards hosts that take part, and in loops without going round."""
+        """Whether switches forward a group by the entries of their multicast databases, and not to all ports."""
         return self.routing.has_loops or (bool(self.groups) and self.topology.multicast.pruning)
 
     @property

@@ -44,7 +44,7 @@ class MulticastRoute:
 
 @dataclass(frozen=True, slots=True)
 class GroupEntry:
-    """What a switch looks up: a group, and the address of the source, None for any."""
+    """Key of an entry in the multicast database of a switch: (S, G), or (*, G) without the address of a source."""
 
     group: str
     source: str | None = None
@@ -81,6 +81,7 @@ class Routing:
         self._hops = {node: next_hops(topology, node, self._graph) for node in topology.switches}
         self.routers: dict[str, RouterTable] = {}
         self.has_loops = not nx.is_forest(topology.graph.to_undirected())
+        """Whether several paths join two nodes; then switches have an entry for each source."""
         self.switches: dict[str, dict[GroupEntry, dict[int, None]]] = {}
         """For each switch, the cables towards hosts that take part, by group, with loops also by source (ordered, as keys)."""
         for node in topology.switches:

@@ -11,7 +11,20 @@ from typing import Any, cast
 
 from protocols.errors import ConfigError, shown
 
-__all__ = ["Setting", "check", "setting", "setting_of"]
+__all__ = ["BoundError", "Setting", "check", "setting", "setting_of"]
+
+
+class BoundError(ConfigError):
+    """A parameter, `key`, exceeds another one that bounds it, `bound`."""
+
+    def __init__(self, key: str, value: float, bound: str, most: float) -> None:
+        # Processes pass exceptions on by these arguments.
+        super().__init__(key, value, bound, most)
+        self.key, self.value, self.bound, self.most = key, value, bound, most
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.value!r} is not allowed; at most {self.bound} ({self.most:g})"
+
 
 UNITS = ("count", "number", "bytes", "seconds", "rate", "choice", "file", "network")
 
@@ -90,7 +103,7 @@ def check(config: Any) -> None:
     for item in fields(config):
         other, value = setting_of(item).at_most, getattr(config, item.name)
         if other and value > getattr(config, other):
-            raise ConfigError(f"{item.name}: {value!r} is not allowed; at most {other} ({getattr(config, other):g})")
+            raise BoundError(item.name, value, other, getattr(config, other))
 
 
 def _plain(value: Any) -> Any:

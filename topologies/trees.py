@@ -10,7 +10,7 @@ import networkx as nx
 
 from topologies.spec import Graph, Topology
 
-__all__ = ["distribution", "forwarding", "group_tree", "in_scope", "looped_switches", "next_hops", "with_hubs"]
+__all__ = ["distribution", "forwarding", "group_tree", "in_scope", "looped_switches", "next_hops", "stations", "with_hubs"]
 
 
 def forwarding(topology: Topology) -> Graph:
@@ -83,9 +83,13 @@ def with_hubs(topology: Topology, tree: dict[str, tuple[str, ...]], root: str) -
     heard = dict(tree)
     for name in {root: None} | {far: None for below in tree.values() for far in below}:
         if topology.node(name).is_hub:
-            hosts = [far for far in topology.graph.successors(name) if topology.node(far).kind == "host"]
-            heard[name] = tuple(sorted({*tree.get(name, ()), *hosts}, key=order.__getitem__))
+            heard[name] = tuple(sorted({*tree.get(name, ()), *stations(topology, name)}, key=order.__getitem__))
     return heard
+
+
+def stations(topology: Topology, hub: str) -> list[str]:
+    """Return the graph nodes of the hosts on a hub, which hear all that it forwards."""
+    return [far for far in topology.graph.successors(hub) if topology.node(far).kind == "host"]
 
 
 def _parents_on_tree(topology: Topology, root: str, graph: Graph) -> dict[str, str]:

@@ -219,6 +219,7 @@ class Scenario(BaseModel):
         except ConfigError as error:
             raise ConfigError(f"protocol.{error} (workload.{number})") from error
         except UsageError as error:
+            # Protocols of users raise any text.
             names_key = re.match("[a-z]+: ", str(error)) is not None
             raise ConfigError(f"workload.{number}{'.' if names_key else ': '}{error}") from error
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.scenario.suggestion import did_you_mean
 from protocols.errors import ConfigError, shown
-from protocols.settings import Setting, setting_of
+from protocols.settings import BoundError, Setting, setting_of
 from topologies.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
 
 __all__ = ["EXAMPLES", "read_settings", "read_values"]
@@ -27,9 +27,9 @@ def read_settings(kind: type, given: Mapping[str, object], where: str, others: S
         return kind(**read)
     except ConfigError as error:
         key, _, why = str(error).partition(": ")
-        other = next((setting_of(item).at_most for item in fields(kind) if item.name == key), "")
-        if other and f"; at most {other} (" in why:
-            bound = "at most"
+        if isinstance(error, BoundError):
+            # Name the key that the user wrote, and both values as they were written.
+            key, other, bound = error.key, error.bound, "at most"
             if key not in given:
                 key, other, bound = other, key, "at least"
             why = f" is not allowed; {bound} {other} ({given.get(other, _default(kind, other))})"

@@ -1,4 +1,4 @@
-"""What is measured in each family of references, in a sentence or two with the source, for the page of results."""
+"""Descriptions of the families of reference values, with their sources, for the page of results."""
 
 from collections.abc import Mapping
 

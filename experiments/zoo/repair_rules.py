@@ -62,13 +62,13 @@ class _Node:
     requested: set[Unit] = field(default_factory=set)
     sent: set[Unit] = field(default_factory=set)
     unanswered: dict[Unit, tuple[float, float]] = field(default_factory=dict)
-    """What others requested of it and when, first and last, until it sends that or says that it is gone."""
+    """Units that others requested of it, with the times of the first and the last request, until it sends or withdraws them."""
     outstanding: set[Unit] = field(default_factory=set)
-    """What of this was unanswered at the end of the run, until it is retransmitted, or said to be gone in time."""
+    """Requested units that were unanswered at the end of the run, until they are retransmitted, or withdrawn in time."""
     is_behind: bool = False
-    """Whether some of that was retransmitted, so that what follows is in time."""
+    """Whether some of these were retransmitted, so that the node is still repairing and withdrawals are in time."""
     gathers: tuple[float, float] = (inf, -inf)
-    """From when to when it gathers requests, which it serves then."""
+    """Begin and end of the time in which it gathers requests before it repairs (NORM: repair aggregation), in seconds."""
     requests: list[float] = field(default_factory=list)
     """Times of requests that followed each other within the window of the limit."""
     latest_request: _Request | None = None

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from protocols.central.settings import first_retry, longest_retry
 from protocols.settings import check, setting
 
 __all__ = ["BrokerConfig"]
@@ -46,15 +47,8 @@ class BrokerConfig:
         help="time for which the broker keeps the files of a sender for receivers that come late, from the beginning of the "
         "sender's session, or that come back, from when their connection ended",
     )
-    retry: float = setting(
-        0.2,
-        "seconds",
-        1e-3,
-        1e6,
-        help="time to the first attempt to connect again, doubled by each that fails",
-        at_most="retry_max",
-    )
-    retry_max: float = setting(5.0, "seconds", 1e-3, 1e6, help="longest time between attempts to connect")
+    retry: float = first_retry()
+    retry_max: float = longest_retry()
 
     def __post_init__(self) -> None:
         check(self)

@@ -35,8 +35,15 @@ _Begun: TypeAlias = dict[int, MessageSink]
 A table of at most one is not modified, because in a simulation nearly all subscribers have the same and share it.
 """
 
+_OFFERED: Final = 1 << 48
+"""Added to the key of a message until its object is reported open: what ends until then is an earlier one with the same id."""
+
 _NOTHING: Final[_Begun] = {}
 """The table of all subscribers for which no message has begun; never modified."""
+
+
+def _key(publisher: int, object_id: int) -> int:
+    return publisher << 16 | object_id
 
 
 @lru_cache(maxsize=64)
@@ -66,7 +73,7 @@ def _without(begun: _Begun, key: int) -> _Begun:
 class Fjm2Subscriber(EventLayer, Subscriber):
     """Delivers the messages of the topics it subscribes to, as they become complete or in the order of publishing."""
 
-    __slots__ = ("_early", "_filtered", "_incoming", "_offered", "_pool", "_received", "subscriptions")
+    __slots__ = ("_early", "_filtered", "_incoming", "_pool", "_received", "subscriptions")
 
     def __init__(self, make_receiver: MakeReceiver, ports: Ports, context: RoleContext) -> None:
         config: Fjm2Config = context.config
@@ -74,8 +81,6 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         self.subscriptions = shared_table(JmsSubscriptions)
         self._pool: Pool[MessageSink] = containers(config, MessageSink)
         self._incoming = _NOTHING
-        # Those of which the event that they begin has not arrived: what ends until then is an earlier message with the same id.
-        self._offered = _NOTHING
         # Complete messages before which others are incomplete.
         self._early = EarlyMessages(config.window, config.pool) if config.order == "fifo" else None
         # Other counters, which few subscribers need, are among those of the receiver.
@@ -110,20 +115,19 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         self._trace("container_taken", offer.sender, offer.object_id)
         self._trace("message_cached", offer.sender, offer.object_id)
         sink.begin(offer.sender, self._receiver.origin_of)
-        self._offered = _with(self._offered, offer.sender << 16 | offer.object_id, sink)
+        self._incoming = _with(self._incoming, _key(offer.sender, offer.object_id) | _OFFERED, sink)
         return sink
 
-    def _begin(self, key: int) -> None:
+    def _on_opened(self, key: int) -> None:
         """Note that a message has begun, if a container was taken for it."""
-        sink = self._offered.get(key)
+        sink = self._taken(key | _OFFERED)
         if sink is not None:
-            self._offered = _without(self._offered, key)
             self._incoming = _with(self._incoming, key, sink)
 
     def heard(self, event: Event, now: float) -> Iterable[Event]:
         """Turn the end of an object into messages; (7) to (9) of the thesis."""
         if isinstance(event, ObjectOpened):
-            self._begin(event.sender << 16 | event.object_id)
+            self._on_opened(_key(event.sender, event.object_id))
             return ()
         if isinstance(event, ObjectReceived):
             return self._on_received(event, now)
@@ -136,7 +140,7 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         return (event,) if isinstance(event, (Subscribed, MessagesLost)) else ()
 
     def _on_received(self, event: ObjectReceived, now: float) -> Iterable[Event]:
-        sink = self._taken(event.sender, event.object_id)
+        sink = self._taken(_key(event.sender, event.object_id))
         if sink is None:
             return ()
         message, told = sink.message, list[Event]()
@@ -152,7 +156,7 @@ class Fjm2Subscriber(EventLayer, Subscriber):
         return self._in_order(event.sender, now)
 
     def _on_aborted(self, event: ObjectAborted, now: float) -> Iterator[Event]:
-        sink = self._taken(event.sender, event.object_id)
+        sink = self._taken(_key(event.sender, event.object_id))
         if sink is not None:
             self._give_back(sink, event.sender, event.object_id)
         count = self._unreported(event.sender, (event.object_id,))
@@ -186,9 +190,8 @@ class Fjm2Subscriber(EventLayer, Subscriber):
             early.remove_first(publisher)
             yield from self._delivered(publisher, *found, now)
 
-    def _taken(self, publisher: int, object_id: int) -> MessageSink | None:
-        """Return the sink of a message that has ended, which is not kept any more; None for an object that is no message."""
-        key = publisher << 16 | object_id
+    def _taken(self, key: int) -> MessageSink | None:
+        """Remove and return the sink of a message; None for an object that is no message."""
         sink = self._incoming.get(key)
         if sink is not None:
             self._incoming = _without(self._incoming, key)

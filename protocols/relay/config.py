@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from protocols.central.settings import first_retry, longest_retry
 from protocols.settings import check, setting
 
 __all__ = ["RelayConfig"]
@@ -22,15 +23,8 @@ class RelayConfig:
         help="messages waiting for one subscriber, from which on the relay accepts none",
     )
     clients: int = setting(10_000, "count", 1, 1_000_000, help="connections of the relay; further ones are closed")
-    retry: float = setting(
-        0.2,
-        "seconds",
-        1e-3,
-        1e6,
-        help="time to the first attempt to connect again, doubled by each that fails",
-        at_most="retry_max",
-    )
-    retry_max: float = setting(5.0, "seconds", 1e-3, 1e6, help="longest time between attempts to connect")
+    retry: float = first_retry()
+    retry_max: float = longest_retry()
 
     def __post_init__(self) -> None:
         check(self)

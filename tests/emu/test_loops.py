@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from emu.launch import emulate
 from emu.plan import plan_emulation
 from protocols.errors import UnsupportedError
-from tests.emu.number_protocol import GROUP, PORT, NumberCodec, QuiescentReceiver, SendingProgram
+from tests.emu.number_protocol import QuiescentReceiver, SendingProgram
+from tests.emu.offered import offered_by_link
 from topologies.inline import Inline
 from topologies.spec import Topology
 
-ADDRESS = GROUP.name.partition(":")[0]
 COUNT = 20
 
 
@@ -24,7 +23,6 @@ def ring(kinds: str, **rules: Any) -> Topology:
     }
     nodes |= {f"h{number}": {} for number in range(len(kinds))}
     ends = [*pairwise([*inner, "n0"]), *((name, f"h{number}") for number, name in enumerate(inner))]
-    # Only links in user space count packets.
     links = [{"ends": pair, "delay": "100us"} for pair in ends]
     return Inline.model_validate({"nodes": nodes, "links": links, "multicast": rules}).build()
 
@@ -32,17 +30,7 @@ def ring(kinds: str, **rules: Any) -> Topology:
 def offered(topology: Topology, source: str, members: list[str]) -> dict[str, int]:
     """Return the packets offered to each link when `source` sends numbers to a group of these hosts."""
     programs = {member: QuiescentReceiver() for member in members} | {source: SendingProgram(COUNT, 400.0)}
-    run = emulate(
-        topology,
-        programs,
-        codec=NumberCodec,
-        port=PORT,
-        duration=20.0,
-        over=lambda finished: set(members) <= set(finished),
-        seed=1,
-        groups={ADDRESS: list(programs)},
-    )
-    return {row["link"]: row["offered"] for row in run.impairments if row.get("offered")}
+    return offered_by_link(topology, programs, members, list(programs))
 
 
 @pytest.mark.emu

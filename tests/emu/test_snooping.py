@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from emu.launch import emulate
 from emu.node import Program
-from tests.emu.number_protocol import GROUP, PORT, NumberCodec, QuiescentReceiver, SendingProgram
+from tests.emu.number_protocol import PORT, QuiescentReceiver, SendingProgram
+from tests.emu.offered import offered_by_link
 from topologies.addressing import host_address
 from topologies.inline import Inline
 
@@ -29,23 +29,12 @@ def offered(sender: str, receiver: str, *, unicast: bool = False) -> dict[str, i
     kinds = {"s": "switch", "t": "router" if unicast else "switch"}
     nodes: dict[str, Any] = {name: {} for name in "abcd"} | {name: {"kind": kind} for name, kind in kinds.items()}
     ends = [["s", "t"], ["s", "a"], ["s", "b"], ["t", "c"], ["t", "d"]]
-    # Only links in user space count packets.
     links = [{"ends": pair, "delay": "100us"} for pair in ends]
     topology = Inline.model_validate({"nodes": nodes, "links": links}).build()
     programs: dict[str, Program] = {sender: SendingProgram(20, 400.0), receiver: QuiescentReceiver()}
     if unicast:
         programs = {sender: UnicastProgram(host_address(topology, receiver))}
-    run = emulate(
-        topology,
-        programs,
-        codec=NumberCodec,
-        port=PORT,
-        duration=20.0,
-        over=lambda finished: (sender if unicast else receiver) in finished,
-        seed=1,
-        groups={} if unicast else {GROUP.name.partition(":")[0]: list(programs)},
-    )
-    return {row["link"]: row["offered"] for row in run.impairments if row["offered"]}
+    return offered_by_link(topology, programs, [sender if unicast else receiver], () if unicast else list(programs))
 
 
 def test_neighbouring_switches_do_not_flood_a_group() -> None:
