@@ -34,12 +34,22 @@ def contents(sender: str, loss: float) -> dict[str, bytes]:
 
 
 def transfers(sender: str, loss: float, files: dict[str, bytes]) -> list[dict[str, Any]]:
-    """Run one transfer for each code, on one network; return what each receiver and the sender report."""
+    """Run one transfer for each code, on one network; return what each receiver and the sender report.
+
+    A transfer of which NRL's receiver lacks files is run once more: on a machine that stops it for a second, the FLUSHes of the
+    sender end before it requests anything. In one of about 50 runs of the whole suite it missed two files of NRL's own sender.
+    """
     lab = Lab(Star.model_validate({"receivers": 2, "link": {"loss": loss}}).build())
+    results = []
     with tempfile.TemporaryDirectory() as folder:
         for name, data in files.items():
             Path(folder, name).write_bytes(data)
-        return [transfer(lab, sender, port, code, Path(folder), files) for port, code in enumerate(CODES.values(), 6003)]
+        for port, code in enumerate(CODES.values(), 6003):
+            result = transfer(lab, sender, port, code, Path(folder), files)
+            if len(result["nrls"]) < len(files):
+                result = transfer(lab, sender, port + len(CODES), code, Path(folder), files)
+            results.append(result)
+    return results
 
 
 def transfer(lab: Lab, sender: str, port: int, code: tuple[int, int], folder: Path, files: dict[str, bytes]) -> dict[str, Any]:
