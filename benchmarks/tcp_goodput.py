@@ -18,12 +18,11 @@ from statistics import fmean, stdev
 from typing import Any, ClassVar, NamedTuple
 
 from emu.launch import emulate
-from emu.node import Program
 from emu.requirements import check_tools
 from protocols.connection import Connection
 from protocols.errors import UnsupportedError, WireError
 from protocols.events import Event
-from protocols.hosting import PortsHost
+from protocols.hosting import PortsHost, Program
 from protocols.machine import Address, Machine, Message, Packet, Ports
 from protocols.tcp.congestion import CONTROLS
 from protocols.tcp.options import TcpOptions

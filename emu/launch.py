@@ -18,7 +18,7 @@ from emu.hold import HeldSession, Hold, NotStartedError, make_hold
 from emu.namespaces import bind_file, run_isolated
 from emu.netem_qdisc import examine_netem
 from emu.network import EmulatedNetwork
-from emu.node import NodeConfig, Program, raise_priority
+from emu.node import NodeConfig, raise_priority
 from emu.node_processes import NodeProcesses, NodeReport, ProgressCallback
 from emu.packet_capture import CapturePoint, PacketCapture
 from emu.plan import EmulationPlan, plan_emulation
@@ -29,6 +29,7 @@ from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
 from protocols.errors import UnsupportedError, UsageError
 from protocols.framing import Framing, LengthPrefixed
+from protocols.hosting import Program
 from protocols.machine import Codec
 from protocols.tcp.options import TcpOptions
 from topologies.disk_model import DiskModel

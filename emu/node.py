@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from emu.disk import OpenDisk
 from emu.foreign_program import ForeignContext, ForeignProgram
@@ -34,12 +34,12 @@ from emu.statistics_log import StatisticsLog
 from emu.udp_options import UdpOptions
 from protocols.errors import FailureError, McastlabError
 from protocols.framing import Framing
-from protocols.hosting import PortsHost
+from protocols.hosting import Program
 from protocols.machine import Codec
 from protocols.rng import Rng
 from protocols.tcp.options import TcpOptions
 
-__all__ = ["CRASH", "NodeConfig", "Program", "fork_node", "raise_priority"]
+__all__ = ["CRASH", "NodeConfig", "fork_node", "raise_priority"]
 
 CRASH = signal.SIGUSR1
 """A node's process that gets it is killed where it is, between any two of its instructions."""
@@ -47,19 +47,6 @@ CRASH = signal.SIGUSR1
 _PRIORITY = -10
 _POLL = 0.02
 """Period in seconds of checking whether the program is finished; programs record the times of results themselves."""
-
-
-class Program(Protocol):
-    """A program of one node. The same object runs in the simulator."""
-
-    def start(self, host: PortsHost) -> None:
-        """Make the machine on the host's ports and run it."""
-
-    def finished(self) -> bool:
-        """True when all workloads of this node have finished; the node continues to send repairs until the run ends."""
-
-    def result(self) -> dict[str, Any]:
-        """Return the result, JSON-able; called once, at the end."""
 
 
 @dataclass(frozen=True, slots=True)

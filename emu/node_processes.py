@@ -16,7 +16,8 @@ from math import inf
 from typing import Any, TypeAlias
 
 from emu.foreign_program import ForeignProgram
-from emu.node import CRASH, NodeConfig, Program, fork_node
+from emu.node import CRASH, NodeConfig, fork_node
+from protocols.hosting import Program
 
 __all__ = ["NodeProcesses", "NodeReport", "ProgressCallback"]
 

@@ -1,14 +1,14 @@
 """What runs machines: hosts, which are also the ports of their machine."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from protocols.connection import Connection
 from protocols.events import Event
 from protocols.machine import Address, Codec, Group, Machine, Offer, Packet, Ports, Sink
 from protocols.storage import Change
 
-__all__ = ["Host", "PortsHost", "SeveralPortsHost"]
+__all__ = ["Host", "PortsHost", "Program", "SeveralPortsHost"]
 
 T = TypeVar("T")
 
@@ -87,3 +87,16 @@ class SeveralPortsHost(PortsHost, Protocol):
 
     def fetch(self, first: bytes = b"", last: bytes | None = None, most: int | None = None, port: int = 0) -> int:
         """See `StoragePorts.fetch`."""
+
+
+class Program(Protocol):
+    """The program of a node; the same object runs in every world."""
+
+    def start(self, host: PortsHost) -> None:
+        """Make the machine on the host's ports and run it."""
+
+    def finished(self) -> bool:
+        """True when all workloads of this node have finished; the node continues to send repairs until the run ends."""
+
+    def result(self) -> dict[str, Any]:
+        """Return the result, JSON-able; called once, at the end."""

@@ -85,4 +85,4 @@ def _line(found: dict[str, Any]) -> str:
     up, left = (format_duration(round(found[key] or 0)) for key in ("up_s", "ends_in_s"))
     use = f"{found['clients']} in use" if found["clients"] else f"unused, ends in {left}"
     cores = "starting" if found["cores"] is None else counted(found["cores"], "core")
-    return f"process {found['pid']}: PySpark {found['pyspark']}, {cores}, up {up}, {use}; log {found['log']}"
+    return f"process {found['pid']}: PySpark {found['pyspark']}, {cores}, up {up}, {use}\n  log {found['log']}"

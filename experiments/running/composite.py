@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from emu.node import Program
 from experiments.running.foreign_brokers import MosquittoPublisher
 from experiments.running.program import ReceiverProgram, SenderProgram
 from experiments.running.publishing import PublisherProgram
 from experiments.running.subscribing import SubscriberProgram
 from protocols.composite import ComponentHost, CompositeMachine
-from protocols.hosting import PortsHost
+from protocols.hosting import PortsHost, Program
 from protocols.leaving import LeavingMachine
 from protocols.machine import Codec
 

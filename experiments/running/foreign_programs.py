@@ -1,10 +1,8 @@
-"""Foreign programs as senders and receivers of a scenario, and their results as mcastlab objects."""
+"""Foreign programs as senders and receivers of a scenario."""
 
 import os
 import shutil
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from emu.foreign_program import ForeignProgram
 from emu.peers.brokers import BROKERS, ForeignBroker
@@ -12,11 +10,10 @@ from emu.peers.command import CommandReceiver, CommandSender
 from emu.peers.libnorm import load
 from emu.peers.nrl_program import NrlReceiverProgram, NrlSenderProgram
 from experiments.running.program import Job, Node
-from experiments.running.result import Expected
 from experiments.scenario.foreign_nodes import NodeChoice
 from protocols.errors import ConfigError, UnsupportedError
 
-__all__ = ["without_object_ids", "match_objects", "foreign_receiver", "foreign_sender", "check_programs"]
+__all__ = ["check_programs", "foreign_receiver", "foreign_sender"]
 
 
 def foreign_sender(choice: NodeChoice, node: Node, seed: int, jobs: Sequence[Job]) -> ForeignProgram:
@@ -68,25 +65,3 @@ def _require_broker(name: str, broker: ForeignBroker) -> None:
         raise UnsupportedError(
             f"nodes.{name}.run: {broker.name} needs {lacking}, which this machine lacks: sudo apt-get install {broker.packages}"
         )
-
-
-def match_objects(result: Mapping[str, Any], sent: Expected) -> Mapping[str, Any]:
-    """Return a receiver's result with its `files` as `received` rows, matched to sent objects by size and SHA-256.
-
-    A file equal to no sent object gets a row with the sender -1. A result without `files` is returned as it is.
-    """
-    if "files" not in result:
-        return result
-    wanted = defaultdict(list)
-    for key, value in sorted(sent.items(), reverse=True):
-        wanted[value].append(key)
-    rows = []
-    for number, (size, digest) in enumerate(result["files"]):
-        keys = wanted[size, digest]
-        rows.append([*(keys.pop() if keys else (-1, number)), size, digest])
-    return {**result, "received": rows}
-
-
-def without_object_ids(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a receiver's result with `files` instead of object ids, since a foreign sender chooses its own ids."""
-    return result if "files" in result else {**result, "files": [row[2:] for row in result.get("received", ())]}

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from emu.foreign_program import ForeignProgram
 from experiments.running.composite import CompositeProgram, PartTimeReceiver, RestartableProgram, Role
 from experiments.running.content import Accounted, Extent, Generated, digest_of
-from experiments.running.foreign_programs import foreign_receiver, foreign_sender, match_objects, without_object_ids
+from experiments.running.foreign_objects import match_objects, without_object_ids
 from experiments.running.lives import add_counts, longest_of
 from experiments.running.messaging_participants import NO_SERVERS, MessagingParticipants, Party, Servers
 from experiments.running.open_sinks import AbortableSink
@@ -26,6 +25,9 @@ from protocols.errors import ConfigError
 from protocols.machine import Codec, Content, Group, Offer, Source
 from topologies.addressing import node_id
 from topologies.spec import Topology
+
+if TYPE_CHECKING:
+    from emu.foreign_program import ForeignProgram
 
 __all__ = ["Participants", "MulticastSession", "WorldCounters"]
 
@@ -92,7 +94,7 @@ class _Enrolled:
     host: str
     session: MulticastSession
     place: int
-    program: SenderProgram | ReceiverProgram | ForeignProgram
+    program: "SenderProgram | ReceiverProgram | ForeignProgram"
 
     @property
     def name(self) -> str:
@@ -176,6 +178,8 @@ class Participants:
     def _enrol_receivers(self, session: MulticastSession) -> None:
         for name in receivers_of(self.topology, session.works, self.scenario.senders):
             if name in self._foreign:
+                from experiments.running.foreign_programs import foreign_receiver
+
                 foreign = foreign_receiver(self._foreign[name], self._node(session, name), self.scenario.seed)
                 self._receivers.append(_Enrolled(name, session, 0, self._add_foreign(name, foreign)))
                 continue
@@ -189,6 +193,8 @@ class Participants:
         for name in session.senders:
             node, jobs = self._node(session, name), self._jobs(session, name)
             if name in self._foreign:
+                from experiments.running.foreign_programs import foreign_sender
+
                 foreign = foreign_sender(self._foreign[name], node, self.scenario.seed, jobs)
                 self._senders.append(_Enrolled(name, session, 0, self._add_foreign(name, foreign)))
                 continue
@@ -196,7 +202,7 @@ class Participants:
             place = self._add_role(name, Role(session.role(name in self._roles), program))
             self._senders.append(_Enrolled(name, session, place, program))
 
-    def _add_foreign(self, host: str, foreign: ForeignProgram) -> ForeignProgram:
+    def _add_foreign(self, host: str, foreign: "ForeignProgram") -> "ForeignProgram":
         """Add a foreign program to a host. ConfigError if the host has one."""
         if host in self._foreign_programs:
             raise ConfigError(f"nodes.{host}.run: a foreign program takes one role, and {host} has several in the workload")
@@ -269,7 +275,7 @@ class Participants:
         """The hosts that run foreign programs."""
         return set(self._foreign_programs)
 
-    def restarted(self, name: str, life: int) -> RestartableProgram | ForeignProgram:
+    def restarted(self, name: str, life: int) -> "RestartableProgram | ForeignProgram":
         """Return the program of a host after its `life`-th crash; earlier ones ran in other processes."""
         foreign = self._foreign_programs.get(name)
         if foreign is not None:
@@ -278,7 +284,7 @@ class Participants:
         self._programs[name].restarted_after(life)
         return self._programs[name]
 
-    def all_programs(self) -> dict[str, RestartableProgram | ForeignProgram]:
+    def all_programs(self) -> "dict[str, RestartableProgram | ForeignProgram]":
         """Return the program of every host, including foreign ones."""
         return {**dict(self.programs()), **self._foreign_programs}
 
@@ -303,7 +309,8 @@ class Participants:
     def machine_programs(self) -> dict[str, SenderProgram | ReceiverProgram]:
         """Return every sender and receiver of mcastlab by the name of its row."""
         everybody = (*self._receivers, *self._senders)
-        return {enrolled.name: enrolled.program for enrolled in everybody if not isinstance(enrolled.program, ForeignProgram)}
+        own = SenderProgram, ReceiverProgram
+        return {enrolled.name: enrolled.program for enrolled in everybody if isinstance(enrolled.program, own)}
 
     @property
     def parties(self) -> list[Party]:

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
-from emu.packet_capture import CapturePoint
 from experiments.output.extras import need
 from experiments.running.authentication import simulated_codec
 from experiments.running.record_file import NO_ROOM, RecordFile, open_unbuffered
@@ -19,6 +18,9 @@ from sim.tracer import Tracer
 from sim.watch import Watcher
 from topologies.names import file_name
 from topologies.spec import Topology
+
+if TYPE_CHECKING:
+    from emu.packet_capture import CapturePoint
 
 __all__ = ["Recording", "Records"]
 
@@ -103,11 +105,13 @@ class Recording:
             yield records
 
     @contextmanager
-    def capture_points(self, topology: Topology) -> Iterator[list[CapturePoint]]:
+    def capture_points(self, topology: Topology) -> "Iterator[list[CapturePoint]]":
         """Open the capture points of an emulation. UnsupportedError for trace and series, which Mininet has not."""
         if self.trace is not None or self.series is not None:
             key = "trace" if self.trace is not None else "series"
             raise UnsupportedError(f"{key}: only the simulator writes it; leave it out, or use --on sim")
+        from emu.packet_capture import CapturePoint
+
         with ExitStack() as stack:
             found = []
             for point, path in self._files():

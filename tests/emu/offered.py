@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from emu.launch import emulate
-from emu.node import Program
+from protocols.hosting import Program
 from tests.emu.number_protocol import GROUP, PORT, NumberCodec
 from topologies.spec import Topology
 

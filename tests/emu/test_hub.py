@@ -7,9 +7,9 @@ import pytest
 from emu.hub_shaping import HubShape
 from emu.launch import emulate
 from emu.multicast_reach import expected_reach
-from emu.node import Program
 from emu.plan import plan_emulation
 from protocols.errors import UnsupportedError
+from protocols.hosting import Program
 from sim.network import Network
 from tests.emu.flows import Filling, Measuring
 from tests.emu.number_protocol import GROUP, PORT, NumberCodec, ReceivingProgram, SendingProgram

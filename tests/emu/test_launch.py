@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from emu.launch import Emulation, NodeReport, emulate
-from emu.node import Program
 from emu.plan import plan_emulation
 from protocols.errors import UsageError
-from protocols.hosting import Host
+from protocols.hosting import Host, Program
 from tests.emu.number_protocol import PORT, NumberCodec, QuiescentReceiver, ReceivingProgram, SendingProgram
 from tests.emu.unprivileged import NOBODY, run_unprivileged
 from topologies.generators import Chain, Lan, Star, Tree

@@ -9,9 +9,8 @@ import pytest
 
 from emu.cpu_quota import CpuQuotas
 from emu.launch import Emulation, emulate
-from emu.node import Program
 from protocols.errors import UnsupportedError
-from protocols.hosting import PortsHost
+from protocols.hosting import PortsHost, Program
 from protocols.machine import Address, Machine, Message, Packet
 from tests.emu.number_protocol import GROUP, PORT, NumberCodec, SendingProgram
 from topologies.generators import Star

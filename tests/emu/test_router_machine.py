@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from emu.launch import emulate
-from emu.node import Program
 from protocols.errors import UsageError
-from protocols.hosting import PortsHost
+from protocols.hosting import PortsHost, Program
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from sim.network import Network
 from tests.emu.number_protocol import GROUP, PORT, NumberCodec, NumberMessage

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from emu.launch import emulate
-from emu.node import Program
 from emu.router_shaping import router_shape
 from protocols.errors import UnsupportedError
+from protocols.hosting import Program
 from sim.network import Network
 from tests.emu.number_protocol import GROUP, PORT, NumberCodec, ReceivingProgram, SendingProgram
 from tests.emu.unprivileged import NOBODY, run_unprivileged

@@ -9,11 +9,10 @@ from pydantic import TypeAdapter
 from emu.launch import Emulation, emulate
 from emu.namespaces import run_isolated
 from emu.network import EmulatedNetwork
-from emu.node import Program
 from emu.plan import EmulationPlan, plan_emulation
 from emu.routing import GroupEntry, MulticastRoute
 from protocols.errors import UnsupportedError
-from protocols.hosting import Host
+from protocols.hosting import Host, Program
 from tests.emu.number_protocol import GROUP, PORT, NumberCodec, ReceivingProgram, SendingProgram
 from topologies.generators import AnyTopology
 from topologies.spec import Topology

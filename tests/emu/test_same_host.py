@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from emu.launch import emulate
-from emu.node import Program
 from protocols.composite import CompositeMachine
-from protocols.hosting import PortsHost
+from protocols.hosting import PortsHost, Program
 from protocols.machine import Event
 from tests.emu.number_protocol import PORT, NumberCodec, NumberReceiver, NumberSender, ReceivingProgram
 from topologies.generators import Star

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emu.node import Program
+from protocols.hosting import Program
 from tests.emu.number_protocol import PORT, QuiescentReceiver, SendingProgram
 from tests.emu.offered import offered_by_link
 from topologies.addressing import host_address

@@ -53,6 +53,12 @@ def test_listing_the_commands_loads_no_slow_modules() -> None:
     assert python(f"{run}; {SHOW}").splitlines()[-1] == "[]"
 
 
+def test_a_run_in_the_simulator_loads_no_hosts_and_networks_of_mininet() -> None:
+    run = "import sys; from experiments.cli import invoke; assert invoke(['run', 'lan-file', '--brief']) == 0"
+    show = "print({'asyncio', 'emu.host', 'emu.network', 'emu.node'} & sys.modules.keys())"
+    assert python(f"{run}; {show}").splitlines()[-1] == "set()"
+
+
 def test_the_package_can_be_run_as_a_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mcastlab", "--version"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True

@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
+from experiments.output.whole_file import write_whole
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.store.json_file import read_json
 from experiments.sweep.store.parts import parts
-from experiments.sweep.store.whole_file import write_whole
 from protocols.errors import UsageError, shown
 
 __all__ = ["check_folder", "prepare"]

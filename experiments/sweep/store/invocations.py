@@ -12,11 +12,11 @@ from shlex import quote
 from typing import Any
 from uuid import uuid4
 
+from experiments.output.whole_file import write_whole
 from experiments.scenario.suggestion import one_of
 from experiments.sweep.spec.code_version import commit
 from experiments.sweep.store.json_file import read_json
 from experiments.sweep.store.parts import holds_version, parts
-from experiments.sweep.store.whole_file import write_whole
 from protocols.errors import UsageError
 
 __all__ = ["chosen_version", "read_invocations", "record_invocation"]
