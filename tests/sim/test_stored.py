@@ -18,6 +18,7 @@ def test_no_stored_fingerprint_changed() -> None:
 
 
 def test_the_strict_engine_finds_the_same() -> None:
-    stored, strict = json.loads(STORED.read_text()), fingerprints("engine=strict", most=100)
+    # With the wing at hand; `test_without_the_wing` runs all of them without it.
+    stored, strict = json.loads(STORED.read_text()), fingerprints("engine=strict", most=4)
     assert strict == {name: stored[name] for name in strict}
     assert len(strict) > 3
