@@ -36,8 +36,8 @@ def contents(sender: str, loss: float) -> dict[str, bytes]:
 def transfers(sender: str, loss: float, files: dict[str, bytes]) -> list[dict[str, Any]]:
     """Run one transfer for each code, on one network; return what each receiver and the sender report.
 
-    A transfer of which NRL's receiver lacks files is run once more: on a machine that stops it for a second, the FLUSHes of the
-    sender end before it requests anything. In one of about 50 runs of the whole suite it missed two files of NRL's own sender.
+    A transfer of which NRL's receiver lacks files is run once more: if its process stands still for 1.5 s on a busy machine,
+    the FLUSHes of the sender end before it has requested what it misses. Sent SIGSTOP it misses files each time.
     """
     lab = Lab(Star.model_validate({"receivers": 2, "link": {"loss": loss}}).build())
     results = []
