@@ -60,7 +60,7 @@ class EmulationPlan:
 
     @property
     def has_entries(self) -> bool:
-        """Whether switches forward a group by the entries of their multicast databases, and not to all ports."""
+        """Whether switches forward multicasts by forwarding entries for each group, instead of flooding them."""
         return self.routing.has_loops or (bool(self.groups) and self.topology.multicast.pruning)
 
     @property

@@ -81,7 +81,7 @@ class Routing:
         self._hops = {node: next_hops(topology, node, self._graph) for node in topology.switches}
         self.routers: dict[str, RouterTable] = {}
         self.has_loops = not nx.is_forest(topology.graph.to_undirected())
-        """Whether several paths join two nodes; then switches have an entry for each source."""
+        """Whether the topology has a loop; then switches have an (S, G) entry for each source of a group."""
         self.switches: dict[str, dict[GroupEntry, dict[int, None]]] = {}
         """For each switch, the cables towards hosts that take part, by group, with loops also by source (ordered, as keys)."""
         for node in topology.switches:

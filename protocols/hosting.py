@@ -96,7 +96,7 @@ class Program(Protocol):
         """Make the machine on the host's ports and run it."""
 
     def finished(self) -> bool:
-        """True when all workloads of this node have finished; the node continues to send repairs until the run ends."""
+        """Return whether all workloads of this node have finished; it continues to send repairs until the run ends."""
 
     def result(self) -> dict[str, Any]:
-        """Return the result, JSON-able; called once, at the end."""
+        """Return the result as values that JSON has; called once, at the end of the run."""

@@ -27,6 +27,7 @@ from topologies.addressing import node_id
 from topologies.spec import Topology
 
 if TYPE_CHECKING:
+    # Imported only where a foreign program takes part: a run in the simulator needs nothing of the emulator.
     from emu.foreign_program import ForeignProgram
 
 __all__ = ["Participants", "MulticastSession", "WorldCounters"]

@@ -66,7 +66,7 @@ class _Node:
     outstanding: set[Unit] = field(default_factory=set)
     """Requested units that were unanswered at the end of the run, until they are retransmitted, or withdrawn in time."""
     is_behind: bool = False
-    """Whether some of these were retransmitted, so that the node is still repairing and withdrawals are in time."""
+    """Whether the node retransmitted an outstanding unit after the end of the run; then it may still withdraw the others."""
     gathers: tuple[float, float] = (inf, -inf)
     """Begin and end of the time in which it gathers requests before it repairs (NORM: repair aggregation), in seconds."""
     requests: list[float] = field(default_factory=list)

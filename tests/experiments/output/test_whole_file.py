@@ -39,6 +39,13 @@ def test_a_link_to_a_page_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_text() == "new \\udcff"
 
 
+def test_a_page_that_others_may_not_read_stays_so(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.touch(0o600)
+    write_text("--out", page, "new")
+    assert (page.read_text(), page.stat().st_mode & 0o777) == ("new", 0o600)
+
+
 def test_a_page_can_go_into_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
