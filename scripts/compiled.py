@@ -41,7 +41,10 @@ def _modules(package: str, *without: str) -> list[str]:
 
 
 MODULES = [
-    *(f"protocols/{name}.py" for name in ("composite", "inner_ports", "layer", "machine", "range_set", "rng", "run", "serial")),
+    *(
+        f"protocols/{name}.py"
+        for name in ("composite", "inner_ports", "layer", "machine", "range_set", "rng", "rng_arrays", "run", "serial")
+    ),
     "protocols/tcp/congestion.py",
     "protocols/tcp/rtt.py",
     *(path for name in PROTOCOLS for path in _modules(f"protocols/{name}", "config", "dissector")),

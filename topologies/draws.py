@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.rng import GOLDEN, MASK, extend
+from protocols.rng_arrays import Words, mix_all
 
 __all__ = [
     "BULK",
@@ -24,7 +25,6 @@ __all__ = [
     "Losers",
     "Threshold",
     "Table",
-    "Words",
     "draw_windows",
     "extend_all",
     "kept",
@@ -37,7 +37,6 @@ __all__ = [
     "units",
 ]
 
-Words: TypeAlias = npt.NDArray[np.uint64]
 Losers: TypeAlias = list[int] | npt.NDArray[np.int32]
 """Members of a group (by index) that lose packets."""
 Table: TypeAlias = tuple[Sequence[int], Losers]
@@ -52,12 +51,7 @@ BULK: Final = 4096
 """Number of entries up to which lists are used instead of arrays, and up to which the cost of a numpy call hardly grows."""
 
 _GOLDEN: Final = np.uint64(GOLDEN)
-_M1: Final = np.uint64(0xBF58476D1CE4E5B9)
-_M2: Final = np.uint64(0x94D049BB133111EB)
 _S11: Final = np.uint64(11)
-_S27: Final = np.uint64(27)
-_S30: Final = np.uint64(30)
-_S31: Final = np.uint64(31)
 _ZERO: Final = np.uint64(0)
 _TO_UNIT: Final = 2.0**-53
 
@@ -66,12 +60,7 @@ def extend_all(keys: Words, words: Words | np.uint64) -> Words:
     """Return `protocols.rng.extend` of many keys at once."""
     x: Words = keys ^ words
     x += _GOLDEN
-    x ^= x >> _S30
-    x *= _M1
-    x ^= x >> _S27
-    x *= _M2
-    x ^= x >> _S31
-    return x
+    return mix_all(x)
 
 
 def units(keys: Words, number: int) -> npt.NDArray[np.float64]:

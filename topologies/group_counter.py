@@ -6,8 +6,9 @@ from typing import Final
 import numpy as np
 from mypy_extensions import mypyc_attr
 
+from protocols.rng_arrays import Words
 from topologies.differences import Differences
-from topologies.draws import Words, extend_all
+from topologies.draws import extend_all
 from topologies.repeats import Repeats, count_occurrence
 
 __all__ = ["GroupCounter"]

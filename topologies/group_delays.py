@@ -11,8 +11,9 @@ import numpy.typing as npt
 from mypy_extensions import mypyc_attr
 
 from protocols.rng import extend, unit
+from protocols.rng_arrays import Words
 from topologies.delays import DelayModel
-from topologies.draws import BULK, FEW, WINDOW, Words, extend_all, units
+from topologies.draws import BULK, FEW, WINDOW, extend_all, units
 from topologies.group_counter import GroupCounter
 from topologies.line import CONTENT, CONTROL, DELAY
 from topologies.losses import TABLES

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from mypy_extensions import mypyc_attr
 
 from protocols.rng import extend, unit
-from topologies.draws import BULK, FEW, WINDOW, Words, extend_all, parts_of, units
+from protocols.rng_arrays import Words
+from topologies.draws import BULK, FEW, WINDOW, extend_all, parts_of, units
 from topologies.line import CONTENT, CONTROL
 from topologies.losses import TABLES, GroupSampler
 

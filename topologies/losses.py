@@ -19,12 +19,12 @@ import numpy as np
 from mypy_extensions import mypyc_attr
 
 from protocols.rng import extend
+from protocols.rng_arrays import Words
 from topologies.draws import (
     BULK,
     WINDOW,
     Losers,
     Table,
-    Words,
     draw_windows,
     extend_all,
     listed,

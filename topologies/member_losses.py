@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 
 from protocols.rng import extend
-from topologies.draws import FEW, Words, extend_all, threshold_of
+from protocols.rng_arrays import Words
+from topologies.draws import FEW, extend_all, threshold_of
 from topologies.losses import CONTROL, LinkLoss
 
 __all__ = ["MemberLosses"]

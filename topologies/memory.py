@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.rng import extend
-from topologies.draws import FEW, WINDOW, Table, Words, extend_all, listed, tabulate, threshold_of
+from protocols.rng_arrays import Words
+from topologies.draws import FEW, WINDOW, Table, extend_all, listed, tabulate, threshold_of
 from topologies.losses import TABLES, GroupSampler
 
 __all__ = ["GilbertElliottLoss", "SequenceLoss", "SingleLink"]

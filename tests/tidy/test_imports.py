@@ -11,7 +11,7 @@ from tests.tidy.tree import PACKAGES, ROOT, label, modules, parsed
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "protocols": (),
-    "topologies": ("protocols.errors", "protocols.rng"),
+    "topologies": ("protocols.errors", "protocols.rng", "protocols.rng_arrays"),
     "sim": ("protocols", "topologies"),
     "emu": ("protocols", "topologies"),
     "experiments": ("protocols", "topologies", "sim", "emu"),

@@ -14,7 +14,7 @@ from protocols.arq.messages import Nack
 from protocols.fast.contract import FastState
 from protocols.fast.units import UnitGroup, UnitMachine
 from protocols.machine import Address, Message
-from protocols.srm.fast.peers import Sightings, share_sightings
+from protocols.srm.fast.peers import Sample, Sightings, share_sightings
 from protocols.srm.fast.policy import REPAIR, REPORT, REQUEST, SIGHTING, SOURCE, FastSrmPolicy, Heard
 from protocols.srm.fast.unit_cache import FastUnitCache, share_units
 from protocols.srm.messages import Repair, SessionMessage
@@ -28,7 +28,7 @@ __all__ = ["SrmGroup"]
 
 LARGE: Final = 256
 """Members from which on they remember each other by numbers (`SharedPeers`), which takes less memory and more time."""
-MOST_HEARD: Final = 256
+MOST_HEARD: Final = 64
 """Entries of the log from which on they are applied to all members."""
 MOST_UNITS: Final = 1024
 """Units after which those that are in no cache any more are forgotten."""
@@ -46,6 +46,7 @@ class SrmGroup(UnitGroup):
         "_log",
         "_paused",
         "_policies",
+        "_sample",
         "_sightings",
         "_trim_at",
         "_units",
@@ -68,8 +69,10 @@ class SrmGroup(UnitGroup):
         """Members that began a pause of their session messages in lockstep; content and requests end it."""
         self._sightings: Sightings | None = None
         """The session messages received in a large group, stored once for all its members; None in a smaller one."""
+        self._sample: Sample | None = None
+        """Whom each member of a large group remembers; None in a smaller one."""
         if len(machines) >= LARGE:
-            self._sightings = share_sightings([policy.member for policy in self._policies], self._log)
+            self._sightings, self._sample = share_sightings([policy.member for policy in self._policies], self._log)
         self._units = share_units([machine.policy.cache for machine in machines])
         """New units that the members received together."""
         self._end = self._units.end
@@ -173,13 +176,13 @@ class SrmGroup(UnitGroup):
         """Enter a session message in the log."""
         log = self._log
         self._leave_out(lost, len(log))
-        sightings, node = self._sightings, message.node
-        if sightings is not None:
-            of = sightings.note(message, now), sightings.slot_of(node), round(now * 1e6)
+        sightings, sample, node = self._sightings, self._sample, message.node
+        is_source = bool(message.positions) and message.positions[0][0] == node
+        if sightings is not None and sample is not None:
+            of = sightings.note(message, now), sightings.slot_of(node), round(now * 1e6), sample.of(node, is_source=is_source)
             log.append((SIGHTING, message, now, of, size_of(message)))
         else:
-            kind = SOURCE if message.positions and message.positions[0][0] == node else REPORT
-            log.append((kind, message, now, round(now * 1e6), size_of(message)))
+            log.append((SOURCE if is_source else REPORT, message, now, round(now * 1e6), size_of(message)))
         self._trim()
 
     def is_ahead(self, message: SessionMessage) -> bool:

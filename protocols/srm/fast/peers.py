@@ -10,15 +10,20 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
+
 from protocols.rng import GOLDEN, MASK, mix
+from protocols.rng_arrays import Words, mix_all
 from protocols.srm.member import Member
 from protocols.srm.messages import Echo, SessionMessage
 from protocols.srm.peers import CLOCK, GAIN, LONGEST, MOST_BITS, MOST_REQUESTERS, NEAREST, Peers
 
-__all__ = ["SharedPeers", "Sightings", "share_sightings"]
+__all__ = ["LAST_BITS", "Sample", "SharedPeers", "Sightings", "share_sightings"]
 
 FEWEST: Final = 8192
 """Sightings below which none are forgotten."""
+LAST_BITS: Final = 0xFF
+"""The bits of a hashed id that are computed for all members of a group at once."""
 
 
 class Sightings:
@@ -90,6 +95,20 @@ class Sightings:
         self._most = max(2 * len(kept), FEWEST)
 
 
+class Sample:
+    """Which members of a group have a node in their sample (`Peers`)."""
+
+    __slots__ = ("_everyone", "_salts")
+
+    def __init__(self, members: Sequence["SharedPeers"]) -> None:
+        self._salts: Words = np.array([each.salt() for each in members], np.uint64)
+        self._everyone = bytes(len(members))
+
+    def of(self, node: int, *, is_source: bool) -> bytes:
+        """Return for each member the last bits of the hashed id of a node; 0 for sources, which all members remember."""
+        return self._everyone if is_source else mix_all(self._salts ^ np.uint64(node)).astype(np.uint8).tobytes()
+
+
 @lru_cache(maxsize=64)
 def _after_request(requesters: tuple[int, ...], node: int) -> tuple[int, ...]:
     """Return the recent requesters after another request: one object for all members that heard the same."""
@@ -99,7 +118,7 @@ def _after_request(requesters: tuple[int, ...], node: int) -> tuple[int, ...]:
 class SharedPeers(Peers):
     """As `Peers`. Members are in the order of `Peers._peers`: by slot in `known`, by last sighting in `seen`."""
 
-    __slots__ = ("_recent", "distances", "known", "measured", "seen", "sightings")
+    __slots__ = ("distances", "known", "measured", "place", "recent", "seen", "sightings")
 
     def __init__(self, former: Peers, sightings: Sightings) -> None:
         # Not that of `Peers`: its tables are not used.
@@ -114,8 +133,10 @@ class SharedPeers(Peers):
         peers = former._peers
         self.seen = "".join([sightings.number(node, peer.clock, peer.heard_at, peer.is_source) for node, peer in peers.items()])
         self.known = "".join([sightings.slot_of(node) for node in peers])
-        self._recent: tuple[int, ...] = ()
+        self.recent: tuple[int, ...] = ()
         """Recent requesters, the latest last."""
+        self.place = 0
+        """The index of this member in its group."""
         for node in former._requesters:
             self.requested(node)
         measured = [(node, peer.distance) for node, peer in peers.items() if peer.distance]
@@ -142,10 +163,18 @@ class SharedPeers(Peers):
     def heard(self, message: SessionMessage, now: float) -> None:
         """Take from a session message the clock to echo, and the distance if it has an echo for this member."""
         sightings = self.sightings
-        self.take(message, sightings.note(message, now), sightings.slot_of(message.node), round(now * 1e6))
+        number, slot = sightings.note(message, now), sightings.slot_of(message.node)
+        if self.is_wanted(message.node, number, slot):
+            self.take(message, number, slot, round(now * 1e6))
+
+    def is_wanted(self, node: int, number: str, slot: str) -> bool:
+        """Return whether a sighting of this number, of the node in this slot, is of a member to be remembered."""
+        if slot in self.known:
+            return True
+        return node != self._node and (self.sightings.sources[ord(number)] or node in self.recent or self._is_sampled(node))
 
     def take(self, message: SessionMessage, number: str, slot: str, now: int) -> None:
-        """As `heard` at `now` microseconds, for a sighting of this number, of the node in this slot."""
+        """As `heard` at `now` microseconds, for a sighting that is wanted."""
         at, sources = self.known.find(slot), self.sightings.sources
         if at >= 0:
             seen = self.seen
@@ -153,24 +182,21 @@ class SharedPeers(Peers):
                 self._sources += sources[ord(number)] - sources[ord(seen[at])]
             self.seen = seen[:at] + number + seen[at + 1 :]
         else:
-            node, is_source = message.node, sources[ord(number)]
-            if node == self._node or not (is_source or node in self._recent or self._is_sampled(node)):
-                return
             if len(self.known) >= self._most:
                 self._make_room()
             self.known += slot
             self.seen += number
             self._count = 0
-            self._sources += is_source
+            self._sources += sources[ord(number)]
         echo = message.echoes.get(self._node)
         if echo is not None:
             self._take_rtt(slot, (now - echo[0] - echo[1]) & CLOCK)
 
     def requested(self, node: int) -> None:
         """Remember that a member sent a request, so that its next session message is kept and echoed early."""
-        recent = self._recent
+        recent = self.recent
         if not recent or recent[-1] != node:
-            self._recent = _after_request(recent, node)
+            self.recent = _after_request(recent, node)
 
     def distance(self, node: int) -> float | None:
         """Return the estimated one-way delay to a member in seconds; None before the first estimate."""
@@ -189,7 +215,7 @@ class SharedPeers(Peers):
         if not self._count:
             sampled = 0
             if self._bits:
-                sampled = len(self._sampled(self._nodes())) << self._bits
+                sampled = sum(self._sampled(self._nodes())) << self._bits
             self._count = 1 + max(len(self.known), sampled)
         return self._count
 
@@ -214,7 +240,7 @@ class SharedPeers(Peers):
         seen, sightings = self.seen, self.sightings
         sources = [at for at, each in enumerate(seen) if sightings.sources[ord(each)]] if self._sources else []
         taken = dict.fromkeys(sources[:most])
-        recent = [self.known.find(sightings.slot_of(node)) for node in reversed(self._recent)]
+        recent = [self.known.find(sightings.slot_of(node)) for node in reversed(self.recent)]
         wanted = [at for at in recent if at >= 0 and at not in taken]
         taken.update(dict.fromkeys(wanted[: most - len(taken)]))
         for at in range(len(seen)):
@@ -233,26 +259,36 @@ class SharedPeers(Peers):
         if self._bits and len(self.known) < self._most // 4:
             self._bits -= 1
 
+    def salt(self) -> int:
+        """Return what node ids are combined with before they are hashed, so that members have different samples."""
+        return self._node * GOLDEN & MASK
+
     def _is_sampled(self, node: int) -> bool:
-        return not self._bits or not mix(node ^ (self._node * GOLDEN & MASK)) & ((1 << self._bits) - 1)
+        return not self._bits or not mix(node ^ self.salt()) & ((1 << self._bits) - 1)
 
     def _nodes(self) -> list[int]:
         """Return the members that are remembered."""
         slots = self.sightings.slots
         return [slots[ord(each)] for each in self.known]
 
-    def _sampled(self, nodes: list[int]) -> set[int]:
-        """Return which of these members belong to the sample."""
-        salt, last = self._node * GOLDEN & MASK, (1 << self._bits) - 1
-        return {node for node in nodes if not mix(node ^ salt) & last}
+    def _sampled(self, nodes: list[int]) -> list[bool]:
+        """Return whether each of these members belongs to the sample."""
+        hashed = mix_all(np.array(nodes, np.uint64) ^ np.uint64(self.salt()))
+        sampled: list[bool] = (hashed & np.uint64((1 << self._bits) - 1) == 0).tolist()
+        return sampled
 
     def _make_room(self) -> None:
         """Forget members until there is room for one: halve the sample, or forget who was heard longest ago."""
         while len(self.known) >= self._most and self._bits < MOST_BITS:
             self._bits += 1
-            nodes, sources = self._nodes(), self.sightings.sources
-            stay = self._sampled(nodes).union(self._recent)
-            self._keep([at for at, node in enumerate(nodes) if node in stay or sources[ord(self.seen[at])]])
+            nodes = self._nodes()
+            stay, seen, recent = self._sampled(nodes), self.seen, self.recent
+            if recent:
+                stay = [each or node in recent for each, node in zip(stay, nodes, strict=True)]
+            if self._sources:
+                sources = self.sightings.sources
+                stay = [each or sources[ord(number)] for each, number in zip(stay, seen, strict=True)]
+            self._keep([at for at, each in enumerate(stay) if each])
         if len(self.known) >= self._most:
             times = [self.sightings.times[ord(each)] for each in self.seen]
             oldest = times.index(min(times))
@@ -288,15 +324,18 @@ class SharedPeers(Peers):
             distances[at] += GAIN * (sample - distances[at])
 
 
-def share_sightings(members: Sequence[Member], log: list[Any]) -> Sightings:
-    """Return the sightings that these members share from now on, with a group that has this log."""
+def share_sightings(members: Sequence[Member], log: list[Any]) -> tuple[Sightings, Sample]:
+    """Return the sightings that these members share from now on, with a group that has this log, and their samples."""
     first = members[0].peers
     shared = first.sightings if isinstance(first, SharedPeers) and first.sightings.log is None else Sightings()
     shared.log = log
-    for each in members:
+    everyone = []
+    for place, each in enumerate(members):
         peers = each.peers
         if isinstance(peers, SharedPeers):
             peers.share(shared)
         else:
-            each.peers = SharedPeers(peers, shared)
-    return shared
+            peers = each.peers = SharedPeers(peers, shared)
+        peers.place = place
+        everyone.append(peers)
+    return shared, Sample(everyone)

@@ -7,7 +7,7 @@ from protocols.arq.messages import Data, Nack
 from protocols.arq.repair_policy import MissingUnit
 from protocols.arq.session import Session
 from protocols.srm.config import SrmConfig
-from protocols.srm.fast.peers import SharedPeers
+from protocols.srm.fast.peers import LAST_BITS, SharedPeers
 from protocols.srm.fast.repair_timers import FastRepairTimers
 from protocols.srm.fast.unit_cache import FastUnitCache
 from protocols.srm.intervals import Interval, request_interval
@@ -23,8 +23,8 @@ Heard: TypeAlias = "tuple[int, Any, float, Any, Any]"
 """A kind, the message, when it came (seconds), and two values by kind.
 
 REPORT and SOURCE: a session message of a receiver or a source; when it came in microseconds, its size in bytes. SIGHTING: one
-in a large group; its number, the slot of its node (`SharedPeers`) and when it came in microseconds; its size in bytes. REPAIR:
-the key of the unit, and the distance that the repair reports in seconds. REQUEST: none.
+in a large group; its number, the slot of its node (`SharedPeers`), when it came in microseconds, and its hashed ids (`Sample`);
+its size in bytes. REPAIR: the key of the unit, and the distance that the repair reports in seconds. REQUEST: none.
 """
 REPORT: Final = 0
 SOURCE: Final = 1
@@ -56,19 +56,17 @@ class FastSrmPolicy(SrmPolicy):
 
     def replay(self, log: list[Heard], end: int) -> None:
         """Apply the entries of the log before number `end`: session messages, requests, and repairs of units received."""
-        begin, self.replayed = self.replayed, end
         member, own, peers = self.member, self._session.node, self.member.peers
+        if isinstance(peers, SharedPeers):
+            self._replay_large(log, end, peers)
+            return
+        begin, self.replayed = self.replayed, end
         heard, mean = member.heard, member._size
-        shared = peers if isinstance(peers, SharedPeers) else None
-        known: dict[int, Peer] = peers._peers if shared is None else {}
+        known: dict[int, Peer] = peers._peers
         for kind, message, now, first, second in log[begin:end]:
-            if kind <= SIGHTING:
+            if kind < SIGHTING:
                 heard += 1
                 mean += SIZE_GAIN * (second - mean)
-                if shared is not None:
-                    number, slot, arrived = first
-                    shared.take(message, number, slot, arrived)
-                    continue
                 report: SessionMessage = message
                 peer = known.get(report.node)
                 if peer is None and not kind and not peers._bits and len(known) < peers._most:
@@ -94,6 +92,33 @@ class FastSrmPolicy(SrmPolicy):
                 request: Nack = message
                 self._nacks_heard += 1
                 peers.requested(request.node)
+        member.heard, member._size = heard, mean
+
+    def _replay_large(self, log: list[Heard], end: int, peers: SharedPeers) -> None:
+        """As `replay` in a large group: most session messages are of members that are not remembered."""
+        begin, self.replayed = self.replayed, end
+        member, place, recent, sampled = self.member, peers.place, peers.recent, (1 << peers._bits) - 1
+        """The last is of the bits that are 0 in the hashed ids of the sample."""
+        heard, mean = member.heard, member._size
+        for kind, message, now, first, second in log[begin:end]:
+            if kind == SIGHTING:
+                heard += 1
+                mean += SIZE_GAIN * (second - mean)
+                number, slot, arrived, hashed = first
+                if hashed[place] & sampled:
+                    if slot not in peers.known and not (recent and message.node in recent):
+                        continue
+                elif sampled > LAST_BITS and not peers.is_wanted(message.node, number, slot):
+                    continue
+                peers.take(message, number, slot, arrived)
+                sampled = (1 << peers._bits) - 1
+            elif kind == REPAIR:
+                self._on_useless_repair(message, first, second, now)
+            else:
+                request: Nack = message
+                self._nacks_heard += 1
+                peers.requested(request.node)
+                recent = peers.recent
         member.heard, member._size = heard, mean
 
     def _on_useless_repair(self, message: Data, key: Key, reported: float, now: float) -> None:

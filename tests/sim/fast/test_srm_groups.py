@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.simulator import bytes_per_receiver
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
-from protocols.srm.fast import group
+from protocols.srm.fast import group, policy
 from protocols.srm.fast.receiver import FastSrmReceiver
 from protocols.srm.fast.sender import FastSrmSender
 from tests.sim.test_arq_engines import FAST, STRICT, fingerprints, scenario
@@ -49,6 +49,16 @@ def test_engines_agree_whatever_members_remember(
     written = scenario(network(receivers, loss), protocol, work, seed=seed, duration="4s")
     with patch.object(group, "LARGE", large):
         assert len(fingerprints(written, FAST, STRICT)) == 1
+
+
+def test_engines_agree_when_samples_are_smaller_than_the_bits_computed_for_all_members_tell() -> None:
+    protocol = {"name": "srm", "rate": "4Mbit", "session_share": 0.2, "session_interval": "10ms", "peers": 3}
+    written = scenario(network(25, "2%"), protocol, [{"size": 60_000}], seed=3, duration="3s")
+    with patch.object(group, "LARGE", 4):
+        usual = fingerprints(written, FAST, STRICT)
+        with patch.object(policy, "LAST_BITS", 1):
+            assert fingerprints(written, FAST) == usual
+    assert len(usual) == 1
 
 
 def test_pauses_of_the_session_end_in_lockstep() -> None:

@@ -1,6 +1,7 @@
 """The table of the members of a large group, whose node ids are stored once for all members."""
 
-from protocols.srm.fast.peers import FEWEST, SharedPeers, Sightings
+from protocols.rng import GOLDEN, MASK, mix
+from protocols.srm.fast.peers import FEWEST, LAST_BITS, Sample, SharedPeers, Sightings
 from protocols.srm.messages import SessionMessage
 from protocols.srm.peers import Peers
 
@@ -23,3 +24,10 @@ def test_members_taken_over_remember_the_same_though_together_it_is_more_than_is
         assert each.echoes(MANY, 1.0) == remembered(node, heard_at).echoes(MANY, 1.0)
     shared[0].heard(SessionMessage(10, 2000, (), {}), 1.0)
     assert len(sightings.nodes) == 2 * MANY + 1
+
+
+def test_of_sources_every_member_has_the_node_in_its_sample_and_of_others_those_with_zero_bits_at_the_end() -> None:
+    sightings, nodes = Sightings(), range(1, 301)
+    sample = Sample([SharedPeers(Peers(node, 8), sightings) for node in nodes])
+    assert sample.of(77, is_source=True) == bytes(300)
+    assert list(sample.of(77, is_source=False)) == [mix(77 ^ (node * GOLDEN & MASK)) & LAST_BITS for node in nodes]
