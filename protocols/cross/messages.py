@@ -20,6 +20,12 @@ class Load(Message):
     size: int
     identity: int | None = None
 
+    def __init__(self, flow: int, number: int, size: int, identity: int | None = None) -> None:
+        self.flow = flow
+        self.number = number
+        self.size = size
+        self.identity = identity
+
 
 @dataclass(slots=True)
 class Receipt(Message):
@@ -28,6 +34,11 @@ class Receipt(Message):
     flow: int
     number: int
     identity: int | None = None
+
+    def __init__(self, flow: int, number: int, identity: int | None = None) -> None:
+        self.flow = flow
+        self.number = number
+        self.identity = identity
 
 
 Load.kind = "cross"

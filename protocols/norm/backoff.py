@@ -1,6 +1,5 @@
 """The random back-off of NACKs and other feedback (RFC 5401 3.2.2)."""
 
-from functools import lru_cache
 from math import exp, inf, log
 from typing import Final
 
@@ -18,11 +17,24 @@ def backoff(u: float, spread: float, group_size: float) -> float:
     """
     if spread <= 0.0:
         return 0.0
-    rate, growth = _shape(group_size)
-    return spread / rate * log(1.0 + u * growth)
+    if group_size != _shape.group_size:
+        _shape.set(group_size)
+    return spread / _shape.rate * log(1.0 + u * _shape.growth)
 
 
-@lru_cache(maxsize=64)
-def _shape(group_size: float) -> tuple[float, float]:
-    rate = log(group_size) + 1.0
-    return rate, exp(rate) - 1.0
+class _Shape:
+    """The shape of the distribution for the group size that was used last."""
+
+    __slots__ = ("group_size", "growth", "rate")
+
+    def __init__(self) -> None:
+        self.set(1.0)
+
+    def set(self, group_size: float) -> None:
+        """Compute the shape for a group size."""
+        self.group_size = group_size
+        self.rate = log(group_size) + 1.0
+        self.growth = exp(self.rate) - 1.0
+
+
+_shape: Final = _Shape()

@@ -164,9 +164,9 @@ class Item(NamedTuple):
     block_length: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Request:
-    """One repair request of a NACK: for RANGES the items come in pairs (first, last), both inclusive."""
+    """One repair request of a NACK: for RANGES the items come in pairs (first, last), both inclusive. Never modified."""
 
     form: int
     level: int
@@ -174,6 +174,12 @@ class Request:
     items: tuple[Item, ...]
     m: int = field(default=0, compare=False, repr=False)
     """`Fti.m` of the objects, by which items of fec_id 2 are written; 0: not known here, as in a NACK that was received."""
+
+    def __init__(self, form: int, level: int, items: tuple[Item, ...], m: int = 0) -> None:
+        self.form = form
+        self.level = level
+        self.items = items
+        self.m = m
 
 
 @dataclass(slots=True)
@@ -439,6 +445,28 @@ class Nack(ReceiverMessage):
     requests: tuple[Request, ...]
     cc: CcFeedback | None = None
     extensions: tuple[Extension, ...] = ()
+
+    def __init__(
+        self,
+        source_id: int,
+        sequence: int,
+        sender_id: int,
+        instance_id: int,
+        response_sec: int,
+        response_usec: int,
+        requests: tuple[Request, ...],
+        cc: CcFeedback | None = None,
+        extensions: tuple[Extension, ...] = (),
+    ) -> None:
+        self.source_id = source_id
+        self.sequence = sequence
+        self.sender_id = sender_id
+        self.instance_id = instance_id
+        self.response_sec = response_sec
+        self.response_usec = response_usec
+        self.requests = requests
+        self.cc = cc
+        self.extensions = extensions
 
     @property
     def brief(self) -> str:

@@ -81,6 +81,13 @@ class MissingRange:
     m: int = 0
     """`Fti.m` of the object where blocks or symbols of it are named."""
 
+    def __init__(self, level: int, first: Item, last: Item, count: int = 1, m: int = 0) -> None:
+        self.level = level
+        self.first = first
+        self.last = last
+        self.count = count
+        self.m = m
+
 
 class Decision(Enum):
     """Results of the inputs of a NACK process: what the receiver does next."""
@@ -386,7 +393,9 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
     for block, missing in reversed(masks):
         # The last is the least likely to be covered.
         if block < end:
-            count, lacking, heard = counts[block], missing.bit_count(), 0
+            count, lacking, heard = counts.get(block, -1), missing.bit_count(), 0
+            if count < 0:
+                count = asked.count(key, item.fti, block)
             if parity is not None:
                 heard = parity.get(block, 0)
                 lacking -= heard.bit_count()

@@ -1,6 +1,5 @@
 """A receiver's answers to GRTT probes (RFC 5740 5.5.1): the echo in every feedback message, and ACK(CC)."""
 
-from functools import lru_cache
 from math import inf
 from typing import Final
 
@@ -36,11 +35,11 @@ class ProbeResponse:
         due = self.due
         if probe.rate is not None and due == inf and now >= self._hold:
             due = now + backoff(rng.uniform(), sender.grtt * max(sender.backoff, LEAST_FACTOR), sender.group_size)
-        return ProbeResponse(_microseconds(probe.send_sec, probe.send_usec), now, self._hold, due)
+        return ProbeResponse(_latest.clock_of(probe), now, self._hold, due)
 
     def noted(self, probe: Probe, now: float) -> "ProbeResponse":
         """Return the state after a probe that congestion control answers."""
-        return ProbeResponse(_microseconds(probe.send_sec, probe.send_usec), now)
+        return ProbeResponse(_latest.clock_of(probe), now)
 
     def echo(self, now: float) -> tuple[int, int]:
         """Return the sender's clock, estimated from its last probe: seconds and microseconds for a NACK or ACK."""
@@ -57,17 +56,33 @@ class ProbeResponse:
             return self
         if self._hold != NEVER:
             return ProbeResponse(self._clock, self._heard, self._hold)
-        return _suppressed(self._clock, self._heard)
+        return _latest.suppressed(self._clock, self._heard)
 
 
-# Many receivers of a simulation have these in common.
-_suppressed: Final = lru_cache(maxsize=64)(ProbeResponse)
+class _Latest:
+    """What many receivers of a simulation have in common: the clock in the last probe, and the last state without an answer."""
+
+    __slots__ = ("_clock", "_probe", "_suppressed")
+
+    def __init__(self) -> None:
+        self._probe: Probe | None = None
+        self._clock = 0
+        self._suppressed = ProbeResponse()
+
+    def clock_of(self, probe: Probe) -> int:
+        """Return the sender's clock in a probe, microseconds."""
+        if probe is not self._probe:
+            self._probe, self._clock = probe, probe.send_sec * 1_000_000 + probe.send_usec
+        return self._clock
+
+    def suppressed(self, clock: int, heard: float) -> ProbeResponse:
+        """Return the state after a probe that is not answered."""
+        last = self._suppressed
+        if last._clock != clock or last._heard != heard:
+            last = self._suppressed = ProbeResponse(clock, heard)
+        return last
 
 
-@lru_cache(maxsize=64)
-def _microseconds(seconds: int, microseconds: int) -> int:
-    return seconds * 1_000_000 + microseconds
-
-
+_latest: Final = _Latest()
 NOTHING_HEARD: Final = ProbeResponse()
 """The state before the first probe."""

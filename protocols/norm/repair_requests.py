@@ -47,29 +47,6 @@ class _ObjectRequests:
         """Block -> bit mask of encoding symbol ids."""
 
 
-class _Counts(dict[int, int]):
-    """Number of symbols requested by block, counted when a block is looked up first.
-
-    It is more than the parity of a block where source symbols are among them, which are not served by count.
-    """
-
-    __slots__ = ("_symbols", "fti", "object_id")
-
-    def __init__(self, symbols: dict[tuple[int, int], int], object_id: int, fti: Fti) -> None:
-        super().__init__()
-        self._symbols = symbols
-        self.object_id = object_id
-        self.fti = fti
-
-    def __missing__(self, block: int) -> int:
-        mask, fti = self._symbols.get((self.object_id, block), 0), self.fti
-        count = mask.bit_count()
-        if mask & (1 << fti.partition.length(block)) - 1:
-            count += fti.usable + 1
-        self[block] = count
-        return count
-
-
 class _Whole:
     """What is requested as a whole: object ids, ids of objects whose NORM_INFO is requested, and blocks by object."""
 
@@ -91,6 +68,8 @@ class RequestedRepairs:
 
     __slots__ = (
         "_by_object",
+        "_counted",
+        "_counted_fti",
         "_counts",
         "_merged",
         "_whole",
@@ -106,7 +85,9 @@ class RequestedRepairs:
         # Receivers that overheard the same NACKs merge the same requests, so the last result is kept.
         self._with: RequestedRepairs | None = None
         self._merged: RequestedRepairs | None = None
-        self._counts: _Counts | None = None
+        self._counts: dict[int, int] = {}
+        self._counted = -1
+        self._counted_fti: Fti | None = None
         self._by_object: dict[int, _ObjectRequests] | None = None
         self.symbols: dict[tuple[int, int], int] = {}
         self.size = 0
@@ -207,15 +188,22 @@ class RequestedRepairs:
         return _NO_MASKS if row is None else row.masks
 
     def counts(self, object_id: int, fti: Fti) -> dict[int, int]:
-        """Return the number of symbols requested by block; each is counted when its block is first read by `counts[block]`.
+        """Return what `count` has returned for this object, by block: the same for all receivers that overheard this."""
+        if self._counted_fti is not fti or self._counted != object_id:
+            self._counts, self._counted, self._counted_fti = {}, object_id, fti
+        return self._counts
 
-        It is more than there is parity where source symbols are among them.
+    def count(self, object_id: int, fti: Fti, block: int) -> int:
+        """Return the number of symbols requested of a block.
+
+        It is more than there is parity where source symbols are among them, which are not served by count.
         """
-        counts = self._counts
-        if counts is None or counts.fti is not fti or counts.object_id != object_id:
-            # The same for all receivers that overheard the same NACKs.
-            counts = self._counts = _Counts(self.symbols, object_id, fti)
-        return counts
+        mask = self.symbols.get((object_id, block), 0)
+        count = mask.bit_count()
+        if mask & (1 << fti.partition.length(block)) - 1:
+            count += fti.usable + 1
+        self.counts(object_id, fti)[block] = count
+        return count
 
     def is_beyond(self, object_id: int, tx_point: Point) -> bool:
         """Return whether all that is requested of this object lies beyond the transmit point."""

@@ -29,13 +29,17 @@ class SenderProfile:
     group_size: float
 
     def with_coding(self, fec_id: int, segment: int, parity: int) -> "SenderProfile":
-        """Return the profile of a sender with another coding."""
+        """Return the profile of a sender with this coding."""
+        if fec_id == self.fec_id and segment == self.segment and parity == self.parity:
+            return self
         return _shared(fec_id, segment, parity, self.grtt, self.backoff, self.group_size)
 
     def with_timing(self, origin: Origin) -> "SenderProfile":
         """Return the profile of a sender that advertises the timing of `origin`."""
-        timing = rtt_seconds(origin.grtt), origin.backoff, gsize_value(origin.gsize)
-        return _shared(self.fec_id, self.segment, self.parity, *timing)
+        grtt, backoff, group_size = rtt_seconds(origin.grtt), origin.backoff, gsize_value(origin.gsize)
+        if grtt == self.grtt and backoff == self.backoff and group_size == self.group_size:
+            return self
+        return _shared(self.fec_id, self.segment, self.parity, grtt, backoff, group_size)
 
 
 _shared: Final = lru_cache(maxsize=64)(SenderProfile)

@@ -7,7 +7,7 @@ computed once, and the usual case is tried first: one object is incomplete, and 
 from abc import abstractmethod
 from collections.abc import Iterable
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 from mypy_extensions import trait
 
@@ -27,6 +27,9 @@ from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.rx_object import RxObject
 
 __all__ = ["NormFollower"]
+
+Merged: TypeAlias = "tuple[RequestedRepairs, dict[int, int], int]"
+"""Requested repairs, how many of them by block, and how many parity symbols of a block are compared by count."""
 
 QUIET = (NONE, NONE)
 """Instead of the (object, block) that a receiver waits for: there is none."""
@@ -322,22 +325,10 @@ def _apply_content(groups: list[list[NormFollower]], message: FastData, now: flo
     return answer
 
 
-class _Merged(dict[RequestedRepairs | None, tuple[RequestedRepairs, dict[int, int], int]]):
-    """By what a receiver overheard before: the same with one more NACK, its symbols by block, and how many may be parity.
-
-    Computed when it is looked up first; 0 symbols may be parity where more than symbols is requested.
-    """
-
-    __slots__ = ("_fti", "_object_id", "_requested")
-
-    def __init__(self, requested: RequestedRepairs, object_id: int, fti: Fti) -> None:
-        super().__init__()
-        self._requested, self._object_id, self._fti = requested, object_id, fti
-
-    def __missing__(self, known: RequestedRepairs | None) -> tuple[RequestedRepairs, dict[int, int], int]:
-        both, fti = self._requested if known is None else known.merged(self._requested), self._fti
-        found = self[known] = both, both.counts(self._object_id, fti), 0 if both.objects or both.blocks else fti.usable
-        return found
+def _merged(overheard: RequestedRepairs | None, requested: RequestedRepairs, object_id: int, fti: Fti) -> Merged:
+    """Return what a receiver has overheard with the repairs that one more NACK requests."""
+    both = requested if overheard is None else overheard.merged(requested)
+    return both, both.counts(object_id, fti), 0 if both.objects or both.blocks else fti.usable
 
 
 def _overhear_nack(
@@ -349,7 +340,8 @@ def _overhear_nack(
     has_echo = bool(nack.response_sec or nack.response_usec)
     known: FastSenderState = machines[0].fast_state
     origin = known.origin if known.is_addressed(nack) else None
-    requested, fti, merged = known.requested_repairs(nack), None, None
+    requested, fti = known.requested_repairs(nack), None
+    merged: dict[RequestedRepairs | None, Merged] = {}
     indexed, boundary, key = False, position.tx_point, position.tx_point[0]
     for machine in machines:
         state: FastSenderState = machine.fast_state
@@ -365,10 +357,13 @@ def _overhear_nack(
             others.append(machine)
         elif now < process.backoff_end and process.suppressed_to is None and process.fruitless < STUBBORN:
             # As `SenderState.overhear`; nearly all have overheard the same before.
-            if item.fti is not fti or merged is None:
-                state.position, fti, merged = position, item.fti, _Merged(requested, key, item.fti)
+            if item.fti is not fti:
+                state.position, fti, merged = position, item.fti, {}
                 boundary, indexed = state.boundary(), fti.is_sparse
-            process.overheard, counts, usable = merged[process.overheard]
+            found = merged.get(process.overheard)
+            if found is None:
+                found = merged[process.overheard] = _merged(process.overheard, requested, key, fti)
+            process.overheard, counts, usable = found
             if is_covered_by_count(objects, item, boundary, process.overheard, counts, usable):
                 state.position, state.last_heard = position, last_heard
                 process.suppress(boundary)

@@ -366,13 +366,15 @@ def is_covered_by_count(
 ) -> bool:
     """As `is_covered` for the object that is being sent; parity that was never sent, the usual case, is compared by count.
 
-    `counts` are the symbols requested of it by block, and `usable` is how many may be parity; 0: compare nothing by count.
+    `counts` is `asked.counts` of it, and `usable` is how many may be parity; 0: compare nothing by count.
     """
     missing, parity, end = item.missing_symbols, item.parity, point[1]
     if usable and end and missing is not None and not item.missing_blocks and item.info is not None:
         node: BlockBitmaps = missing
         while (block := node.key) < end:
-            count, lacking, left = counts[block], node.item.bit_count(), usable
+            count, lacking, left = counts.get(block, -1), node.item.bit_count(), usable
+            if count < 0:
+                count = asked.count(point[0], item.fti, block)
             if parity is not None:
                 heard = parity.get(block, 0)
                 lacking -= heard.bit_count()
