@@ -32,20 +32,20 @@ from protocols.norm.messages import (
     Flush,
     Fti,
     Info,
-    Item,
     Nack,
     NormMessage,
     Origin,
     Probe,
-    Request,
     Squelch,
 )
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_ITEMS,
     FORM_RANGES,
     LEVEL_BLOCK,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from protocols.norm.wire.codec import NormCodec
 from topologies.frames.building import frame

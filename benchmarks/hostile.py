@@ -22,27 +22,17 @@ from protocols.errors import WireError
 from protocols.events import Event
 from protocols.machine import Content, Group, Machine, Offer, Packet, Sink
 from protocols.norm.config import NormConfig
-from protocols.norm.messages import (
-    FLAG_FILE,
-    Data,
-    Flush,
-    Fti,
-    Item,
-    Nack,
-    NormMessage,
-    Origin,
-    Probe,
-    Request,
-    Squelch,
-)
+from protocols.norm.messages import FLAG_FILE, Data, Flush, Fti, Nack, NormMessage, Origin, Probe, Squelch
 from protocols.norm.receiver import NormReceiver
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_ITEMS,
     FORM_RANGES,
     LEVEL_BLOCK,
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from protocols.norm.sender import NormSender
 from protocols.norm.tx_object import TxObject

@@ -13,20 +13,12 @@ from time import process_time
 from typing import Any
 
 from experiments.inspection.inspection import inspect_capture
-from protocols.norm.messages import (
-    FLAG_FILE,
-    FLAG_REPAIR,
-    Data,
-    Fti,
-    Item,
-    Nack,
-    NormMessage,
-    Origin,
-    Request,
-)
-from protocols.norm.request_names import (
+from protocols.norm.messages import FLAG_FILE, FLAG_REPAIR, Data, Fti, Nack, NormMessage, Origin
+from protocols.norm.requests import (
     FORM_RANGES,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from protocols.norm.wire.codec import NormCodec
 from protocols.rng import Rng, key_of

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from protocols.errors import UnsupportedError
-from protocols.norm.messages import Ack, CcFeedback, CcNode, Fti, Item, NormMessage
+from protocols.norm.messages import Ack, CcFeedback, CcNode, Fti, NormMessage
+from protocols.norm.requests import Item
 
 __all__ = ["MISSING", "differences", "dissected"]
 

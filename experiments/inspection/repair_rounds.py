@@ -7,8 +7,8 @@ from typing import Any
 from experiments.inspection.detail import DetailBudget
 from experiments.inspection.objects import BlockView, ObjectView
 from protocols.norm.maps import bit_runs
-from protocols.norm.messages import Request
 from protocols.norm.repair_requests import RequestedRepairs
+from protocols.norm.requests import Request
 
 __all__ = [
     "BlockRequest",

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from experiments.inspection.findings import FindingLog
 from experiments.inspection.objects import ObjectView
 from experiments.inspection.senders import SenderView
-from protocols.norm.messages import Data, Flush, Fti, Request
+from protocols.norm.messages import Data, Flush, Fti
 from protocols.norm.repair_requests import RequestedRepairs
+from protocols.norm.requests import Request
 from protocols.serial import ahead
 
 __all__ = ["PendingViolations", "content_fault", "fec_fault"]

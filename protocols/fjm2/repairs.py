@@ -6,8 +6,8 @@ from typing import ClassVar, Final
 
 from protocols.fjm2.config import Fjm2Config
 from protocols.machine import Message
-from protocols.norm.messages import FLAG_STREAM, Data, Item, Nack, Request
-from protocols.norm.request_names import FORM_RANGES, LEVEL_BLOCK, LEVEL_OBJECT, LEVEL_SEGMENT
+from protocols.norm.messages import FLAG_STREAM, Data, Nack
+from protocols.norm.requests import FORM_RANGES, LEVEL_BLOCK, LEVEL_OBJECT, LEVEL_SEGMENT, Item, Request
 from protocols.repairs import Repairs, Span, Suppression, Unit
 
 __all__ = ["Fjm2Repairs"]

@@ -18,11 +18,11 @@ from protocols.norm.messages import (
     Origin,
     Probe,
     RepairAdv,
-    Request,
     Squelch,
 )
 from protocols.norm.position import Point
 from protocols.norm.quantise import gsize_code
+from protocols.norm.requests import Request
 from protocols.norm.tx_object import TxObject
 
 __all__ = ["MessageFactory"]

@@ -3,17 +3,17 @@
 Two small immutable parts are shared by many messages, and receivers compare them by identity first: `Origin` (node, instance
 and timing of the sender) and `Fti` (the coding of an object).
 
-For the compiled build (docs/simulator.md) `kind`s are set at the end of the file, and `Data` has a written `__init__`.
+For the compiled build (docs/simulator.md) `kind`s are set at the end of the file, and `Data` and `Nack` write their `__init__`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 from protocols.fec import ELEMENT_BITS, MOST_SYMBOLS
 from protocols.machine import Message
 from protocols.norm.partition import Partition
-from protocols.norm.request_names import names_of
+from protocols.norm.requests import Item, Request, names_of
 from protocols.run import Run
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "Fti",
     "Command",
     "Info",
-    "Item",
     "Nack",
     "NormMessage",
     "Origin",
@@ -46,7 +45,6 @@ __all__ = [
     "ReceiverMessage",
     "RepairAdv",
     "Report",
-    "Request",
     "Squelch",
 ]
 
@@ -152,34 +150,6 @@ class CcNode:
     flags: int
     rtt: int
     rate: int
-
-
-class Item(NamedTuple):
-    """One symbol, block or object named in a repair request; `block_length` travels with fec_id 129 only."""
-
-    fec_id: int
-    object_id: int
-    block: int = 0
-    symbol: int = 0
-    block_length: int = 0
-
-
-@dataclass(slots=True, unsafe_hash=True)
-class Request:
-    """One repair request of a NACK: for RANGES the items come in pairs (first, last), both inclusive. Never modified."""
-
-    form: int
-    level: int
-    """LEVEL_ bits: SEGMENT, BLOCK or OBJECT, and INFO beside them."""
-    items: tuple[Item, ...]
-    m: int = field(default=0, compare=False, repr=False)
-    """`Fti.m` of the objects, by which items of fec_id 2 are written; 0: not known here, as in a NACK that was received."""
-
-    def __init__(self, form: int, level: int, items: tuple[Item, ...], m: int = 0) -> None:
-        self.form = form
-        self.level = level
-        self.items = items
-        self.m = m
 
 
 @dataclass(slots=True)

@@ -14,19 +14,17 @@ from typing import Final
 from protocols.norm.backoff import NEVER, backoff
 from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.maps import NONE, SmallDict, bit_runs, lowest, without_lowest
-from protocols.norm.messages import (
-    Item,
-    Request,
-)
 from protocols.norm.position import Point, is_before
 from protocols.norm.repair_requests import RequestedRepairs
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_ITEMS,
     FORM_RANGES,
     LEVEL_BLOCK,
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from protocols.norm.rx_object import RxObject
 from protocols.norm.sender_profile import SenderProfile
@@ -395,7 +393,7 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
         if block < end:
             count, lacking, heard = counts.get(block, -1), missing.bit_count(), 0
             if count < 0:
-                count = asked.count(key, item.fti, block)
+                count = counts[block] = asked.count(key, item.fti, block)
             if parity is not None:
                 heard = parity.get(block, 0)
                 lacking -= heard.bit_count()

@@ -4,15 +4,13 @@ from collections.abc import Iterable, Iterator
 
 from protocols.norm.config import NormConfig
 from protocols.norm.maps import bit_runs
-from protocols.norm.messages import (
-    Item,
-    Request,
-)
 from protocols.norm.nack_process import MissingRange, contents_for, nack_size
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     LEVEL_BLOCK,
     LEVEL_INFO,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from protocols.norm.tx_object import TxObject
 

@@ -7,17 +7,15 @@ ranges cover: a NACK of 40 bytes can name 65,536 objects of any size.
 from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
 from typing import Final
 
-from protocols.norm.messages import (
-    Fti,
-    Request,
-)
+from protocols.norm.messages import Fti
 from protocols.norm.position import Point
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_RANGES,
     LEVEL_BLOCK,
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
+    Request,
 )
 from protocols.range_set import RangeSet
 from protocols.serial import before
@@ -188,7 +186,7 @@ class RequestedRepairs:
         return _NO_MASKS if row is None else row.masks
 
     def counts(self, object_id: int, fti: Fti) -> dict[int, int]:
-        """Return what `count` has returned for this object, by block: the same for all receivers that overheard this."""
+        """Return where to keep what `count` returns for an object, by block: the same for all receivers that overheard this."""
         if self._counted_fti is not fti or self._counted != object_id:
             self._counts, self._counted, self._counted_fti = {}, object_id, fti
         return self._counts
@@ -202,7 +200,6 @@ class RequestedRepairs:
         count = mask.bit_count()
         if mask & (1 << fti.partition.length(block)) - 1:
             count += fti.usable + 1
-        self.counts(object_id, fti)[block] = count
         return count
 
     def is_beyond(self, object_id: int, tx_point: Point) -> bool:

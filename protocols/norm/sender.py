@@ -24,12 +24,12 @@ from protocols.norm.messages import (
     Nack,
     NormMessage,
     RepairAdv,
-    Request,
     Squelch,
 )
 from protocols.norm.object_control import ObjectControl
 from protocols.norm.quantise import rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.requests import Request
 from protocols.norm.snapshot import acknowledgement, control, object_sent
 from protocols.norm.tx_object import TxObject
 from protocols.norm.tx_stream import TxStream

@@ -5,7 +5,8 @@ from math import inf
 from typing import Final
 
 from protocols.acknowledgement import AckAnswerer
-from protocols.norm.messages import ANY_NODE, Extension, Flush, Item
+from protocols.norm.messages import ANY_NODE, Extension, Flush
+from protocols.norm.requests import Item
 from protocols.serial import ahead
 
 __all__ = ["APP_ACK", "SenderRequests", "answer_to", "app_ack", "content_of", "is_asked"]

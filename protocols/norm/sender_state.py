@@ -26,7 +26,6 @@ from protocols.norm.messages import (
     Flush,
     Fti,
     Info,
-    Item,
     Nack,
     Probe,
     RepairAdv,
@@ -48,6 +47,7 @@ from protocols.norm.pending_objects import PendingObjects
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.requests import Item
 from protocols.norm.rx_object import RxObject, fits
 from protocols.norm.sender_extras import NO_EXTRAS
 from protocols.norm.sender_requests import SenderRequests, answer_to, app_ack, is_asked

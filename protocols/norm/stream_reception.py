@@ -13,15 +13,14 @@ from protocols.norm.messages import (
     Flush,
     Fti,
     Info,
-    Item,
     Nack,
     RepairAdv,
-    Request,
     Squelch,
 )
 from protocols.norm.nack_process import MissingRange, is_missing_before
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.requests import Item, Request
 from protocols.norm.rx_stream import RxStream
 from protocols.norm.sender_state import SenderMessage, SenderState
 from protocols.norm.snapshot import feedback, object_received

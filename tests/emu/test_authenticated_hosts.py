@@ -19,20 +19,13 @@ from experiments.contract.worlds import LossyCodec, free_port
 from protocols.events import Event, ObjectReceived
 from protocols.machine import Codec, Content, Group, Offer, Sink
 from protocols.norm.config import NormConfig
-from protocols.norm.messages import (
-    Data,
-    Fti,
-    Item,
-    Nack,
-    NormMessage,
-    Origin,
-    Request,
-    Squelch,
-)
+from protocols.norm.messages import Data, Fti, Nack, NormMessage, Origin, Squelch
 from protocols.norm.receiver import NormReceiver
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_RANGES,
     LEVEL_BLOCK,
+    Item,
+    Request,
 )
 from protocols.norm.sender import NormSender
 from protocols.norm.wire.authentication import AuthenticatedCodec

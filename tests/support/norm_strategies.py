@@ -17,20 +17,20 @@ from protocols.norm.messages import (
     Flush,
     Fti,
     Info,
-    Item,
     Nack,
     NormMessage,
     Origin,
     Probe,
     RepairAdv,
     Report,
-    Request,
     Squelch,
 )
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_ERASURES,
     FORM_ITEMS,
     FORM_RANGES,
+    Item,
+    Request,
 )
 from protocols.norm.stream_coding import stream_fti
 

@@ -20,10 +20,10 @@ from protocols.norm.messages import (
     Origin,
     Probe,
     RepairAdv,
-    Request,
     Squelch,
 )
 from protocols.norm.position import Point, TransmitPosition
+from protocols.norm.requests import Request
 from protocols.norm.tx_object import TxObject
 
 __all__ = ["FastMessageFactory"]

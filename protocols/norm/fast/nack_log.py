@@ -374,7 +374,7 @@ def is_covered_by_count(
         while (block := node.key) < end:
             count, lacking, left = counts.get(block, -1), node.item.bit_count(), usable
             if count < 0:
-                count = asked.count(point[0], item.fti, block)
+                count = counts[block] = asked.count(point[0], item.fti, block)
             if parity is not None:
                 heard = parity.get(block, 0)
                 lacking -= heard.bit_count()

@@ -3,14 +3,12 @@
 from struct import Struct
 
 from protocols.errors import WireError
-from protocols.norm.messages import (
-    Item,
-    Request,
-)
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_ERASURES,
     FORM_ITEMS,
     FORM_RANGES,
+    Item,
+    Request,
 )
 from protocols.norm.wire.schemes import FEC_ID_GENERAL, Schemes
 from protocols.norm.wire.sizes import ITEM_HEADER

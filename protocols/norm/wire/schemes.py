@@ -10,7 +10,8 @@ from typing import Final
 
 from protocols.errors import UsageError, WireError
 from protocols.fec import MOST_SYMBOLS
-from protocols.norm.messages import Fti, Item
+from protocols.norm.messages import Fti
+from protocols.norm.requests import Item
 
 __all__ = ["FEC_ID_GENERAL", "HET_FTI", "Scheme", "Schemes", "scheme_of"]
 

@@ -23,9 +23,9 @@ from protocols.norm.messages import (
     Probe,
     RepairAdv,
     Report,
-    Request,
     Squelch,
 )
+from protocols.norm.requests import Request
 
 __all__ = ["AUTH_SIZE", "CC_SIZE", "FIRST_FIXED_HET", "ID_SIZES", "ITEM_HEADER", "REQUEST_HEADER", "header_size", "size_of"]
 

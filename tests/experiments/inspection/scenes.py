@@ -4,20 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from experiments.inspection.inspection import Inspection, inspect_capture
-from protocols.norm.messages import (
-    Ack,
-    Data,
-    Flush,
-    Fti,
-    Item,
-    Nack,
-    NormMessage,
-    Origin,
-    Request,
-)
-from protocols.norm.request_names import (
+from protocols.norm.messages import Ack, Data, Flush, Fti, Nack, NormMessage, Origin
+from protocols.norm.requests import (
     FORM_ITEMS,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from protocols.norm.wire.codec import NormCodec
 from tests.support.capture_writer import Sent, datagram, frame, write_pcap

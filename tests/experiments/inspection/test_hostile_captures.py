@@ -10,21 +10,15 @@ import pytest
 from experiments.inspection.inspection import Inspection
 from experiments.inspection.inspection_page import inspection_page
 from experiments.inspection.inspection_tables import overview
-from protocols.norm.messages import (
-    Data,
-    Fti,
-    Item,
-    Nack,
-    Origin,
-    Request,
-    Squelch,
-)
-from protocols.norm.request_names import (
+from protocols.norm.messages import Data, Fti, Nack, Origin, Squelch
+from protocols.norm.requests import (
     FORM_ITEMS,
     FORM_RANGES,
     LEVEL_BLOCK,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from tests.experiments.inspection.scenes import FTI, ORIGIN, Scene
 

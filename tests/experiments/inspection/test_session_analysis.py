@@ -10,24 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.inspection.inspection import Inspection
-from protocols.norm.messages import (
-    FLAG_REPAIR,
-    Data,
-    Flush,
-    Fti,
-    Info,
-    Item,
-    Nack,
-    Request,
-    Squelch,
-)
-from protocols.norm.request_names import (
+from protocols.norm.messages import FLAG_REPAIR, Data, Flush, Fti, Info, Nack, Squelch
+from protocols.norm.requests import (
     FORM_ITEMS,
     FORM_RANGES,
     LEVEL_BLOCK,
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from tests.experiments.inspection.scenes import FTI, ORIGIN, Scene
 

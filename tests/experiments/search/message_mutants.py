@@ -19,7 +19,7 @@ from protocols.nacked import messages as nacked
 from protocols.nacked.packet_receiver import PacketReceiver
 from protocols.nacked.subscriber import NackedSubscriber
 from protocols.norm.messages import Ack, Command, Data, DataRun, Info, Nack, NormMessage
-from protocols.norm.request_names import LEVEL_BLOCK, LEVEL_SEGMENT
+from protocols.norm.requests import LEVEL_BLOCK, LEVEL_SEGMENT
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.sender import NormSender
 from protocols.roles import Role, RoleContext

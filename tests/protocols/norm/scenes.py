@@ -11,28 +11,16 @@ from protocols.events import Event, ObjectAborted, ObjectReceived
 from protocols.fec import encode
 from protocols.machine import Content, Group, Message
 from protocols.norm.config import NormConfig
-from protocols.norm.messages import (
-    FLAG_FILE,
-    FLAG_INFO,
-    Ack,
-    Data,
-    Flush,
-    Fti,
-    Info,
-    Item,
-    Nack,
-    Origin,
-    Probe,
-    Request,
-    Squelch,
-)
+from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Ack, Data, Flush, Fti, Info, Nack, Origin, Probe, Squelch
 from protocols.norm.quantise import gsize_code, rtt_code, rtt_seconds
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_ITEMS,
     FORM_RANGES,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from protocols.norm.sender import NormSender
 from protocols.norm.wire.sizes import size_of

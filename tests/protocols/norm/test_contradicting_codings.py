@@ -12,22 +12,8 @@ from protocols.errors import WireError
 from protocols.machine import Message
 from protocols.norm.config import NormConfig
 from protocols.norm.host_receiver import NormHostReceiver
-from protocols.norm.messages import (
-    ACK_FLUSH,
-    FLAG_STREAM,
-    Ack,
-    Data,
-    Flush,
-    Fti,
-    Info,
-    Item,
-    Nack,
-    Origin,
-    RepairAdv,
-    Request,
-    Squelch,
-)
-from protocols.norm.request_names import FORM_ITEMS, LEVEL_BLOCK, LEVEL_SEGMENT
+from protocols.norm.messages import ACK_FLUSH, FLAG_STREAM, Ack, Data, Flush, Fti, Info, Nack, Origin, RepairAdv, Squelch
+from protocols.norm.requests import FORM_ITEMS, LEVEL_BLOCK, LEVEL_SEGMENT, Item, Request
 from protocols.norm.stream_coding import HEADER
 from protocols.norm.wire.codec import NormCodec
 from tests.support.streams import Collected

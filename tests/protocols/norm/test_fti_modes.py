@@ -18,7 +18,7 @@ from protocols.norm.messages import (
     Info,
     Nack,
 )
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     LEVEL_INFO,
 )
 from protocols.stream import StreamSettings

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from benchmarks.fuzz import RENEWED, Fuzzer, report
 from benchmarks.hostile import GROUP, KINDS, NACKS, ORIGIN, SENDER, Known, handle, receiver, sender
 from protocols.machine import Machine
-from protocols.norm.messages import Ack, Command, Data, Info, Item, Nack, NormMessage, Request
+from protocols.norm.messages import Ack, Command, Data, Info, Nack, NormMessage
 from protocols.norm.repair_requests import MOST_MERGED, MOST_REQUESTED, RequestedRepairs
+from protocols.norm.requests import Item, Request
 from protocols.norm.tx_object import MOST_RANGES
 from protocols.norm.wire.codec import NormCodec
 from tests.protocols.norm.scenes import items, ranges

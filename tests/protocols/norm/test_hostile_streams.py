@@ -11,22 +11,12 @@ import pytest
 from benchmarks.hostile import Silent
 from protocols.norm.config import NormConfig
 from protocols.norm.host_receiver import NormHostReceiver
-from protocols.norm.messages import (
-    FLAG_REPAIR,
-    FLAG_STREAM,
-    Data,
-    Flush,
-    Fti,
-    Info,
-    Item,
-    Nack,
-    Origin,
-    Request,
-    Squelch,
-)
-from protocols.norm.request_names import (
+from protocols.norm.messages import FLAG_REPAIR, FLAG_STREAM, Data, Flush, Fti, Info, Nack, Origin, Squelch
+from protocols.norm.requests import (
     FORM_ITEMS,
     FORM_RANGES,
+    Item,
+    Request,
 )
 from protocols.norm.stream_coding import HEADER
 from protocols.stream import StreamSettings

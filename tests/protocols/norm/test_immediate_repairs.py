@@ -9,7 +9,7 @@ import pytest
 from protocols.events import FlushCompleted
 from protocols.norm.immediate_repairs import MOST_NAMED
 from protocols.norm.messages import Application, Data, Flush, Squelch
-from protocols.norm.request_names import LEVEL_BLOCK, LEVEL_OBJECT
+from protocols.norm.requests import LEVEL_BLOCK, LEVEL_OBJECT
 from tests.protocols.norm.scenes import GRTT, SenderHarness, items, ranges
 from tests.protocols.norm.test_hostile import LINES_PER_KILOBYTE, lines
 

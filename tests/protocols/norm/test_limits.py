@@ -4,8 +4,9 @@ from typing import Any
 
 from experiments.contract.fake_host import FakeHost
 from protocols.norm.limits import BURST, MOST_SOURCES, NACKS, NEW_SENDERS, RepairLimit, SourceLimit
-from protocols.norm.messages import Ack, Data, Item, Nack, Request, Squelch
+from protocols.norm.messages import Ack, Data, Nack, Squelch
 from protocols.norm.receiver import NormReceiver
+from protocols.norm.requests import Item, Request
 from tests.protocols.norm.scenes import GROUP, MessageBuilder, SenderHarness, quick
 
 

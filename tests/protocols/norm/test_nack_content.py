@@ -10,21 +10,18 @@ from experiments.contract.content import CheckedSink
 from experiments.running.content import Extent
 from protocols.machine import Content
 from protocols.norm.maps import SmallDict
-from protocols.norm.messages import (
-    Fti,
-    Nack,
-    Request,
-)
+from protocols.norm.messages import Fti, Nack
 from protocols.norm.nack_process import MissingRange, contents_for, is_covered, missing_before
 from protocols.norm.position import Point
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_ITEMS,
     FORM_RANGES,
     LEVEL_BLOCK,
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
+    Request,
 )
 from protocols.norm.rx_object import RxObject
 from protocols.norm.tx_object import TxObject

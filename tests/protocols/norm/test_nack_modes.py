@@ -10,7 +10,7 @@ from protocols.events import ObjectsAborted
 from protocols.norm.messages import (
     FLAG_REPAIR,
 )
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from experiments.contract.content import pattern
-from protocols.norm.messages import FLAG_REPAIR, Nack, Request
+from protocols.norm.messages import FLAG_REPAIR, Nack
 from protocols.norm.nack_process import NackProcess
+from protocols.norm.requests import Request
 from tests.protocols.norm.scenes import GRTT, MessageBuilder, ReceiverHarness, items, symbols
 
 FACTOR = 4

@@ -7,19 +7,8 @@ from hypothesis import strategies as st
 
 from protocols.events import FlushCompleted
 from protocols.machine import Message
-from protocols.norm.messages import (
-    Ack,
-    Data,
-    Flush,
-    Fti,
-    Info,
-    Item,
-    Nack,
-    Origin,
-    Probe,
-    Request,
-    Squelch,
-)
+from protocols.norm.messages import Ack, Data, Flush, Fti, Info, Nack, Origin, Probe, Squelch
+from protocols.norm.requests import Item, Request
 from protocols.norm.wire.codec import NormCodec
 from tests.protocols.norm.scenes import GROUP, ReceiverHarness, SenderHarness
 

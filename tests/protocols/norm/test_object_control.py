@@ -20,7 +20,7 @@ from protocols.norm.messages import (
     Squelch,
 )
 from protocols.norm.quantise import gsize_code
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     LEVEL_OBJECT,
 )
 from protocols.stream import StreamSettings

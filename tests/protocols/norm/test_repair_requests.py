@@ -2,13 +2,9 @@
 
 import pytest
 
-from protocols.norm.messages import (
-    Item,
-    Nack,
-    Request,
-)
+from protocols.norm.messages import Nack
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_ERASURES,
     FORM_ITEMS,
     FORM_RANGES,
@@ -16,6 +12,8 @@ from protocols.norm.request_names import (
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from tests.protocols.norm.scenes import items, ranges, symbols
 

@@ -7,7 +7,8 @@ import pytest
 from experiments.contract.fake_host import FakeHost
 from protocols.events import NodeClash, ObjectAborted, ObjectReceived, ObjectsAborted, SenderReset
 from protocols.machine import Address, Message
-from protocols.norm.messages import Ack, DataRun, Flush, Item, Nack, NormMessage, Request
+from protocols.norm.messages import Ack, DataRun, Flush, Nack, NormMessage
+from protocols.norm.requests import Item, Request
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.sender_state import NEW_SENDER
 from protocols.norm.wire.codec import NormCodec

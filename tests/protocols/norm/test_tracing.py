@@ -6,15 +6,12 @@ import pytest
 
 from experiments.contract.content import pattern
 from protocols.machine import Message
-from protocols.norm.messages import (
-    FLAG_REPAIR,
-    Nack,
-    Request,
-)
-from protocols.norm.request_names import (
+from protocols.norm.messages import FLAG_REPAIR, Nack
+from protocols.norm.requests import (
     LEVEL_BLOCK,
     LEVEL_INFO,
     LEVEL_OBJECT,
+    Request,
 )
 from tests.protocols.norm.scenes import MessageBuilder, ReceiverHarness, SenderHarness, items, ranges
 

@@ -9,14 +9,12 @@ from experiments.running.content import Extent
 from protocols.fec import encode
 from protocols.machine import Content
 from protocols.norm import parity as encoding
-from protocols.norm.messages import (
-    Request,
-)
 from protocols.norm.repair_requests import requested_repairs
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     LEVEL_BLOCK,
     LEVEL_INFO,
     LEVEL_OBJECT,
+    Request,
 )
 from protocols.norm.tx_object import TxObject
 from tests.protocols.norm.scenes import items, quick, ranges

@@ -8,7 +8,7 @@ from experiments.running.content import Extent
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
 from protocols.norm.repair_requests import requested_repairs
-from protocols.norm.request_names import LEVEL_INFO, LEVEL_OBJECT
+from protocols.norm.requests import LEVEL_INFO, LEVEL_OBJECT
 from protocols.norm.tx_object import TxObject
 from protocols.norm.window import IDS, MOST_REFUSED, Window
 from tests.protocols.norm.scenes import items, quick, ranges

@@ -10,17 +10,15 @@ from experiments.running.content import Accounted
 from protocols.norm.fast import nack_log
 from protocols.norm.fast.nack_log import FastNackProcess, NackLog, is_covered_by_count
 from protocols.norm.maps import SmallDict
-from protocols.norm.messages import (
-    Fti,
-    Item,
-    Request,
-)
+from protocols.norm.messages import Fti
 from protocols.norm.nack_process import MOST_COMPARED, Decision, NackProcess, is_covered
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_ITEMS,
     LEVEL_BLOCK,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from protocols.norm.rx_object import RxObject
 from protocols.norm.sender_profile import unknown_sender

@@ -8,24 +8,14 @@ import pytest
 
 from protocols.machine import Message
 from protocols.norm.identity import info_identity, symbol_identity
-from protocols.norm.messages import (
-    Ack,
-    CcFeedback,
-    CcNode,
-    Data,
-    Extension,
-    Flush,
-    Fti,
-    Info,
-    Item,
-    Origin,
-    Request,
-)
-from protocols.norm.request_names import (
+from protocols.norm.messages import Ack, CcFeedback, CcNode, Data, Extension, Flush, Fti, Info, Origin
+from protocols.norm.requests import (
     FORM_ITEMS,
     FORM_RANGES,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from protocols.norm.wire.codec import NormCodec
 from protocols.norm.wire.sizes import size_of

@@ -7,22 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.errors import UsageError
-from protocols.norm.messages import (
-    Application,
-    Data,
-    Extension,
-    Flush,
-    Fti,
-    Info,
-    Item,
-    Nack,
-    NormMessage,
-    Origin,
-    Request,
-)
-from protocols.norm.request_names import (
+from protocols.norm.messages import Application, Data, Extension, Flush, Fti, Info, Nack, NormMessage, Origin
+from protocols.norm.requests import (
     FORM_ITEMS,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from protocols.norm.wire.codec import NormCodec
 from protocols.norm.wire.sizes import size_of

@@ -15,20 +15,20 @@ from protocols.norm.messages import (
     Flush,
     Fti,
     Info,
-    Item,
     Nack,
     NormMessage,
     Origin,
     Probe,
-    Request,
     Squelch,
 )
 from protocols.norm.quantise import gsize_value, rate_code, rate_value, rtt_code, rtt_seconds
-from protocols.norm.request_names import (
+from protocols.norm.requests import (
     FORM_ITEMS,
     FORM_RANGES,
     LEVEL_INFO,
     LEVEL_SEGMENT,
+    Item,
+    Request,
 )
 from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec
