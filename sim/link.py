@@ -259,7 +259,11 @@ class LinkGroup:
 
     def free_at(self) -> float:
         """Return the time (seconds) at which all links have sent all packets offered so far."""
-        return max([queue.free_at for queue in self.queues()]) if self.separate_queues else self.queue.free_at
+        latest = self.queue.free_at
+        if self.separate_queues:
+            for queue in self._separates():
+                latest = max(latest, queue.free_at)
+        return latest
 
     def queues(self) -> list[DropTailQueue]:
         """See `Hop`: the shared queue, and those of members that do not share it now."""

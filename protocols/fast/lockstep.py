@@ -182,8 +182,9 @@ class LockstepGroup(LockstepMembers):
             self._list_lacking(advanced)
         if groups:
             unchanged, advanced = self._apply_to(groups, message, now, before, called)
-            for waiting, machines in zip(waited_for, unchanged, strict=True):
+            for place, machines in enumerate(unchanged):
                 if machines:
+                    waiting = waited_for[place]
                     self._waiting[waiting] = machines + self._waiting.get(waiting, [])
             self._list_again(advanced, now)
         if self._lacking.rows:

@@ -7,7 +7,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from math import inf
 from typing import Final
 
@@ -85,6 +84,10 @@ class MissingRange:
         self.last = last
         self.count = count
         self.m = m
+
+    def names(self, other: "MissingRange") -> bool:
+        """Return whether both name the same units."""
+        return self.level == other.level and self.first == other.first and self.last == other.last
 
 
 class Decision(Enum):
@@ -176,12 +179,13 @@ class NackProcess:
         if not missing:
             self.holdoff_end = now
             return Decision.NEEDLESS, missing
-        if self._asked == missing[0]:
+        asked, first = self._asked, missing[0]
+        if asked is not None and first.names(asked):
             self.fruitless += 1
         else:
             self.shorten(sender)
             self.fruitless = 0
-        self._asked = missing[0]
+        self._asked = first
         return (SUPPRESS if self.is_suppressible and self._is_covered(boundary, objects) else Decision.REQUEST), missing
 
     @property
@@ -227,10 +231,6 @@ def _holdoff(sender: SenderProfile) -> float:
 
 
 # -- what is missing ---------------------------------------------------------------------------------------------------
-
-
-# Receivers that lost as much of a block name the same symbols: a lookup costs a third of a construction.
-_item: Final = lru_cache(maxsize=256)(Item)
 
 
 def is_missing_before(objects: Objects, point: Point) -> bool:
@@ -282,10 +282,10 @@ def missing_before(objects: Objects, point: Point, fec_id: int, most: float = in
 def _add_object(ranges: list[MissingRange], level: int, key: int, fec_id: int) -> None:
     """Add an object or its NORM_INFO, extending the last range if that ends with the object before."""
     if ranges and ranges[-1].level == level and ranges[-1].last.object_id == (key - 1) & 0xFFFF:
-        ranges[-1].last = _item(fec_id, key)
+        ranges[-1].last = Item(fec_id, key)
         ranges[-1].count += 1
     else:
-        ranges.append(MissingRange(level, _item(fec_id, key), _item(fec_id, key)))
+        ranges.append(MissingRange(level, Item(fec_id, key), Item(fec_id, key)))
 
 
 def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int], most: float) -> None:
@@ -299,7 +299,7 @@ def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int
             last, size = min(last, end - 1), length(first)
             ranges.append(
                 MissingRange(
-                    LEVEL_BLOCK, _item(fec_id, key, first, 0, size), _item(fec_id, key, last, 0, size), last - first + 1, m
+                    LEVEL_BLOCK, Item(fec_id, key, first, 0, size), Item(fec_id, key, last, 0, size), last - first + 1, m
                 )
             )
     missing_symbols = item.missing_symbols
@@ -316,10 +316,10 @@ def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int
         for low, high in bit_runs(mask):
             if len(ranges) > most:
                 return
-            one = _item(fec_id, key, block, low, size)
+            one = Item(fec_id, key, block, low, size)
             ranges.append(
                 MissingRange(
-                    LEVEL_SEGMENT, one, one if low == high else _item(fec_id, key, block, high, size), high - low + 1, m
+                    LEVEL_SEGMENT, one, one if low == high else Item(fec_id, key, block, high, size), high - low + 1, m
                 )
             )
 

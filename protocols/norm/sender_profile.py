@@ -30,19 +30,39 @@ class SenderProfile:
 
     def with_coding(self, fec_id: int, segment: int, parity: int) -> "SenderProfile":
         """Return the profile of a sender with this coding."""
-        if fec_id == self.fec_id and segment == self.segment and parity == self.parity:
-            return self
         return _shared(fec_id, segment, parity, self.grtt, self.backoff, self.group_size)
 
     def with_timing(self, origin: Origin) -> "SenderProfile":
         """Return the profile of a sender that advertises the timing of `origin`."""
-        grtt, backoff, group_size = rtt_seconds(origin.grtt), origin.backoff, gsize_value(origin.gsize)
-        if grtt == self.grtt and backoff == self.backoff and group_size == self.group_size:
-            return self
-        return _shared(self.fec_id, self.segment, self.parity, grtt, backoff, group_size)
+        grtt, group_size = rtt_seconds(origin.grtt), gsize_value(origin.gsize)
+        return _shared(self.fec_id, self.segment, self.parity, grtt, origin.backoff, group_size)
 
 
-_shared: Final = lru_cache(maxsize=64)(SenderProfile)
+_known: Final = lru_cache(maxsize=64)(SenderProfile)
+
+
+class _Latest:
+    """The profile that was asked for last: mostly many receivers ask for the same."""
+
+    __slots__ = ("profile",)
+
+    def __init__(self) -> None:
+        self.profile = _known(5, UNKNOWN_SEGMENT, 0, 0.0, 0, 1.0)
+
+
+_latest: Final = _Latest()
+
+
+def _shared(fec_id: int, segment: int, parity: int, grtt: float, backoff: int, group_size: float) -> SenderProfile:
+    """Return the profile with these values."""
+    last = _latest.profile
+    if (
+        (last.grtt != grtt or last.backoff != backoff or last.group_size != group_size)
+        or (last.fec_id != fec_id or last.segment != segment)
+        or last.parity != parity
+    ):
+        last = _latest.profile = _known(fec_id, segment, parity, grtt, backoff, group_size)
+    return last
 
 
 def unknown_sender() -> SenderProfile:

@@ -67,6 +67,14 @@ class SessionMessage(Message):
     echoes: dict[int, Echo] = field(default_factory=dict)
     """Echoes by the node id of the member they are for."""
 
+    def __init__(
+        self, node: int, clock: int, positions: tuple[Position, ...] = (), echoes: dict[int, Echo] | None = None
+    ) -> None:
+        self.node = node
+        self.clock = clock
+        self.positions = positions
+        self.echoes = {} if echoes is None else echoes
+
     @property
     def brief(self) -> str:
         """The member, and the number of its echoes."""

@@ -141,7 +141,8 @@ class NormOverhearers(Overhearers):
             self._by_symbol.keep(lambda machine: machine.fast_state.coordinator is group and machine.fast_state.attentive)
         log.append(requested, now)
         for machine in lost_by:
-            process = machine.fast_state.nack_process
+            state: FastSenderState = machine.fast_state
+            process = state.nack_process
             if isinstance(process, FastNackProcess):
                 process.miss_last(log)
 

@@ -187,8 +187,9 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""
-        state: FastSenderState | None = self.fast_state
-        origin = self.fast_state.origin
+        own: FastSenderState = self.fast_state
+        state: FastSenderState | None = own
+        origin = own.origin
         if origin is None or origin.source_id != message.sender_id:
             other = self._senders.get(message.sender_id)
             state = other if isinstance(other, FastSenderState) else None
