@@ -17,24 +17,33 @@ def backoff(u: float, spread: float, group_size: float) -> float:
     """
     if spread <= 0.0:
         return 0.0
-    if group_size != _shape.group_size:
-        _shape.set(group_size)
-    return spread / _shape.rate * log(1.0 + u * _shape.growth)
+    shape = _latest.shape
+    if group_size != shape.group_size:
+        shape = _latest.shape = _Shape(group_size)
+    return spread / shape.rate * log(1.0 + u * shape.growth)
 
 
 class _Shape:
-    """The shape of the distribution for the group size that was used last."""
+    """The shape of the distribution for a group size."""
 
     __slots__ = ("group_size", "growth", "rate")
 
-    def __init__(self) -> None:
-        self.set(1.0)
-
-    def set(self, group_size: float) -> None:
-        """Compute the shape for a group size."""
+    def __init__(self, group_size: float) -> None:
         self.group_size = group_size
         self.rate = log(group_size) + 1.0
         self.growth = exp(self.rate) - 1.0
 
 
-_shape: Final = _Shape()
+class _Latest:
+    """The shape that was used last, mostly that of many receivers.
+
+    It is replaced at once and never modified, because sessions may run in threads.
+    """
+
+    __slots__ = ("shape",)
+
+    def __init__(self) -> None:
+        self.shape = _Shape(1.0)
+
+
+_latest: Final = _Latest()

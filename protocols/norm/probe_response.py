@@ -60,20 +60,23 @@ class ProbeResponse:
 
 
 class _Latest:
-    """What many receivers of a simulation have in common: the clock in the last probe, and the last state without an answer."""
+    """What many receivers of a simulation have in common: the clock in the last probe, and the last state without an answer.
 
-    __slots__ = ("_clock", "_probe", "_suppressed")
+    Each is replaced at once and never modified, because sessions may run in threads.
+    """
+
+    __slots__ = ("_probed", "_suppressed")
 
     def __init__(self) -> None:
-        self._probe: Probe | None = None
-        self._clock = 0
+        self._probed: tuple[Probe | None, int] = None, 0
         self._suppressed = ProbeResponse()
 
     def clock_of(self, probe: Probe) -> int:
         """Return the sender's clock in a probe, microseconds."""
-        if probe is not self._probe:
-            self._probe, self._clock = probe, probe.send_sec * 1_000_000 + probe.send_usec
-        return self._clock
+        probed = self._probed
+        if probed[0] is not probe:
+            probed = self._probed = probe, probe.send_sec * 1_000_000 + probe.send_usec
+        return probed[1]
 
     def suppressed(self, clock: int, heard: float) -> ProbeResponse:
         """Return the state after a probe that is not answered."""
