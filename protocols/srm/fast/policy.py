@@ -97,8 +97,9 @@ class FastSrmPolicy(SrmPolicy):
     def _replay_large(self, log: list[Heard], end: int, peers: SharedPeers) -> None:
         """As `replay` in a large group: most session messages are of members that are not remembered."""
         begin, self.replayed = self.replayed, end
-        member, place, recent, sampled = self.member, peers.place, peers.recent, (1 << peers._bits) - 1
-        """The last is of the bits that are 0 in the hashed ids of the sample."""
+        member, place, recent = self.member, peers.place, peers.recent
+        # The bits that are 0 in the hashed ids of the sample.
+        sampled = (1 << peers._bits) - 1
         heard, mean = member.heard, member._size
         for kind, message, now, first, second in log[begin:end]:
             if kind == SIGHTING:
