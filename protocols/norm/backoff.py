@@ -35,9 +35,9 @@ class _Shape:
 
 
 class _Latest:
-    """The shape that was used last, mostly that of many receivers.
+    """The shape that was used last; simulated receivers of a sender have the same group size.
 
-    It is replaced at once and never modified, because sessions may run in threads.
+    It is replaced and never modified, because sessions may run in threads.
     """
 
     __slots__ = ("shape",)

@@ -85,7 +85,7 @@ class MissingRange:
         self.count = count
         self.m = m
 
-    def names(self, other: "MissingRange") -> bool:
+    def is_same_as(self, other: "MissingRange") -> bool:
         """Return whether both name the same units."""
         return self.level == other.level and self.first == other.first and self.last == other.last
 
@@ -180,7 +180,7 @@ class NackProcess:
             self.holdoff_end = now
             return Decision.NEEDLESS, missing
         asked, first = self._asked, missing[0]
-        if asked is not None and first.names(asked):
+        if asked is not None and first.is_same_as(asked):
             self.fruitless += 1
         else:
             self.shorten(sender)

@@ -60,9 +60,9 @@ class ProbeResponse:
 
 
 class _Latest:
-    """What many receivers of a simulation have in common: the clock in the last probe, and the last state without an answer.
+    """The clock of the last probe, and the last state without a pending answer: simulated receivers share these objects.
 
-    Each is replaced at once and never modified, because sessions may run in threads.
+    Each is replaced and never modified, because sessions may run in threads.
     """
 
     __slots__ = ("_probed", "_suppressed")

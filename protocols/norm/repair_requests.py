@@ -186,7 +186,10 @@ class RequestedRepairs:
         return _NO_MASKS if row is None else row.masks
 
     def counts(self, object_id: int, fti: Fti) -> dict[int, int]:
-        """Return where to keep what `count` returns for an object, by block: the same for all receivers that overheard this."""
+        """Return the symbols requested of an object by block, as far as they were counted; `count` returns others, to be added.
+
+        All receivers that overheard the same NACKs share them.
+        """
         if self._counted_fti is not fti or self._counted != object_id:
             self._counts, self._counted, self._counted_fti = {}, object_id, fti
         return self._counts

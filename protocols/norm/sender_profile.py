@@ -42,7 +42,7 @@ _known: Final = lru_cache(maxsize=64)(SenderProfile)
 
 
 class _Latest:
-    """The profile that was asked for last: mostly many receivers ask for the same."""
+    """The profile that was returned last; a change of a sender's timing gives the same one at each of its receivers."""
 
     __slots__ = ("profile",)
 

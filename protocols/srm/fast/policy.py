@@ -86,12 +86,8 @@ class FastSrmPolicy(SrmPolicy):
                         peer.distance += GAIN * (sample - peer.distance) if peer.distance else sample
                     else:
                         peers.rejected += 1
-            elif kind == REPAIR:
-                self._on_useless_repair(message, first, second, now)
             else:
-                request: Nack = message
-                self._nacks_heard += 1
-                peers.requested(request.node)
+                self._replay_feedback(kind, message, now, first, second)
         member.heard, member._size = heard, mean
 
     def _replay_large(self, log: list[Heard], end: int, peers: SharedPeers) -> None:
@@ -113,14 +109,19 @@ class FastSrmPolicy(SrmPolicy):
                     continue
                 peers.take(message, number, slot, arrived)
                 sampled = (1 << peers._bits) - 1
-            elif kind == REPAIR:
-                self._on_useless_repair(message, first, second, now)
             else:
-                request: Nack = message
-                self._nacks_heard += 1
-                peers.requested(request.node)
+                self._replay_feedback(kind, message, now, first, second)
                 recent = peers.recent
         member.heard, member._size = heard, mean
+
+    def _replay_feedback(self, kind: int, message: Any, now: float, first: Any, second: Any) -> None:
+        """Apply an entry of the log that is a request, or a repair of a unit that was received."""
+        if kind == REPAIR:
+            self._on_useless_repair(message, first, second, now)
+            return
+        request: Nack = message
+        self._nacks_heard += 1
+        self.member.peers.requested(request.node)
 
     def _on_useless_repair(self, message: Data, key: Key, reported: float, now: float) -> None:
         """Handle a repair of a unit that was received; as `on_repair`."""
