@@ -98,11 +98,15 @@ class Fingerprint:
         if len(self._nodes) > _AT_ONCE or len(self._earlier) + len(self._nodes) > _MANY:
             self._write(self._hash)
             self._earlier.clear()
+        elif len(self._nodes) == 1:
+            # As below, for what is usual.
+            self._earlier.append((self._instant, self._nodes[0], self._rests[0]))
         else:
             self._earlier += self._present()
         self._nodes.clear()
         self._rests.clear()
-        self._texts.clear()
+        if self._texts:
+            self._texts.clear()
         self._instant = now
 
     def _present(self) -> Iterable[_Record]:

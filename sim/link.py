@@ -260,9 +260,8 @@ class LinkGroup:
     def free_at(self) -> float:
         """Return the time (seconds) at which all links have sent all packets offered so far."""
         latest = self.queue.free_at
-        if self.separate_queues:
-            for queue in self._separates():
-                latest = max(latest, queue.free_at)
+        for queue in self.separate_queues.values():
+            latest = max(latest, queue.free_at)
         return latest
 
     def queues(self) -> list[DropTailQueue]:

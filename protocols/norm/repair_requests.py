@@ -31,6 +31,8 @@ _KEPT: Final = 16
 """NACKs whose sorted requests are kept, one of more than `_LARGE` items among them."""
 _LARGE: Final = 512
 _NO_MASKS: Final[Mapping[int, int]] = {}
+_NO_COUNTS: Final[dict[int, int]] = {}
+"""Of requests that were not counted yet; never modified."""
 
 
 class _ObjectRequests:
@@ -83,7 +85,7 @@ class RequestedRepairs:
         # Receivers that overheard the same NACKs merge the same requests, so the last result is kept.
         self._with: RequestedRepairs | None = None
         self._merged: RequestedRepairs | None = None
-        self._counts: dict[int, int] = {}
+        self._counts = _NO_COUNTS
         self._counted = -1
         self._counted_fti: Fti | None = None
         self._by_object: dict[int, _ObjectRequests] | None = None

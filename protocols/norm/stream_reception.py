@@ -295,7 +295,7 @@ class StreamSenderState(SenderState):
 
     def requested_repairs(self, nack: Nack | RepairAdv) -> RequestedRepairs:
         """Return what a NACK to this sender asks for, with the blocks of streams as they are numbered here."""
-        streams = self._wrapped()
+        streams = None if self.session.stream_acceptor is None else self._wrapped()
         if not streams:
             return super().requested_repairs(nack)
         requests = [

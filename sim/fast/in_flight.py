@@ -131,14 +131,21 @@ class InFlight:
         found: list[Span] = []
         if begin >= end:
             return found
-        excluded, absent, sole = self._excluded, self._absent, self.sole_segment(begin, end)
+        sole = self.sole_segment(begin, end)
         if sole is not None:
             return [(sole, begin, sole.burst.identity + begin - sole.start, end - begin)]
-        some = excluded[bisect_left(excluded, begin) : bisect_left(excluded, end)]
-        gaps = [number for number in some if absent[number] & bit]
+        excluded, absent = self._excluded, self._absent
+        gaps: list[int] = []
+        if excluded:
+            some = excluded[bisect_left(excluded, begin) : bisect_left(excluded, end)]
+            gaps = [number for number in some if absent[number] & bit]
+        at = bisect_right(self._starts, begin) - 1
         while begin < end:
-            segment = self.segment(begin)
-            stop = min(end, segment.start + segment.burst.count)
+            segment = self._segments[at]
+            at += 1
+            stop = segment.start + segment.burst.count
+            if stop > end:  # noqa: PLR1730 (half the cost of min)
+                stop = end
             for gap in gaps:
                 if begin <= gap < stop:
                     if begin < gap:

@@ -162,7 +162,7 @@ class Lookahead(Schedule, Pending, Reservation):
 
     def _forget(self) -> None:
         """Forget packets that have arrived: those of a sender that never pauses would fill the memory."""
-        if self.end - self.base < FORGET:
+        if self._root.passed - self.base < FORGET:
             return
         self.catch_up()
         arrived = [leaf.arrived for leaf in self._leaves]

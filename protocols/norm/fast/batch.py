@@ -72,21 +72,20 @@ class NormFollower(FastMachine):
         groups: list[list["NormFollower"]], message: FastMessage, now: float, coordinator: Coordinator
     ) -> Applied:
         """Apply a message of the sender to receivers that are incomplete."""
-        if isinstance(message, FastInfo):
-            return _apply_info(groups, message, now, coordinator)
-        redundant = message.redundant
-        if redundant:
-            assert isinstance(message, FastData)
-            answer = _apply_content(groups, message, now, coordinator)
-        else:
-            assert isinstance(message, (FastData, FastFlush))
+        is_repair = message.redundant
+        if isinstance(message, FastData):
+            apply = _apply_content if is_repair else _apply_progress
+            answer = apply(groups, message, now, coordinator)
+        elif isinstance(message, FastFlush):
             answer = _apply_progress(groups, message, now, coordinator)
+        else:
+            assert isinstance(message, FastInfo)
+            return _apply_info(groups, message, now, coordinator)
         unchanged, attentive, advanced, rest = answer
         if not rest:
             return answer
         others: list[Any] = []
         for machine in dict.fromkeys(rest):
-            assert isinstance(message, (FastData, FastFlush))
             state: FastSenderState = machine.fast_state
             result = state.advance(message, now)
             if result == OTHER:
@@ -95,7 +94,7 @@ class NormFollower(FastMachine):
             if result == RESCHEDULE:
                 machine.settle(state)
             # The coordinator counts it, too.
-            state.duplicates -= redundant
+            state.duplicates -= is_repair
             advanced.append(machine)
             if state.attentive:
                 attentive.append(machine)
