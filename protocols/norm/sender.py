@@ -364,7 +364,7 @@ class NormSender(ObjectControl):
         """Make what comes next: a squelch or another control message, content or a flush; None for nothing."""
         message: NormMessage | DataRun | None = None
         if self._squelch is not None:
-            message = self._make_squelch()
+            message = self._make_squelch(now)
         elif self._control.due <= now:
             message = self._next_control(now)
         while message is None and (self._repairs or self._unsent):
@@ -496,21 +496,30 @@ class NormSender(ObjectControl):
         last = self._flushes >= self._config.robust
         self._flush_at = now + (self._last_wait() if last else 2 * self._grtt.advertised)
         ends = self._ends()
-        return self._factory.flush(ends[self._flushes % len(ends)]) if ends else self._make_squelch()
+        return self._factory.flush(ends[self._flushes % len(ends)]) if ends else self._make_squelch(now)
 
     def _last_wait(self) -> float:
         """Return how long the sender waits after its last message: a receiver may begin a back-off then, and send a NACK."""
         return (self._config.backoff + 2) * self._grtt.advertised
 
-    def _make_squelch(self) -> Squelch:
+    def _make_squelch(self, now: float) -> Squelch:
+        """Make a CMD(SQUELCH) that names the first block that can be repaired (RFC 5740 4.2.3.3).
+
+        Receivers give up everything before it. So a stream that has dropped requested blocks is named only if no object before
+        it is needed any more.
+        """
         gone, self._squelch = self._squelch or (), None
         stream, self._squelched = self._squelched, None
         self._squelches_sent += 1
-        if stream is not None:
-            return self._factory.squelch(stream.object_id, stream.low & stream.block_mask, stream.partition.large, gone)
-        item = next(iter(self._window.objects.values()), None)
-        length = item.partition.length(0) if item and item.partition.blocks else 0
-        return self._factory.squelch(item.object_id if item else self._next_id, 0, length, gone)
+        objects = self._window.objects
+        item = next(iter(objects.values()), None)
+        if stream is not None and stream.object_id in objects:
+            item = self._window.first_kept(stream, now, self._rest)
+        if item is None:
+            return self._factory.squelch(self._next_id, 0, 0, gone)
+        block = item.low & item.block_mask if isinstance(item, TxStream) else 0
+        length = item.partition.length(0) if item.partition.blocks else 0
+        return self._factory.squelch(item.object_id, block, length, gone)
 
     def _schedule(self) -> None:
         aggregate, probe, clear = self._aggregate_at, self._probe_at, self._clear

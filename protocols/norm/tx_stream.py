@@ -119,7 +119,9 @@ class TxStream(TxObject):
             self._seal()
 
     def mark_flush(self) -> None:
-        """Have CMD(FLUSH) sent when everything written so far is."""
+        """Have CMD(FLUSH) sent when everything written so far is; of a stream without any segment there is none to be named."""
+        if self.written_end < (0, 0):
+            return
         count = len(self._symbols[self._last])
         self._flush_point = (self._last, count) if count < self.partition.large else (self._last + 1, 0)
 

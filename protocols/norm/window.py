@@ -23,6 +23,11 @@ def without(items: deque[TxObject], gone: TxObject) -> deque[TxObject]:
     return deque(item for item in items if item is not gone)
 
 
+def _vacant_at(item: TxObject, rest: float) -> float:
+    """Return when an object can be purged; inf while it is being sent."""
+    return inf if item.is_open or item.unsent or item.repairing or item.requested else item.active_at + rest
+
+
 class Window:
     """Objects in the order of their ids. `objects` can be repaired; `backlog` waits until old objects can be dropped."""
 
@@ -63,10 +68,11 @@ class Window:
         """Return when the oldest object can be purged; inf while it is being sent."""
         if not self.objects:
             return inf
-        oldest = self._oldest()
-        if oldest.is_open or oldest.unsent or oldest.repairing or oldest.requested:
-            return inf
-        return oldest.active_at + rest
+        return _vacant_at(self._oldest(), rest)
+
+    def first_kept(self, item: TxObject, now: float, rest: float) -> TxObject:
+        """Return the first object that is still needed, `item` at the latest: those before it could be purged now."""
+        return next(each for each in self.objects.values() if each is item or _vacant_at(each, rest) > now)
 
     def _oldest(self) -> TxObject:
         """Return the oldest object that is not an open stream, if there is one; the window must not be empty."""

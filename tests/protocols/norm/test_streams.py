@@ -388,3 +388,48 @@ def deliver_batches(scene: StreamScene, datagrams: list[bytes]) -> int:
         host.call(receiver.receive_run, run, "sender", GROUP)
         del datagrams[: run.packets]
     return runs
+
+
+def test_a_squelch_for_one_of_two_open_streams_does_not_end_the_other() -> None:
+    def drop(crossing: Crossing) -> bool:
+        message = crossing.message
+        return isinstance(message, Data) and (message.object_id, message.block, message.symbol) == (1, 0, 0)
+
+    scene, sinks = (
+        StreamScene(settings=StreamSettings(2000, push=True), drop=drop, parity=0, flow=1.0),
+        [Collected(), Collected()],
+    )
+    scene.receivers[0].accept_streams(lambda offer: sinks[offer.object_id])
+    writers = scene.writer, scene.open(StreamSettings(2000, push=True))
+    for message in messages(100, longest=100):
+        for writer in writers:
+            writer.write(message)
+            writer.flush("active")
+        scene.run(0.01)
+    assert [packet for packet in scene.host.packets if isinstance(packet.message, Squelch)]
+    scene.run(5)
+    assert [sink.ended for sink in sinks] == [None, None]
+    assert sinks[0].data == b"".join(messages(100, longest=100))
+
+
+def test_a_squelch_for_an_object_names_the_first_block_that_a_stream_before_it_still_has() -> None:
+    scene = StreamScene(settings=StreamSettings(2000, push=True))
+    scene.write(*messages(100), flush="passive")
+    key = scene.host.call(scene.sender.submit, Content(Bytes(b"content")))
+    scene.run()
+    assert scene.sender._streams[0].low > 0
+    assert scene.host.call(scene.sender.cancel, key)
+    scene.run(1)
+    squelches = [packet.message for packet in scene.host.packets if isinstance(packet.message, Squelch)]
+    assert [(squelch.object_id, squelch.block) for squelch in squelches] == [(0, scene.sender._streams[0].low)] * len(squelches)
+    assert squelches
+
+
+def test_an_active_flush_of_a_stream_to_which_nothing_was_written_names_no_segment() -> None:
+    scene = StreamScene(parity=0)
+    scene.writer.flush("active")
+    scene.run()
+    assert not scene.host.packets
+    assert not scene.bench["r1"].packets
+    scene.send(b"content", flush="active")
+    assert scene.sinks[0].data == b"content"
