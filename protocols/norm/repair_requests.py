@@ -10,6 +10,7 @@ from typing import Final
 from protocols.norm.messages import Fti
 from protocols.norm.position import Point
 from protocols.norm.requests import (
+    FORM_ERASURES,
     FORM_RANGES,
     LEVEL_BLOCK,
     LEVEL_INFO,
@@ -127,6 +128,9 @@ class RequestedRepairs:
     ) -> None:
         """Sort the items of one repair request by level."""
         items, level, symbols = request.items, request.level, self.symbols
+        if request.form == FORM_ERASURES and level & LEVEL_SEGMENT:
+            # Only who knows the lengths of the blocks can tell which symbols these are: see `Window.named`.
+            level &= ~LEVEL_SEGMENT
         step = 2 if request.form == FORM_RANGES else 1
         for place in range(0, len(items) - step + 1, step):
             code, owner, block, symbol, _ = items[place]

@@ -7,6 +7,7 @@ from typing import Final
 
 from protocols.norm.config import NormConfig
 from protocols.norm.repair_requests import RequestedRepairs
+from protocols.norm.requests import FORM_ERASURES, FORM_ITEMS, FORM_RANGES, LEVEL_BLOCK, LEVEL_SEGMENT, Request
 from protocols.norm.tx_object import TxObject
 from protocols.serial import before
 
@@ -80,6 +81,26 @@ class Window:
         if not oldest.is_open:
             return oldest
         return next((item for item in self.objects.values() if not item.is_open), oldest)
+
+    def named(self, requests: tuple[Request, ...]) -> tuple[Request, ...]:
+        """Return repair requests with names in place of numbers of erasures (RFC 5740 4.3.1)."""
+        if not any(request.form == FORM_ERASURES for request in requests):
+            return requests
+        return tuple(each for request in requests for each in self._named_erasures(request))
+
+    def _named_erasures(self, request: Request) -> Iterator[Request]:
+        """Yield what names as many parity symbols of each block as a request counts, or the block if it has too few."""
+        if request.form != FORM_ERASURES or not request.level & LEVEL_SEGMENT:
+            yield request
+            return
+        for item in request.items:
+            owner, count = self.objects.get(item.object_id), item.symbol
+            if owner is None or count > owner.fti.parity or (owner.is_open and item.block == owner.block):
+                yield Request(FORM_ITEMS, request.level & ~LEVEL_SEGMENT | LEVEL_BLOCK, (item,))
+            elif count:
+                length = owner.partition.length(item.block)
+                ends = item._replace(symbol=length), item._replace(symbol=length + count - 1)
+                yield Request(FORM_RANGES, request.level, ends)
 
     def asked(self, requested: RequestedRepairs, now: float) -> list[TxObject]:
         """Return the objects that are requested, lowest id first, but those that are too old to be repaired."""

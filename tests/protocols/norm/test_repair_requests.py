@@ -28,11 +28,6 @@ def test_items_name_single_symbols_and_ranges_include_both_ends() -> None:
     assert symbols(found, 0, 2) == [0, 1]
 
 
-def test_erasures_are_read_as_items() -> None:
-    request = Request(FORM_ERASURES, LEVEL_SEGMENT, (Item(5, 0, 1, 3),))
-    assert symbols(requested(request), 0, 1) == [3]
-
-
 def test_blocks_are_requested_in_ranges() -> None:
     found = requested(ranges((4, 2), (4, 9), level=LEVEL_BLOCK), items((4, 20), level=LEVEL_BLOCK))
     assert found.blocks == ((4, 2, 9), (4, 20, 20))
@@ -105,3 +100,9 @@ def test_merged_requests_are_the_union_of_both() -> None:
 def test_requested_repairs_are_computed_once_for_all_receivers() -> None:
     nack = Nack(9, 0, 1, 7, 0, 0, (items((0, 0, 1)),))
     assert requested_repairs(nack.requests, 5) is requested_repairs(nack.requests, 5)
+
+
+def test_a_number_of_erasures_names_no_symbol_and_suppresses_nothing() -> None:
+    found = requested(Request(FORM_ERASURES, LEVEL_SEGMENT | LEVEL_INFO, (Item(5, 0, 1, 3),)))
+    assert not found.symbols
+    assert found.has_info(0)

@@ -11,6 +11,7 @@ from protocols.errors import UsageError
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Content
 from protocols.norm.messages import FLAG_REPAIR, Data, Flush, Info, Squelch
+from protocols.norm.requests import FORM_ERASURES, LEVEL_BLOCK, LEVEL_SEGMENT, Item, Request
 from tests.protocols.norm.scenes import GRTT, SenderHarness, items, ranges
 
 LONG = 2400
@@ -282,3 +283,52 @@ def test_an_endlessly_requesting_receiver_is_served_and_the_session_still_ends()
     sender.run_until(sender.now + 20.0)
     assert flushed(sender)
     assert len(sender.messages_of(Data)) - 24 <= 30 * 4
+
+
+# -- numbers of erasures -----------------------------------------------------------------------------------------------
+
+
+def erasures(count: int, block: int = 0, level: int = LEVEL_SEGMENT) -> Request:
+    """Build a request for `count` symbols of a block of object 0."""
+    return Request(FORM_ERASURES, level, (Item(5, 0, block, count),))
+
+
+@pytest.mark.parametrize("count", [1, 3, FACTOR])
+def test_a_number_of_erasures_is_repaired_by_as_many_parity_symbols(count: int) -> None:
+    sender = SenderHarness()
+    sender.submit(LONG)
+    sender.run_until(0.1)
+    sent = len(sender.symbols())
+    sender.nack(erasures(count, 1))
+    sender.run_until(1.0)
+    assert sender.symbols(sent) == [(0, 1, 8 + number) for number in range(count)]
+
+
+def test_a_number_of_erasures_beyond_the_parity_is_repaired_by_the_whole_block() -> None:
+    sender = SenderHarness()
+    sender.submit(LONG)
+    sender.run_until(0.1)
+    sent = len(sender.symbols())
+    sender.nack(erasures(5, 2))
+    sender.run_until(1.0)
+    assert sender.symbols(sent) == [(0, 2, symbol) for symbol in range(8)]
+
+
+def test_no_erasures_are_repaired_by_nothing_and_blocks_in_that_form_as_in_others() -> None:
+    sender = SenderHarness()
+    sender.submit(LONG)
+    sender.run_until(0.1)
+    sent = len(sender.symbols())
+    sender.nack(erasures(0, 2), erasures(3, 1, LEVEL_BLOCK))
+    sender.run_until(1.0)
+    assert sender.symbols(sent) == [(0, 1, symbol) for symbol in range(8)]
+
+
+def test_a_number_of_erasures_of_an_object_that_was_purged_is_squelched() -> None:
+    sender = SenderHarness(cache_min=1, cache_max=1, flow=0.1)
+    sender.submit(LONG, LONG)
+    sender.run_until(1.0)
+    assert sender.events_of(ObjectPurged)
+    sender.nack(erasures(2))
+    sender.run_until(2.0)
+    assert [squelch.object_id for squelch in sender.messages_of(Squelch)] == [1]
