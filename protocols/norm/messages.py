@@ -25,6 +25,7 @@ __all__ = [
     "FLAG_INFO",
     "FLAG_REPAIR",
     "FLAG_STREAM",
+    "FLAG_UNRELIABLE",
     "Ack",
     "AckReq",
     "Application",
@@ -50,6 +51,7 @@ __all__ = [
 
 FLAG_REPAIR: Final = 1
 FLAG_INFO: Final = 4
+FLAG_UNRELIABLE: Final = 8
 FLAG_FILE: Final = 16
 FLAG_STREAM: Final = 32
 ACK_CC: Final = 1

@@ -7,7 +7,7 @@ from protocols.content import LATER
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, ObjectsAborted, info_received
 from protocols.machine import Offer
 from protocols.norm.maps import SmallDict
-from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Data, Fti, Info, Origin
+from protocols.norm.messages import FLAG_FILE, FLAG_INFO, FLAG_UNRELIABLE, Data, Fti, Info, Origin
 from protocols.norm.nack_process import NackProcess
 from protocols.norm.position import START, TransmitPosition
 from protocols.norm.rx_object import RxObject
@@ -121,7 +121,13 @@ class PendingObjects(ExtraState):
         if item is not None or key not in self.objects or fti is None:
             return item
         self._profile = self._profile.with_coding(self._profile.fec_id, fti.segment, self._profile.parity)
+        self._note_reliability(message)
         return self._open(key, fti, bool(message.flags & FLAG_FILE), bool(message.flags & FLAG_INFO))
+
+    def _note_reliability(self, message: Data | Info) -> None:
+        """Request nothing of the object of a message that says that it is not repaired (RFC 5740 4.2.1)."""
+        if message.flags & FLAG_UNRELIABLE:
+            self.change_modes().set("none", message.object_id, self.objects, self.position.object_id)
 
     def _open_empty(self, key: int, fec_id: int) -> None:
         """Open an object without content: its NORM_INFO is all there is to come. It counts as a file."""

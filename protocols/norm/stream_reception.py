@@ -279,6 +279,7 @@ class StreamSenderState(SenderState):
             item.keep_at_most(config.silent_delay + 1)
         self.objects[key] = item
         self._profile = self._profile.with_coding(fti.fec_id, fti.segment, item.fti.usable)
+        self._note_reliability(message)
         self._update_completeness()
         return item
 

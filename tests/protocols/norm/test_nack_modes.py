@@ -1,5 +1,6 @@
 """Nacking modes and the repair boundary: what a receiver requests where that is not everything at once."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from protocols.errors import UsageError
 from protocols.events import ObjectsAborted
 from protocols.norm.messages import (
     FLAG_REPAIR,
+    FLAG_UNRELIABLE,
 )
 from protocols.norm.requests import (
     LEVEL_INFO,
@@ -193,3 +195,15 @@ def test_a_late_receiver_joins_at_a_flush_as_well_and_a_new_sender_at_its_first_
     receiver.receive(*fresh.block(0)[3:], fresh.flush())
     receiver.run_until(1.0)
     assert not receiver.requested()[0].objects
+
+
+def test_nothing_is_requested_of_an_object_that_is_marked_as_unreliable() -> None:
+    made, receiver = lossy(None)
+    receiver.receive(*[replace(data, flags=data.flags | FLAG_UNRELIABLE) for data in made.whole(1) if data.symbol != 3])
+    receiver.receive(made.flush(1))
+    receiver.run_until(20.0)
+    assert not receiver.nacks
+    assert receiver.received() == [0]
+    receiver.receive(*made.block(0, 2, without=(3,)), *made.block(1, 2), made.flush(2))
+    receiver.run_until(40.0)
+    assert {item.object_id for nack in receiver.nacks for request in nack.requests for item in request.items} == {2}
