@@ -7,7 +7,7 @@ from protocols.content import LATER
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, ObjectsAborted, info_received
 from protocols.machine import Offer
 from protocols.norm.maps import SmallDict
-from protocols.norm.messages import FLAG_FILE, FLAG_INFO, FLAG_UNRELIABLE, Data, Fti, Info, Origin
+from protocols.norm.messages import FLAG_FILE, FLAG_INFO, FLAG_UNRELIABLE, Data, Flush, Fti, Info, Origin
 from protocols.norm.nack_process import NackProcess
 from protocols.norm.position import START, TransmitPosition
 from protocols.norm.rx_object import RxObject
@@ -159,6 +159,11 @@ class PendingObjects(ExtraState):
         self._update_completeness()
         self._profile = self._profile.with_coding(fti.fec_id, self._profile.segment, fti.usable)
         return item
+
+    def _flushed_end(self, flush: Flush) -> tuple[int, int]:
+        """Return the (block, symbol) behind the symbol that a FLUSH names; of an object that is not open, behind its block."""
+        item = self.objects.get(flush.object_id)
+        return (flush.block + 1, 0) if item is None else item.behind(flush.block, flush.symbol)
 
     def finish(self, item: RxObject) -> None:
         """Hand an object over if nothing is missing and nothing is to come."""

@@ -62,6 +62,13 @@ class RxObject:
         """The (block, symbol) behind the last symbol that was sent, if objects behind this one have begun."""
         return self.fti.partition.blocks, 0
 
+    def behind(self, block: int, symbol: int) -> tuple[int, int]:
+        """Return the (block, symbol) behind a symbol, at most the end of the object."""
+        partition = self.fti.partition
+        if block >= partition.blocks:
+            return partition.blocks, 0
+        return (block, symbol + 1) if symbol + 1 < partition.length(block) else (block + 1, 0)
+
     @property
     def has_no_gaps(self) -> bool:
         """Whether nothing is missing of what was sent so far."""

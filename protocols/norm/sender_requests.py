@@ -68,6 +68,9 @@ class SenderRequests:
         flushed = _watermark(flush)
         if self._lost is not None and ahead(self._lost, flush.object_id) <= 0:
             self._refused, self._lost = flushed, None
+        elif flushed != self._refused:
+            # Object ids begin again, so that one that is equal later is another.
+            self._refused = None
         if flushed == self._refused or (flushed == self.flushed and self.due < inf):
             return False
         if flushed != self._confirmed or node in flush.acking:

@@ -315,7 +315,7 @@ class SenderState(PendingObjects):
         return True
 
     def _on_flush(self, message: Flush, sequence: int, now: float) -> bool:
-        """CMD(FLUSH): everything through the end of this block was sent."""
+        """CMD(FLUSH): everything through this symbol was sent."""
         is_empty = message.is_of_empty_object
         if not self.is_joined and not self._join_new_sender(message, 0 if is_empty else message.block):
             return False
@@ -325,22 +325,19 @@ class SenderState(PendingObjects):
             self._open_empty(message.object_id, message.fec_id)
         position = self.position
         block, symbol = position.block, position.symbol
+        end = (message.block + 1, 0) if is_empty else self._flushed_end(message)
         if is_current and position.object_id in self.objects:
-            end = message.block + 1
             item = self.objects.get(position.object_id)
-            if is_empty:
-                # The end lies behind the NORM_INFO.
-                end = 1
-            elif item is not None:
-                end = min(end, item.fti.partition.blocks)
-                if end > block:
-                    item.skip(block, symbol, end, 0)
+            # The end of an empty object lies behind the NORM_INFO.
+            next_new = (1, 0) if is_empty else end
+            if next_new > (block, symbol):
+                if item is not None and not is_empty:
+                    item.skip(block, symbol, *end)
                     self.is_complete = False
-            if end > block:
-                block, symbol = end, 0
+                block, symbol = next_new
         self._move(message, (position.object_id, block, symbol), sequence)
         self.shorten_holdoff()
-        self.check((message.object_id, message.block + 1, 0), now)
+        self.check((message.object_id, *end), now)
         return True
 
     def _on_squelch(self, message: Squelch) -> None:
@@ -391,7 +388,7 @@ class SenderState(PendingObjects):
 
     def has_all(self, flush: Flush) -> bool:
         """Return whether everything through the point that a FLUSH names is complete."""
-        end = (0, 1) if flush.is_of_empty_object else (flush.block + 1, 0)
+        end = (0, 1) if flush.is_of_empty_object else self._flushed_end(flush)
         return not is_missing_before(self.objects, (flush.object_id, *end))
 
     def _confirm(self, message: Flush, now: float) -> None:

@@ -1,19 +1,23 @@
 """Positive acknowledgement (RFC 5740 5.5.3): who confirms what, who is asked how often, and what is reported at the sender."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from experiments.contract.content import pattern
 from experiments.contract.losses import Crossing, any_of, everything_to, numbered
 from protocols.acknowledgement import AckReceiver, AckRequest, AckSender
 from protocols.errors import UsageError
 from protocols.events import AcksCompleted, FlushCompleted, NodeAcknowledged, NodeUnacknowledged
 from protocols.norm.messages import ACK_FLUSH, ANY_NODE, Ack, Data
+from protocols.norm.requests import Item
+from protocols.norm.sender_requests import SenderRequests
 from protocols.stream import StreamSettings
 from tests.protocols.norm.group_scenes import GroupScene
-from tests.protocols.norm.scenes import GRTT
+from tests.protocols.norm.scenes import GRTT, MessageBuilder, ReceiverHarness
 from tests.protocols.norm.stream_scenes import StreamScene, dropping, messages
 from tests.support.streams import Collected
 
@@ -311,3 +315,21 @@ def test_a_cancelled_request_ends_another_for_the_same_object_that_nobody_has_to
     scene.run(0.1)
     scene.host.call(scene.sender.cancel_acks, key)
     assert outcome(scene) == [AcksCompleted(key, (), (99,)), AcksCompleted(key, (), ())]
+
+
+@pytest.mark.parametrize("symbol", [0, 3, 6])
+def test_a_watermark_within_a_block_is_confirmed_before_the_rest_of_the_block_is_sent(symbol: int) -> None:
+    made, receiver = MessageBuilder(pattern(1600)), ReceiverHarness()
+    receiver.receive(*[made.data(0, number) for number in range(symbol + 1)])
+    receiver.receive(replace(made.flush(), block=0, symbol=symbol, block_length=8, acking=(9,)))
+    receiver.run_until(1.0)
+    assert [ack.flushed for ack in receiver.acks] == [Item(5, 0, 0, symbol, 8)]
+    assert not receiver.nacks
+    receiver.receive(*[made.data(0, number) for number in range(symbol + 1, 8)], *made.block(1))
+    assert receiver.received() == [0]
+
+
+def test_a_watermark_that_is_refused_says_nothing_about_an_equal_one_after_others() -> None:
+    requests, made = SenderRequests(), MessageBuilder(pattern(1600))
+    requests.lose(0)
+    assert [requests.may_confirm(made.flush(key), 9) for key in (0, 0, 1, 0)] == [False, False, True, True]
