@@ -20,6 +20,8 @@ from protocols.serial import ahead
 __all__ = ["PendingObjects"]
 
 
+FARTHEST: Final = 0x7FFF
+"""Objects that an incomplete one may be behind the last, at the most: object ids are serial numbers of 16 bits."""
 # Equal for thousands of receivers of a simulation: a lookup costs a tenth of a construction, and they share one object.
 _opened: Final = lru_cache(maxsize=256)(ObjectOpened)
 _received: Final = lru_cache(maxsize=256)(ObjectReceived)
@@ -99,16 +101,36 @@ class PendingObjects(ExtraState):
             item.skip(position.block, position.symbol, item.fti.partition.blocks, 0)
         first = (position.object_id + 1) & 0xFFFF
         count = ahead(object_id, first)
-        window = self.session.window
-        if count + len(self.objects) >= window or self.session.is_silent:
-            self._give_up([key for key in self.objects if (object_id - key) & 0xFFFF >= window], "outside the window")
-            skipped = max(count - window + 1, 0)
+        if self.objects:
+            self._give_up_distant(object_id, count)
+        skipped = max(count - self.session.window + 1, 0)
+        if skipped:
             self._tell_aborted(first, skipped, "outside the window")
             first, count = (first + skipped) & 0xFFFF, count - skipped
         for step in range(count + 1):
             self.objects[(first + step) & 0xFFFF] = None
         self.is_complete = False
         self._set_next_new(object_id)
+
+    def _give_up_distant(self, object_id: int, count: int) -> None:
+        """Give up what is too far before this object, when `count` others begin with it.
+
+        That is what is outside the window once so many are pending, of a silent receiver at once, but for streams: nothing of
+        them need be missing. Beyond `FARTHEST` an id would be that of an object to come.
+        """
+        session, oldest = self.session, next(iter(self.objects))
+        usual, is_silent = session.config.window, session.is_silent
+        if count + len(self.objects) < usual:
+            usual = FARTHEST
+            if not is_silent and (object_id - oldest) & 0xFFFF < usual:
+                return
+        window = session.window if is_silent else usual
+        distant = [
+            key
+            for key, item in self.objects.items()
+            if (object_id - key) & 0xFFFF >= (usual if item is not None and item.is_stream else window)
+        ]
+        self._give_up(distant, "outside the window")
 
     def _set_next_new(self, object_id: int, block: int = 0, symbol: int = 0) -> None:
         """Set the next new symbol while a message is being handled."""

@@ -257,3 +257,14 @@ def test_object_ids_wrap() -> None:
     receiver.receive(*(builder.data(0, 9, object_id, FLAG_REPAIR) for object_id in (65534, 65535, 1)))
     receiver.receive(*(builder.data(0, symbol, 0, FLAG_REPAIR) for symbol in range(8)))
     assert receiver.received() == [65534, 65535, 1, 0]
+
+
+def test_an_incomplete_object_ends_before_its_id_would_be_that_of_an_object_to_come() -> None:
+    receiver, made = ReceiverHarness(nacking="none"), MessageBuilder(pattern(200))
+    receiver.receive(made.data(0, 0))
+    made.data(0, 1)
+    for key in range(1, 0x7FFF):
+        receiver.receive(*made.whole(key))
+    assert not receiver.aborted()
+    receiver.receive(*made.whole(0x7FFF))
+    assert receiver.aborted() == [(0, "outside the window")]

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.content import Bytes
 from experiments.contract.losses import Crossing
 from protocols.events import AcksCompleted, ObjectAborted, ObjectsAborted, SenderSilent
+from protocols.machine import Content
 from protocols.norm.messages import Ack, Data, Nack
 from protocols.stream import StreamSettings
 from tests.protocols.norm.group_scenes import GroupScene
@@ -95,3 +97,13 @@ def test_a_stream_goes_on_behind_what_automatic_parity_did_not_repair(lost: tupl
         assert whole.endswith(second)
         assert 0 < len(whole) - len(first) - len(second) < 10 * scene.config.segment
     assert sink.ended == "commit"
+
+
+def test_a_silent_receiver_keeps_a_stream_behind_which_many_objects_begin() -> None:
+    scene = StreamScene(feedback="none")
+    scene.write(b"before", flush="active")
+    for _ in range(12):
+        scene.host.call(scene.sender.submit, Content(Bytes(b"content")))
+        scene.run(0.2)
+    scene.send(b"behind", flush="active")
+    assert (scene.sinks[0].data, scene.sinks[0].ended) == (b"beforebehind", "commit")
