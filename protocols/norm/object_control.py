@@ -82,6 +82,7 @@ class ObjectControl(SenderContent):
         self._repairs = [other for other in self._repairs if other is not item]
         item.rewind()
         item.active_at = now
+        self._control.acks.replaced_flush = None
         self._insert_unsent(item)
         self._flushes, self._flush_at = 0, inf
         self._schedule()

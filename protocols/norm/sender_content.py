@@ -268,6 +268,7 @@ class SenderContent(Sender):
             elif admitted is not None:
                 if admitted.unsent:
                     self._unsent.append(admitted)
+                self._control.acks.replaced_flush = None
                 self._flushes, self._flush_at = 0, inf
 
     def _fail(self, item: TxObject, reason: str) -> None:

@@ -5,12 +5,15 @@ import pytest
 from experiments.contract.bench import Bench
 from experiments.contract.content import Bytes, pattern
 from experiments.contract.losses import randomly
+from protocols.acknowledgement import AckRequest
 from protocols.errors import ConfigError, UsageError
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectReceived, ObjectSent
 from protocols.machine import Content
 from protocols.norm import NormCodec, NormReceiver, NormSender
 from protocols.norm.messages import (
+    ACK_FLUSH,
     FLAG_REPAIR,
+    Ack,
     Application,
     Data,
     Flush,
@@ -22,6 +25,7 @@ from protocols.norm.messages import (
 from protocols.norm.quantise import gsize_code
 from protocols.norm.requests import (
     LEVEL_OBJECT,
+    Item,
 )
 from protocols.stream import StreamSettings
 from tests.protocols.norm.group_scenes import GroupScene
@@ -186,3 +190,18 @@ def test_other_parameters_and_wrong_values_are_refused_and_nothing_changes() -> 
     sender.submit(800)
     sender.run_until(0.01)
     assert len(sender.symbols()) == 8
+
+
+def test_the_end_of_an_object_that_is_sent_again_is_announced_although_it_was_acknowledged() -> None:
+    sender = SenderHarness()
+    (key,) = sender.submit(800)
+    sender.host.call(sender.machine.require_acks, key, AckRequest(nodes=(9,), replaces_flush=True))
+    sender.run_until(0.1)
+    asked = sender.messages_of(Flush)
+    flushed = Item(5, key, asked[0].block, asked[0].symbol, asked[0].block_length)
+    sender.host.deliver(Ack(9, 0, 1, 7, ACK_FLUSH, 0, 0, 0, flushed=flushed), "r", GROUP, sender.now)
+    sender.run_until(2.0)
+    assert len(sender.messages_of(Flush)) == len(asked)
+    assert sender.host.call(sender.machine.requeue, key)
+    sender.run_until(4.0)
+    assert len(sender.messages_of(Flush)) == len(asked) + sender.config.robust
