@@ -308,11 +308,8 @@ def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int
     for block, missing in missing_symbols.items() if missing_symbols.more is None else sorted(missing_symbols.items()):
         if block > end or len(ranges) > most:
             return
-        size, mask = length(block), 0
-        if block < end:
-            mask = _to_request(item, block, missing, size)
-        elif item.is_stream or not item.fti.usable:
-            mask = missing & (1 << symbol) - 1
+        size = length(block)
+        mask = _to_request(item, block, missing, size) if block < end else missing & (1 << symbol) - 1
         for low, high in bit_runs(mask):
             if len(ranges) > most:
                 return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from protocols.machine import Address
 from protocols.norm.nack_modes import NackModes
+from protocols.norm.position import Point
 from protocols.norm.sender_requests import SenderRequests
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Extras:
     __slots__ = (
         "ages",
         "congestion",
+        "flushed",
         "ignored",
         "is_shared",
         "modes",
@@ -38,6 +40,8 @@ class Extras:
         """When incomplete objects were found first, as of the last look; None: they do not expire."""
         self.congestion: ReceiverCongestion | None = None
         """The congestion on the way from the sender; None while feedback does not report it."""
+        self.flushed: Point | None = None
+        """The point within a block that the last such FLUSH named as the end of what was sent."""
         self.modes: NackModes | None = None
         """Repair boundary and limits of requests for its objects; None for every request, at each block boundary."""
         self.requests: SenderRequests | None = None

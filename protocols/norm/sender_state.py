@@ -326,6 +326,8 @@ class SenderState(PendingObjects):
         position = self.position
         block, symbol = position.block, position.symbol
         end = (message.block + 1, 0) if is_empty else self._flushed_end(message)
+        if end[1]:
+            self.change_extras().flushed = (message.object_id, *end)
         if is_current and position.object_id in self.objects:
             item = self.objects.get(position.object_id)
             # The end of an empty object lies behind the NORM_INFO.
@@ -502,14 +504,15 @@ class SenderState(PendingObjects):
     def boundary(self) -> Point:
         """Return the point before which a NACK requests: the transmit point, but not within a block that has parity.
 
-        Parity repairs such a block when it is over.
+        Parity repairs such a block when it is over. But the sender may send no more of it before its FLUSH is acknowledged.
         """
         point = self.position.tx_point
         modes = self.extras.modes
         object_id, block, symbol = point if modes is None else self._reach(point, modes)
         objects = self.objects
         item = objects.item if objects.key == object_id else objects.get(object_id)
-        return (object_id, block, 0 if item is not None and item.fti.usable and not item.is_stream else symbol)
+        is_behind = item is not None and item.fti.usable and not item.is_stream and self.extras.flushed != point
+        return (object_id, block, 0 if is_behind else symbol)
 
     def requested(self) -> SmallDict[RxObject | None]:
         """Return the incomplete objects as far as they are requested."""

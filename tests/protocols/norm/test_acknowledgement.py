@@ -12,7 +12,7 @@ from experiments.contract.losses import Crossing, any_of, everything_to, numbere
 from protocols.acknowledgement import AckReceiver, AckRequest, AckSender
 from protocols.errors import UsageError
 from protocols.events import AcksCompleted, FlushCompleted, NodeAcknowledged, NodeUnacknowledged
-from protocols.norm.messages import ACK_FLUSH, ANY_NODE, Ack, Data
+from protocols.norm.messages import ACK_FLUSH, ANY_NODE, FLAG_REPAIR, Ack, Data
 from protocols.norm.requests import Item
 from protocols.norm.sender_requests import SenderRequests
 from protocols.stream import StreamSettings
@@ -333,3 +333,15 @@ def test_a_watermark_that_is_refused_says_nothing_about_an_equal_one_after_other
     requests, made = SenderRequests(), MessageBuilder(pattern(1600))
     requests.lose(0)
     assert [requests.may_confirm(made.flush(key), 9) for key in (0, 0, 1, 0)] == [False, False, True, True]
+
+
+def test_what_is_missing_before_a_watermark_within_a_block_is_requested_by_name_and_then_confirmed() -> None:
+    made, receiver = MessageBuilder(pattern(1600)), ReceiverHarness()
+    receiver.receive(*[made.data(0, number) for number in (0, 2, 3)])
+    flush = replace(made.flush(), block=0, symbol=3, block_length=8, acking=(9,), sequence=3)
+    receiver.receive(flush)
+    receiver.run_until(1.0)
+    assert {item for nack in receiver.nacks for request in nack.requests for item in request.items} == {Item(5, 0, 0, 1, 8)}
+    receiver.receive(made.data(0, 1, flags=FLAG_REPAIR), flush)
+    receiver.run_until(2.0)
+    assert [ack.flushed for ack in receiver.acks] == [Item(5, 0, 0, 3, 8)]

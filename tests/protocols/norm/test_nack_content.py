@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -129,10 +130,11 @@ def test_nothing_is_requested_from_the_position_on() -> None:
     assert not requested_by({0: None}, (0, 0, 0)).objects
 
 
-def test_of_a_block_in_progress_only_losses_beyond_parity_are_requested() -> None:
-    place = (0, 1, 10)
-    assert not requested_by({0: lose(item(), 1, 1, 20)}, place).symbols
-    assert symbols(requested_by({0: lose(item(parity=0), 1, 1, 20)}, place), 0, 1) == [1]
+@pytest.mark.parametrize("parity", [0, 16])
+def test_of_a_block_in_progress_only_losses_before_the_boundary_are_requested_by_name(parity: int) -> None:
+    found = {0: lose(item(parity=parity), 1, 1, 20)}
+    assert not requested_by(found, (0, 1, 0)).symbols
+    assert symbols(requested_by(found, (0, 1, 10)), 0, 1) == [1]
 
 
 def test_requests_are_ordered_oldest_first_across_the_wrap_of_object_ids() -> None:
