@@ -33,15 +33,19 @@ class NackModes:
         self.joined_at: int | None = None
 
     def set(self, mode: str, object_id: int | None, objects: SmallDict[RxObject | None], last: int) -> None:
-        """Set the mode of an object, or of all without one of their own; those of objects that have ended are forgotten.
-
-        `objects` are the incomplete ones, `last` is the last that has begun.
-        """
+        """Set the mode of an object, or of all without one of their own; `objects` and `last` as in `forget_ended`."""
         if object_id is None:
             self.mode = mode
             return
-        self.of = {key: each for key, each in self.of.items() if key in objects or ahead(key, last) > 0}
+        self.forget_ended(objects, last)
         self.of[object_id] = mode
+
+    def forget_ended(self, objects: SmallDict[RxObject | None], last: int) -> None:
+        """Forget the modes of objects that have ended, since their ids come again.
+
+        `objects` are the incomplete ones, `last` is the last that has begun.
+        """
+        self.of = {key: each for key, each in self.of.items() if key in objects or ahead(key, last) > 0}
 
     def forget_objects(self) -> None:
         """Forget the objects of an earlier instance of the sender."""

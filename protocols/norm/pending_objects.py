@@ -103,6 +103,8 @@ class PendingObjects(ExtraState):
         count = ahead(object_id, first)
         if self.objects:
             self._give_up_distant(object_id, count)
+        if self.extras.modes is not None and self.extras.modes.of:
+            self.extras.modes.forget_ended(self.objects, position.object_id)
         skipped = max(count - self.session.window + 1, 0)
         if skipped:
             self._tell_aborted(first, skipped, "outside the window")

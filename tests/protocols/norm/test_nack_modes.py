@@ -16,6 +16,7 @@ from protocols.norm.requests import (
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
+    Item,
 )
 from tests.protocols.norm.scenes import MessageBuilder, ReceiverHarness, symbols
 
@@ -207,3 +208,14 @@ def test_nothing_is_requested_of_an_object_that_is_marked_as_unreliable() -> Non
     receiver.receive(*made.block(0, 2, without=(3,)), *made.block(1, 2), made.flush(2))
     receiver.run_until(40.0)
     assert {item.object_id for nack in receiver.nacks for request in nack.requests for item in request.items} == {2}
+
+
+def test_the_mode_of_an_object_does_not_hold_for_a_later_one_with_its_id() -> None:
+    made, receiver = lossy(None)
+    receiver.machine.set_nacking("none", 1, 1, receiver.now)
+    receiver.receive(*made.whole(1))
+    for key in (0x5000, 0xA000, 0):
+        receiver.receive(*made.whole(key))
+    receiver.receive(*made.block(0, 1, without=(3,)), *made.block(1, 1))
+    receiver.run_until(0.5)
+    assert {item for nack in receiver.nacks for request in nack.requests for item in request.items} >= {Item(5, 1, 0, 8, 8)}
