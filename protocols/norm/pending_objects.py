@@ -212,7 +212,7 @@ class PendingObjects(ExtraState):
 
     def store_info(self, item: RxObject | None, message: Info) -> None:
         """Store the NORM_INFO of an object that is wanted, unless it is known."""
-        if item is not None and not item.info:
+        if item is not None and (item.info is None or (message.payload and not item.info)):
             item.info = message.payload
             self.session.ports.notify(info_received(message.origin.source_id, item.object_id, message.payload))
             self.finish(item)

@@ -268,3 +268,10 @@ def test_an_incomplete_object_ends_before_its_id_would_be_that_of_an_object_to_c
     assert not receiver.aborted()
     receiver.receive(*made.whole(0x7FFF))
     assert receiver.aborted() == [(0, "outside the window")]
+
+
+@pytest.mark.parametrize("info", [b"", b"name"])
+def test_the_information_of_an_object_is_reported_once(info: bytes) -> None:
+    receiver, made = ReceiverHarness(), MessageBuilder(pattern(LONG), info=info)
+    receiver.receive(made.info(), *made.block(0), made.info(flags=FLAG_REPAIR), made.info(flags=FLAG_REPAIR))
+    assert receiver.events_of(InfoReceived) == [InfoReceived(1, 0, info)]
