@@ -84,9 +84,10 @@ class Window:
 
     def named(self, requests: tuple[Request, ...]) -> tuple[Request, ...]:
         """Return repair requests with names in place of numbers of erasures (RFC 5740 4.3.1)."""
-        if not any(request.form == FORM_ERASURES for request in requests):
-            return requests
-        return tuple(each for request in requests for each in self._named_erasures(request))
+        for request in requests:
+            if request.form == FORM_ERASURES:
+                return tuple([each for one in requests for each in self._named_erasures(one)])
+        return requests
 
     def _named_erasures(self, request: Request) -> Iterator[Request]:
         """Yield what names as many parity symbols of each block as a request counts, or the block if it has too few."""
