@@ -10,13 +10,14 @@ from typing import Any
 
 import typer
 
-from experiments.commands.pub_input import Pacer, generated, input_lines
+from experiments.commands.pub_input import LARGEST, Pacer, generated, input_lines
 from experiments.output.counted import counted
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.session.message_bus import MessageBus
 from protocols.errors import TransferError, UsageError
 from protocols.norm.snapshot import MEASURES
+from topologies.input_file import read_bytes
 from topologies.units import format_duration
 
 __all__ = ["MessageOptions", "Tally", "publish_messages", "summary_of"]
@@ -150,7 +151,7 @@ class _Publishing:
         elif options.files:
             for path in options.files:
                 try:
-                    data = path.read_bytes()
+                    data = read_bytes(path, LARGEST)
                 except OSError as error:
                     raise UsageError(f"{path}: can't be read ({error.strerror})") from error
                 yield self._content(data, "bytes", f"{path}: it")
