@@ -120,7 +120,14 @@ class SentFiles:
         return (size, changed, inode), stage
 
     def _write(self) -> None:
-        """Replace the file by one with the present entries; one of the two is there whatever happens."""
+        """Replace the file by one with the present entries; OSError that names the file if that fails."""
+        try:
+            self._replace()
+        except OSError as error:
+            raise OSError(f"state file {self.path}: can't be written ({error.strerror})") from error
+
+    def _replace(self) -> None:
+        """Replace the file; the old one or the new one is there whatever happens."""
         temporary = self.path.with_name(f"{self.path.name}.new")
         text = json.dumps({"format": _FORMAT, "files": dict(self._files)})
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)

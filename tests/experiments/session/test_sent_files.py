@@ -152,3 +152,20 @@ def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path) -> None:
     for name in ("pipe", "device"):
         with pytest.raises(UsageError, match=rf"state file .*/{name}: can't be read \(not a regular file\)"):
             SentFiles(tmp_path / name)
+
+
+def test_a_write_that_fails_names_the_file_and_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state"
+
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with closing(SentFiles(path)) as files:
+        files.note("a", ONE, "done")
+        files.save().result()
+        monkeypatch.setattr(os, "fsync", full)
+        files.note("b", ONE, "done")
+        with pytest.raises(OSError, match=rf"^state file {path}: can't be written \(No space left on device\)$"):
+            files.save().result()
+    with closing(SentFiles(path)) as files:
+        assert (files.stage("a", ONE), files.stage("b", ONE)) == ("done", None)
