@@ -34,6 +34,8 @@ class SentFiles:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.names = frozenset((path.name, f"{path.name}.lock", f"{path.name}.new"))
+        """Names of the files that are made in the folder of the state file."""
         self._lock = self._claim()
         self._pool = ThreadPoolExecutor(1, "sent files")
         # The last write that was requested.

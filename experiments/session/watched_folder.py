@@ -78,6 +78,9 @@ class FolderSender:
         acks: AckRequest | None = None,
     ) -> None:
         self._folder, self._files, self._command, self._report = folder, files, command, report
+        # The state file would be sent after each change, and each note of that changes it.
+        is_inside = files.path.parent.resolve() == folder.path.resolve()
+        self._own_names = files.names if is_inside else frozenset[str]()
         self._acks = acks
         self._under_way: dict[str, Version] = {}
         self._failed: dict[str, Version] = {}
@@ -98,7 +101,7 @@ class FolderSender:
                 await asyncio.sleep(PERIOD)
 
     def _is_due(self, name: str, version: Version) -> bool:
-        if name in self._under_way or self._failed.get(name) == version:
+        if name in self._own_names or name in self._under_way or self._failed.get(name) == version:
             return False
         stage = self._files.stage(name, version)
         return stage is None or (stage == "sent" and bool(self._command))

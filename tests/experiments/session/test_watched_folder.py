@@ -127,6 +127,13 @@ def test_the_command_waits_for_new_content_that_is_not_sent_yet(tmp_path: Path, 
     until(lambda: b"newer" in contents(got).values(), sender)
 
 
+def test_the_state_file_in_the_folder_is_not_sent(tmp_path: Path, live: Processes) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    sender = watch(live, tmp_path, "--state", str(tmp_path / "state"), "--timeout", "3s")
+    out, _ = sender.communicate(timeout=20)
+    assert [found.get("name") for found in map(json.loads, out.splitlines())] == ["file", None]
+
+
 def test_the_end_stops_a_command_that_runs(tmp_path: Path, live: Processes) -> None:
     (tmp_path / "file").write_bytes(b"x")
     mark = tmp_path / ".mark"
