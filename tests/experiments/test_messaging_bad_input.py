@@ -111,3 +111,14 @@ def test_a_file_to_publish_that_is_none_or_too_large_is_refused_at_once(
     (line,) = capsys.readouterr().err.splitlines()
     why = "more than 64 bytes" if name == "large" else "not a regular file"
     assert line == f"mcastlab: {tmp_path / name}: can't be read ({why})"
+
+
+@pytest.mark.parametrize(("body", "content"), [("map", "5"), ("map", '{"a": {}}'), ("object", "NaN"), ("object", "{")])
+def test_a_file_whose_content_a_message_can_not_have_is_named(
+    body: str, content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text(content)
+    assert invoke(["pub", "t", str(tmp_path / "file"), "--type", body, "--group", "239.7.7.7:6003", "--iface", "lo"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"mcastlab: {tmp_path / 'file'}: the content")
+    assert f"{body}: " in line
