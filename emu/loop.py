@@ -77,6 +77,11 @@ class Loop(asyncio.SelectorEventLoop):
         self.set_exception_handler(Loop.failed)
         ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
 
+    def __del__(self) -> None:
+        """Close a loop that nobody has closed, unless Ctrl-C came while it was made."""
+        if hasattr(self, "_failure"):
+            super().__del__()
+
     @staticmethod
     def failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Stop at an exception: the exception handler of the loop."""

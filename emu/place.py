@@ -1,9 +1,18 @@
 """Where a session takes place: the group or the host that it is with, the own address, and what follows from both."""
 
 import ipaddress
+import socket
 from dataclasses import dataclass, replace
 
-from emu.addresses import address_of, ip_of, is_multicast, is_source_specific, socket_address_of
+from emu.addresses import (
+    address_of,
+    family_of,
+    ip_of,
+    is_multicast,
+    is_source_specific,
+    socket_address,
+    socket_address_of,
+)
 from emu.udp_options import UdpOptions
 from protocols.errors import UsageError, shown
 
@@ -45,6 +54,8 @@ def place_of(group: str, interface: str | None, options: UdpOptions, *, receives
         raise UsageError(f"group: value {shown(group)} is not allowed; the address of a group or of a host, and a port")
     _check_sources(target, options.sources)
     address = address_of(interface, target)
+    if not _is_own(address):
+        raise UsageError(f"iface: value {shown(interface)} is not allowed; a device or an address of this machine")
     if is_multicast(target):
         if receives and is_source_specific(target) and not options.sources:
             raise UsageError(f"group: {target} is for source-specific multicast (RFC 4607); name the sender as source")
@@ -52,6 +63,21 @@ def place_of(group: str, interface: str | None, options: UdpOptions, *, receives
     if address.partition("%")[0] == where[0]:
         raise UsageError(f"group: {target} is this end's own address; in a session of two hosts each names the other")
     return Place(group, address, where[1], replace(options, reuse=False), is_unicast=True)
+
+
+def _is_own(address: str) -> bool:
+    """Return whether this machine can send from an address, to groups as well."""
+    if ip_of(address).is_unspecified or is_multicast(address):
+        return False
+    try:
+        with socket.socket(family_of(address), socket.SOCK_DGRAM) as sock:
+            sock.bind(socket_address(address, 0))
+            if sock.family == socket.AF_INET:
+                # A broadcast address can be bound.
+                sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
+    except OSError:
+        return False
+    return True
 
 
 def _check_sources(target: str, sources: tuple[str, ...]) -> None:

@@ -6,11 +6,14 @@ from os import strerror
 from pathlib import Path
 
 from protocols.errors import UnsupportedError, UsageError
+from topologies.input_file import read_bytes
 
 __all__ = ["SHORTEST", "Place", "hosts_of", "listen_at", "open_server", "read_token", "url_of"]
 
 SHORTEST = 16
 """Characters of a token, at least."""
+LONGEST = 8192
+"""Bytes of a file with a token, at most; requests carry the token in their head."""
 
 Place = tuple[str, int]
 """Address and port."""
@@ -35,9 +38,9 @@ def listen_at(text: str, token_file: Path | None, example: str) -> tuple[Place, 
 
 
 def read_token(file: Path) -> str:
-    """Return the token in a file. UsageError for a file that has none."""
+    """Return the token in a file. UsageError for a file that has none, and for a device or a pipe."""
     try:
-        secret = file.read_text(encoding="utf-8", errors="replace").strip()
+        secret = read_bytes(file, LONGEST).decode("utf-8", "replace").strip()
     except OSError as error:
         raise UsageError(f"--token-file: {file}: {error.strerror}") from error
     if len(secret) < SHORTEST or not secret.isascii() or not secret.isprintable() or " " in secret:

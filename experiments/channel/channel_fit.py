@@ -80,7 +80,9 @@ def wilson(hits: int, trials: int) -> Estimate:
     share, z2 = hits / trials, _Z * _Z
     middle = (share + z2 / (2 * trials)) / (1 + z2 / trials)
     half = _Z * sqrt(share * (1 - share) / trials + z2 / (4 * trials**2)) / (1 + z2 / trials)
-    return Estimate(share, max(0.0, middle - half), min(1.0, middle + half))
+    # Rounding moves a bound that is exactly 0 or 1.
+    low, high = middle - half if hits else 0.0, middle + half if hits < trials else 1.0
+    return Estimate(share, max(0.0, low), min(1.0, high))
 
 
 def chi2_survival(value: float, freedom: int) -> float:

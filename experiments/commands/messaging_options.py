@@ -106,6 +106,7 @@ def connection(
     told = MANAGEMENT if management is None else management
     try:
         place = Membership(choice.spec, choice.config, _group(group), iface, None, UdpOptions(1 if hops is None else hops))
+        place.place(receives=True)
         return DistributorConnection(place, application, management=None if told == "off" else told)
     except UsageError as error:
         raise UsageError(f"--{error}") from error

@@ -21,6 +21,7 @@ from experiments.commands.messaging_options import (
     per_second,
 )
 from experiments.commands.options import Iface, Json, Metrics, Stats, duration, size_in_bytes, time_limit
+from experiments.commands.pub_input import LARGEST
 from experiments.commands.pub_messages import MessageOptions, publish_messages
 from experiments.commands.pub_updates import UpdateOptions, publish_updates
 from experiments.running.authentication import readable_keys
@@ -30,9 +31,6 @@ from protocols.errors import ConfigError, UsageError
 from protocols.jms import check_priority, property_of, topic_of
 
 __all__ = ["pub"]
-
-LARGEST = 1 << 30
-"""Largest generated message in bytes; the default pool of a publisher has 16 MB."""
 
 
 def pub(

@@ -8,8 +8,10 @@ from itertools import count
 from experiments.running.standard_streams import PipeReader
 from experiments.session.boundaries import MessageCutter
 
-__all__ = ["Pacer", "generated", "input_lines"]
+__all__ = ["LARGEST", "Pacer", "generated", "input_lines"]
 
+LARGEST = 1 << 30
+"""Most bytes of a message that is generated, or read from a file."""
 BURST = 0.005
 """Seconds of messages that are published together, so that a high rate costs few wake-ups."""
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import typer
 
-from experiments.commands.pub_input import Pacer, generated, input_lines
+from experiments.commands.pub_input import LARGEST, Pacer, generated, input_lines
 from experiments.output.counted import counted
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.session.message_bus import MessageBus
-from protocols.errors import TransferError, UsageError
+from protocols.errors import ConfigError, TransferError, UsageError
 from protocols.norm.snapshot import MEASURES
+from topologies.input_file import read_bytes
 from topologies.units import format_duration
 
 __all__ = ["MessageOptions", "Tally", "publish_messages", "summary_of"]
@@ -150,24 +151,30 @@ class _Publishing:
         elif options.files:
             for path in options.files:
                 try:
-                    data = path.read_bytes()
+                    data = read_bytes(path, LARGEST)
                 except OSError as error:
                     raise UsageError(f"{path}: can't be read ({error.strerror})") from error
-                yield self._content(data, "bytes", f"{path}: it")
+                yield self._content(data, "bytes", f"{path}: the content")
         else:
             async for line in input_lines():
                 yield self._content(line, "text", f"standard input: line {self.tally.messages + 1}")
 
-    def _content(self, data: bytes, usual: str, origin: str) -> tuple[Any, str, int]:
-        """Return the content of a message, its type and its bytes. UsageError for bytes that are none of the type."""
+    def _content(self, data: bytes, usual: str, origin: str) -> tuple[Any, str, int, str]:
+        """Return the content of a message, its type, bytes and origin. UsageError for what is none of the type."""
         kind = self._options.body or usual
         try:
             content = data if kind == "bytes" else data.decode() if kind == "text" else json.loads(data)
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{origin} is no {kind}: {error}") from error
-        return content, kind, len(data)
+        return content, kind, len(data), origin
 
-    async def _publish(self, content: tuple[Any, str, int]) -> None:
+    async def _publish(self, content: tuple[Any, str, int, str]) -> None:
         await self._pace.wait(self.tally.messages)
-        await self._bus.publish(self._options.topic, content[0], body_type=content[1], **self._options.head)
+        try:
+            await self._bus.publish(self._options.topic, content[0], body_type=content[1], **self._options.head)
+        except ConfigError:
+            # Its key is a parameter of the publisher.
+            raise
+        except UsageError as error:
+            raise UsageError(f"{content[3]}: {error}") from error
         self.tally.add(content[2])

@@ -42,6 +42,21 @@ class FileSource:
         state = path.stat()
         self.size = state.st_size
         self._version = _version(state)
+        if not self.size:
+            self._check_empty()
+
+    def _check_empty(self) -> None:
+        """Raise UsageError for a file of /proc or the like, which has content and no size: nothing of it would be sent."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                has_content = bool(os.pread(fd, 1, 0)) and not os.fstat(fd).st_size
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise UsageError(f"{self.path}: can't be read ({error.strerror})") from error
+        if has_content:
+            raise UsageError(f"{self.path}: can't be sent (it has content and no size); a copy of it can")
 
     def read(self, offset: int, n: int) -> bytes:
         """Return `n` bytes from `offset`. OSError when the file has changed."""

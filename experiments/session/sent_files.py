@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from protocols.errors import UsageError
+from topologies.input_file import read_bytes
 
 __all__ = ["SentFiles", "Stage", "Version"]
 
@@ -21,16 +22,20 @@ Stage: TypeAlias = Literal["sent", "done"]
 """sent: the command that follows a file is still to be run; done: nothing is."""
 _FORMAT = "mcastlab-sent-files"
 _STAGES = ("sent", "done")
+_LONGEST = 1 << 30
+"""Most bytes of a state file: several million files."""
 
 
 class SentFiles:
     """The versions of files that were sent, by name; `path` is the file that keeps them.
 
-    UsageError for a file that holds something else, can't be written, or is used by another sender.
+    UsageError for a file that holds something else, is a device or a pipe, can't be written, or is used by another sender.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.names = frozenset((path.name, f"{path.name}.lock", f"{path.name}.new"))
+        """Names of the files that are made in the folder of the state file."""
         self._lock = self._claim()
         self._pool = ThreadPoolExecutor(1, "sent files")
         # The last write that was requested.
@@ -94,17 +99,17 @@ class SentFiles:
 
     def _read(self) -> dict[str, tuple[Version, Stage]]:
         try:
-            text = self.path.read_text(encoding="utf-8")
+            text = read_bytes(self.path, _LONGEST)
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise UsageError(f"state file {self.path}: can't be read ({error.strerror})") from error
         try:
-            data = json.loads(text)
+            data = json.loads(text.decode("utf-8"))
             if data["format"] != _FORMAT:
                 raise ValueError
             return {name: self._entry(*entry) for name, entry in data["files"].items()}
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise UsageError(
                 f"state file {self.path}: is none of `mcastlab send --watch`; remove it to send all files"
             ) from None
@@ -117,7 +122,14 @@ class SentFiles:
         return (size, changed, inode), stage
 
     def _write(self) -> None:
-        """Replace the file by one with the present entries; one of the two is there whatever happens."""
+        """Replace the file by one with the present entries; OSError that names the file if that fails."""
+        try:
+            self._replace()
+        except OSError as error:
+            raise OSError(f"state file {self.path}: can't be written ({error.strerror})") from error
+
+    def _replace(self) -> None:
+        """Replace the file; the old one or the new one is there whatever happens."""
         temporary = self.path.with_name(f"{self.path.name}.new")
         text = json.dumps({"format": _FORMAT, "files": dict(self._files)})
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)

@@ -23,7 +23,10 @@ PERIOD = 0.5
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
-    """What became of a file: `problem` is empty if it was sent and `then`, the exit code of the command, is 0 or None."""
+    """What became of a file: `problem` is empty if it was sent and `then`, the exit code of the command, is 0 or None.
+
+    `then` is None without a command, and for a file that has new content before the command's turn: it is sent again first.
+    """
 
     name: str
     size: int
@@ -52,7 +55,7 @@ class WatchedFolder:
                 with suppress(OSError):
                     state = entry.stat()
                     if stat.S_ISREG(state.st_mode) and not entry.name.startswith("."):
-                        now[entry.name] = state.st_size, state.st_mtime_ns, state.st_ino
+                        now[entry.name] = _version(state)
         self.names = set(now)
         same = [(version[1], name) for name, version in now.items() if self._before.get(name) == version]
         self._before = now
@@ -75,6 +78,9 @@ class FolderSender:
         acks: AckRequest | None = None,
     ) -> None:
         self._folder, self._files, self._command, self._report = folder, files, command, report
+        # The state file would be sent after each change, and each note of that changes it.
+        is_inside = files.path.parent.resolve() == folder.path.resolve()
+        self._own_names = files.names if is_inside else frozenset[str]()
         self._acks = acks
         self._under_way: dict[str, Version] = {}
         self._failed: dict[str, Version] = {}
@@ -95,7 +101,7 @@ class FolderSender:
                 await asyncio.sleep(PERIOD)
 
     def _is_due(self, name: str, version: Version) -> bool:
-        if name in self._under_way or self._failed.get(name) == version:
+        if name in self._own_names or name in self._under_way or self._failed.get(name) == version:
             return False
         stage = self._files.stage(name, version)
         return stage is None or (stage == "sent" and bool(self._command))
@@ -108,11 +114,11 @@ class FolderSender:
                 delivery = await self._send(session, name)
                 self._files.note(name, version, "sent" if self._command else "done")
                 await self._saved()
-            code = await self._then(self._folder.path / name) if self._command else None
+            code = await self._then(self._folder.path / name, version) if self._command else None
             if code:
                 # It is run again by the next sender.
                 self._failed[name] = version
-            elif self._command:
+            elif code == 0:
                 self._files.note(name, version, "done")
                 await self._saved()
             problem = f"the command exited with {code}" if code else ""
@@ -143,9 +149,15 @@ class FolderSender:
             raise TransferError(f"the kernel refuses to send: {reason}")
         return delivery
 
-    async def _then(self, path: Path) -> int:
-        """Run the command after a file and return its exit code; what it prints goes to stderr."""
+    async def _then(self, path: Path, version: Version) -> int | None:
+        """Run the command after a file and return its exit code; what it prints goes to stderr.
+
+        None without running it where the file has got new content meanwhile, which is not sent yet: the command may remove it.
+        """
         async with self._turn:
+            with suppress(OSError):
+                if _version(path.stat()) != version:
+                    return None
             process = await asyncio.create_subprocess_exec(
                 "/bin/sh", "-c", self._command, "sh", path, stdout=sys.stderr.fileno()
             )
@@ -155,6 +167,10 @@ class FolderSender:
                 with suppress(ProcessLookupError):
                     process.terminate()
                 raise
+
+
+def _version(state: os.stat_result) -> Version:
+    return state.st_size, state.st_mtime_ns, state.st_ino
 
 
 class _NotConfirmed(TransferError):

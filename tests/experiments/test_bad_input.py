@@ -222,6 +222,20 @@ BAD_OPTIONS = {
         "the value is not YAML (a text that UTF-8 can't hold)",
     ),
     "bytes that are no channel": (["channel", "show", "\udcff"], "is neither a file nor a channel"),
+    "an address of another machine": (
+        ["send", "ok.yaml", "--group", GROUP, "--iface", "192.0.2.1"],
+        "--iface: value '192.0.2.1' is not allowed; a device or an address of this machine",
+    ),
+    "a group as device": (
+        ["recv", "--group", GROUP, "--dir", ".", "--iface", "239.1.1.1"],
+        "--iface: value '239.1.1.1' is not",
+    ),
+    "every address as device": (["stream", "send", "--group", GROUP, "--iface", "0.0.0.0"], "--iface: value '0.0.0.0' is not"),
+    "a broadcast as device": (["pub", "t", "--group", GROUP, "--iface", "127.255.255.255"], "--iface: value '127.255.255.255'"),
+    "no device for the Distributor": (
+        ["sub", "/a", "--protocol", "distributor", "--group", GROUP, "--iface", "nosuch0"],
+        "mcastlab: --iface: 'nosuch0' is no device with an IPv4 address",
+    ),
     "bytes that are no device": (["recv", "--group", GROUP, "--dir", ".", "--iface", "\udcff"], "is no device with an IPv4"),
     "a pattern that nothing matches": (
         ["sub", "t", "--protocol", "distributor", "--group", GROUP, "--iface", "lo"],

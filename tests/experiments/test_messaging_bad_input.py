@@ -1,10 +1,12 @@
 """Mistakes in scenarios of FJM2 and tunnels, as a user types them: one line with file, key, value and what is allowed."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from experiments.cli import invoke
+from experiments.commands import pub_messages
 
 LONG = "topic:" + "x" * 256
 BAD = [
@@ -95,3 +97,28 @@ def test_a_generated_message_of_a_terabyte_is_refused_before_it_is_made(capsys: 
     assert invoke(["pub", "t", "--group", "239.7.7.7:6003", "--size", "1TB", "--count", "1"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == "mcastlab: --size: value '1TB' is not allowed; at most 1,073,741,824 bytes"
+
+
+@pytest.mark.parametrize("name", ["pipe", "device", "large"])
+def test_a_file_to_publish_that_is_none_or_too_large_is_refused_at_once(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pub_messages, "LARGEST", 64)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "large").write_bytes(bytes(65))
+    assert invoke(["pub", "t", str(tmp_path / name), "--group", "239.7.7.7:6003", "--iface", "lo"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    why = "more than 64 bytes" if name == "large" else "not a regular file"
+    assert line == f"mcastlab: {tmp_path / name}: can't be read ({why})"
+
+
+@pytest.mark.parametrize(("body", "content"), [("map", "5"), ("map", '{"a": {}}'), ("object", "NaN"), ("object", "{")])
+def test_a_file_whose_content_a_message_can_not_have_is_named(
+    body: str, content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text(content)
+    assert invoke(["pub", "t", str(tmp_path / "file"), "--type", body, "--group", "239.7.7.7:6003", "--iface", "lo"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"mcastlab: {tmp_path / 'file'}: the content")
+    assert f"{body}: " in line

@@ -280,6 +280,7 @@ def _agree(model: type[BaseModel], read: Any, plain: dict[str, Any]) -> None:
         (["--listen", "0.0.0.0:0"], "without --token-file; others can reach this address"),
         (["--listen", "host:80"], "an IP address and a port"),
         (["--token-file", "no-such-file"], "--token-file: no-such-file: No such file or directory"),
+        (["--token-file", "/dev/zero"], "--token-file: /dev/zero: not a regular file"),
         (["--udp", "0"], "--udp: value 0 is not allowed; a port from 1 to 65535"),
         (["--period", "never"], "--period: value 'never' is not allowed; a duration from 50ms to 1h, like 50ms"),
         (["--lease", "0.1s"], "--lease: value '0.1s' is not allowed; a duration from 200ms to 24h"),

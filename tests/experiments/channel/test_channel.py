@@ -100,6 +100,12 @@ def test_wilson_and_chi_squared_agree_with_tables() -> None:
     assert chi2_survival(7.0, 2) == pytest.approx(exp(-3.5))
 
 
+def test_the_interval_of_none_begins_at_0_and_that_of_all_ends_at_1() -> None:
+    for trials in range(1, 200):
+        assert wilson(0, trials).low == 0.0
+        assert wilson(trials, trials).high == 1.0
+
+
 def test_the_likelihood_of_a_short_record_is_the_sum_over_all_state_paths() -> None:
     p, r, bad, good = 0.3, 0.4, 0.8, 0.1
     record, total = [False, True, True, False, True], 0.0

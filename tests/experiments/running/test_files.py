@@ -176,6 +176,13 @@ def test_a_source_that_is_no_file_is_a_usage_error(tmp_path: Path, name: str) ->
         FileSource(tmp_path / name)
 
 
+def test_a_source_with_content_and_without_a_size_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"/proc/self/status: can't be sent \(it has content and no size\); a copy of it can"):
+        FileSource(Path("/proc/self/status"))
+    (tmp_path / "empty").touch()
+    assert FileSource(tmp_path / "empty").size == 0
+
+
 def test_a_source_in_a_folder_that_may_not_be_entered_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def is_file(path: Path) -> bool:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))

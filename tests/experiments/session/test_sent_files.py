@@ -133,7 +133,10 @@ def test_a_file_system_without_locks_is_named_in_one_line(tmp_path: Path, monkey
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[]", "not json", '{"format": "other", "files": {}}', '{"format": "mcastlab-sent-files", "files": {"a": 1}}'],
+    [
+        *("", "{}", "[]", "not json", "[" * 100_000, '{"format": "other", "files": {}}'),
+        '{"format": "mcastlab-sent-files", "files": {"a": 1}}',
+    ],
 )
 def test_a_file_that_is_something_else_is_refused_and_kept(tmp_path: Path, text: str) -> None:
     path = tmp_path / "state"
@@ -141,3 +144,28 @@ def test_a_file_that_is_something_else_is_refused_and_kept(tmp_path: Path, text:
     with pytest.raises(UsageError, match="is none of `mcastlab send --watch`"):
         SentFiles(path)
     assert path.read_text(encoding="utf-8") == text
+
+
+def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    for name in ("pipe", "device"):
+        with pytest.raises(UsageError, match=rf"state file .*/{name}: can't be read \(not a regular file\)"):
+            SentFiles(tmp_path / name)
+
+
+def test_a_write_that_fails_names_the_file_and_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state"
+
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with closing(SentFiles(path)) as files:
+        files.note("a", ONE, "done")
+        files.save().result()
+        monkeypatch.setattr(os, "fsync", full)
+        files.note("b", ONE, "done")
+        with pytest.raises(OSError, match=rf"^state file {path}: can't be written \(No space left on device\)$"):
+            files.save().result()
+    with closing(SentFiles(path)) as files:
+        assert (files.stage("a", ONE), files.stage("b", ONE)) == ("done", None)

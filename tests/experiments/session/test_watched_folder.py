@@ -110,6 +110,30 @@ def test_a_file_with_new_content_is_sent_again(tmp_path: Path, live: Processes) 
     assert told(sender, "file_sent")["size"] == 5
 
 
+def test_the_command_waits_for_new_content_that_is_not_sent_yet(tmp_path: Path, live: Processes) -> None:
+    folder, got, done, goes_on = tmp_path / "in", tmp_path / "got", tmp_path / "done", tmp_path / "goes on"
+    for path in (folder, done):
+        path.mkdir()
+    live.receiver("--dir", got)
+    (folder / "first").write_bytes(b"x")
+    sender = watch(live, folder, "--then", f'while [ ! -e "{goes_on}" ]; do sleep 0.01; done; mv "$1" "{done}"')
+    state = folder / ".mcastlab-sent.json"
+    until(lambda: state.exists() and "first" in state.read_text(), sender)
+    (folder / "second").write_bytes(b"old")
+    until(lambda: "second" in state.read_text(), sender)
+    (folder / "second").write_bytes(b"newer")
+    goes_on.touch()
+    until(lambda: contents(done) == {"first": b"x", "second": b"newer"}, sender)
+    until(lambda: b"newer" in contents(got).values(), sender)
+
+
+def test_the_state_file_in_the_folder_is_not_sent(tmp_path: Path, live: Processes) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    sender = watch(live, tmp_path, "--state", str(tmp_path / "state"), "--timeout", "3s")
+    out, _ = sender.communicate(timeout=20)
+    assert [found.get("name") for found in map(json.loads, out.splitlines())] == ["file", None]
+
+
 def test_the_end_stops_a_command_that_runs(tmp_path: Path, live: Processes) -> None:
     (tmp_path / "file").write_bytes(b"x")
     mark = tmp_path / ".mark"
