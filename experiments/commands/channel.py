@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -148,7 +149,7 @@ def show(
 
     Exit code 0: success; 1: the kernel can't do some of it, which lines that begin with # name; 2: bad input.
     """
-    rows = list(_rows(what, device))
+    rows = list(_rows(what, quote(device)))
     if as_json:
         plain = [{"link": name, "commands": n.commands, "notes": n.notes, "missing": n.missing} for name, n in rows]
         typer.echo(json.dumps(plain))

@@ -1,6 +1,7 @@
 """Channel models from captures and traces: estimation, files, and the syntax of tc."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from math import exp
 from pathlib import Path
@@ -255,3 +256,9 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments: list[str], words: str,
 def test_a_fraction_is_written_as_in_scenarios(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["channel", "show", text]) == 0
     assert "0.5% loss" in capsys.readouterr().out
+
+
+def test_commands_for_a_device_of_any_name_can_be_run_by_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["channel", "show", "1%", "--dev", "wlan 0"]) == 0
+    command = next(line for line in capsys.readouterr().out.splitlines() if not line.startswith("#"))
+    assert shlex.split(command)[:5] == ["tc", "qdisc", "add", "dev", "wlan 0"]
