@@ -13,6 +13,7 @@ from simpy import Environment
 from protocols.errors import UsageError, shown
 from protocols.framing import Framing, LengthPrefixed
 from protocols.machine import Codec, Group
+from protocols.tcp.congestion import CONTROLS
 from protocols.tcp.options import TcpOptions
 from protocols.traffic import Traffic
 from sim.acceleration import Accelerator, NoAccelerator
@@ -58,7 +59,8 @@ class Network:
     With `codec` (a factory) every packet is encoded and decoded once, and its size is checked; without, receivers get the
     object that was sent. Connections are TCP with the options `connections`; `framing` makes the framing of their streams.
     `environment` may be shared with a user's own SimPy processes. Everything that happens is a function of topology, machines
-    and `seed`, from 0 to 2**64 - 1. UsageError for an invalid seed, topology or engine.
+    and `seed`, from 0 to 2**64 - 1. UsageError for an invalid seed, topology, engine or option of
+    connections.
 
     Two engines leave equal fingerprints. `strict` spends one event on every delivery, keeps every link of a group apart, and
     raises ContractError when a machine does not announce an earlier deadline; `fast` groups arrivals and runs what is in
@@ -86,6 +88,7 @@ class Network:
             raise UsageError("on_delivery: the fast engine keeps no order between hosts; engine strict or auto")
         self.strict = engine == "strict" or on_delivery is not None
         """Whether the engine is strict."""
+        _check_connections(connections)
         self.topology = topology
         self.seed = _checked(topology, seed)
         self._endpoints: dict[str, Endpoint] = {}
@@ -346,6 +349,19 @@ def _checked(topology: object, seed: object) -> int:
     if not 0 <= number < SEEDS:
         raise UsageError(f"seed: {shown(seed)} is not allowed; a whole number from 0 to {SEEDS - 1}")
     return number
+
+
+def _check_connections(options: object) -> None:
+    """Raise UsageError for options with which no connection carries anything, and for an unknown congestion control."""
+    if options is None:
+        return
+    if not isinstance(options, TcpOptions):
+        raise UsageError(f"connections: {shown(options)} is not allowed; TcpOptions")
+    if options.control not in tuple(CONTROLS):
+        raise UsageError(f"connections.control: {shown(options.control)} is not allowed; one of {', '.join(CONTROLS)}")
+    for key, value in (("mss", options.mss), ("buffer", options.buffer)):
+        if not isinstance(value, int) or value < 1:
+            raise UsageError(f"connections.{key}: {shown(value)} is not allowed; a whole number from 1 on")
 
 
 def _check_time(until: object) -> None:

@@ -78,6 +78,8 @@ def claims_command(
         raise UsageError(f"--on: value {backend!r} is not allowed; one of sim, emu")
     if resume and out is None:
         raise UsageError("--resume: nothing to go on with without --out")
+    if out is not None:
+        _page(out)
     world = cast("World", backend)
     claims = read_claims(seed)
     wanted = _wanted(claims, only or ())
@@ -88,8 +90,7 @@ def claims_command(
         for judgement in work(wanted) if log is None else log.through(wanted, work):
             found.append(judgement)
     if out is not None and log is not None:
-        page = out.read_text(encoding="utf-8") if out.exists() else ""
-        log.finish(with_section(page, section_name(claims, world), claims_section(claims, found, world)))
+        log.finish(with_section(_page(out), section_name(claims, world), claims_section(claims, found, world)))
     _print(view, found, as_json)
     return 1 if any(each.verdict == "fails" for each in found) else 0
 
@@ -99,6 +100,16 @@ def _wanted(claims: "ClaimFile", only: Sequence[str]) -> list[str]:
         if name not in claims.claims:
             raise UsageError(f"--only: value {name!r} is not allowed; one of {', '.join(claims.claims)}")
     return [name for name in claims.claims if not only or name in only]
+
+
+def _page(path: Path) -> str:
+    """Return the text of the page as it is now, "" without one. UsageError if it can't be read."""
+    try:
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+    except OSError as error:
+        raise UsageError(f"--out: value {str(path)!r} is not allowed; it can't be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--out: value {str(path)!r} is not allowed; it is not UTF-8 text (byte {error.start})") from error
 
 
 def _judged(claims: "ClaimFile", world: "World", jobs: int, wanted: Sequence[str]) -> "Iterator[Judgement]":

@@ -14,6 +14,8 @@ OUTPUTS = ("out", "svg", "html", "csv", "trace", "mininet", "core", "kathara")
 """Options with a file to be written, or a folder for files."""
 MAKE_FOLDERS = ("core", "mininet", "trace")
 """Options whose command creates the folder of the file if it is missing."""
+INPUTS = ("reference", "run")
+"""Options with a file, or a folder of recordings, that is read."""
 RECORDED = (".json", ".jsonl", ".parquet", ".pcap", ".pcapng", ".yaml")
 """Names of files in the folder of a run or a sweep that other commands read end like this."""
 
@@ -21,9 +23,10 @@ RECORDED = (".json", ".jsonl", ".parquet", ".pcap", ".pcapng", ".yaml")
 def check_outputs(arguments: Mapping[str, Any], options: Mapping[str, Any], folders: frozenset[str]) -> None:
     """Raise UsageError for an output that can't be written, that another output is, or that the command reads.
 
-    `folders` are the options that name a folder. A recording in a folder that an argument names counts as read.
+    `folders` are the options that name a folder. A recording in a folder that is read counts as read, too.
     """
     inputs = [Path(each) for value in arguments.values() for each in (value if isinstance(value, list) else [value]) if each]
+    inputs += [options[name] for name in INPUTS if isinstance(options.get(name), Path)]
     outputs = {name: options[name] for name in OUTPUTS if isinstance(options.get(name), Path)}
     named: dict[Path, str] = {}
     for name, output in outputs.items():

@@ -121,7 +121,8 @@ def report_command(
         with working("drawing figures"):
             place = folder / "figures" if other is None else other / "comparison"
             written += save([known[only]] if only else contents.figures, place)
-    typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else _summary(written, brief))
+    summary = _summary(written[: only is None], written[only is None :], brief)
+    typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else summary)
     if browse and only is None:
         webbrowser.open(written[0].resolve().as_uri())
     return 0
@@ -185,10 +186,9 @@ def _written(theory: list[str] | None, version: str | None) -> str:
     return options + (f" --version {shlex.quote(version)}" if version else "")
 
 
-def _summary(written: list[Path], brief: bool) -> str:
+def _summary(pages: list[Path], drawn: list[Path], brief: bool) -> str:
     """Return lines that name the page with its size, and the number of figure files."""
-    lines = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)" for path in written if path.suffix == ".html"]
-    drawn = [path for path in written if path.suffix != ".html"]
+    lines = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)" for path in pages]
     if drawn:
         lines.append(f"{drawn[0].parent}: {len(drawn)} files, PNG and SVG")
     return (", " if brief else "\n").join(lines)

@@ -100,17 +100,32 @@ def check_values(reference: Reference, measured: Mapping[str, Measured]) -> list
 
 
 def read_references(path: Path = REFERENCES) -> list[Reference]:
-    """Read the references of a file; UsageError if it cannot be read."""
+    """Read the references of a file; UsageError if it can't be read or holds none."""
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--reference: value {str(path)!r} is not allowed; a file of reference values ({error})") from error
-    return [_entry(row) for row in rows]
+        found = [_entry(row) for row in json.loads(path.read_text(encoding="utf-8"))]
+    except OSError as error:
+        raise _refused(path, str(error)) from error
+    except RecursionError as error:
+        raise _refused(path, "nested too deep") from error
+    except LookupError as error:
+        raise _refused(path, f"a row has no {error}") from error
+    except (ValueError, TypeError) as error:
+        raise _refused(path, str(error)) from error
+    if not found:
+        raise _refused(path, "it is empty")
+    return found
+
+
+def _refused(path: Path, why: str) -> UsageError:
+    return UsageError(f"--reference: value {str(path)!r} is not allowed; a file of reference values ({why})")
 
 
 def _entry(row: Mapping[str, Any]) -> Reference:
     values = dict(_flat("", row["value"]))
-    return Reference(row["id"], row["family"], row["params"], values, row["tolerance"])
+    reference = Reference(row["id"], row["family"], row["params"], values, row["tolerance"])
+    for name in values:
+        reference.allowance(name)
+    return reference
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, float]]:

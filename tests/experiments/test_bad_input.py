@@ -453,12 +453,15 @@ def test_an_empty_name_of_a_file_is_not_the_working_folder(
         ),
         (["--mininet", "a.py", "--svg", "none/a.svg"], "--svg: value 'none/a.svg' is not allowed; it can't be written (there"),
         (["--svg", "a.svg", "--core", "a.svg"], "--core: value 'a.svg' is not allowed; --svg writes there"),
+        (["--run", "run", "--svg", "run/result.json"], "--svg: value 'run/result.json' is not allowed; it is a recording"),
         (["--svg", "a.svg", "--core", "/proc/x.xml"], "--core: value '/proc/x.xml' is not allowed; it can't be written ("),
     ],
 )
 def test_topo_writes_nothing_if_one_output_cannot_be_written(
     options: list[str], expected: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (folder / "run").mkdir()
+    (folder / "run" / "result.json").touch()
     before = sorted(folder.iterdir())
     refused(["topo", "ok.yaml", *options], expected, capsys)
     assert sorted(folder.iterdir()) == before

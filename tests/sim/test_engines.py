@@ -10,6 +10,7 @@ from examples.video_source import play
 from protocols.errors import ContractError, UsageError
 from protocols.machine import Message
 from protocols.registry import protocol
+from protocols.tcp.options import TcpOptions
 from sim.network import Network
 from tests.sim.probes import GROUP, Probe, probe_on
 from tests.sim.runs import Session
@@ -62,6 +63,19 @@ def _say(network: Network, name: str) -> None:
 def test_an_engine_that_is_not_there_or_cannot_is_refused(parts: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         Network(star(), seed=1, **parts)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (TcpOptions(control="x"), "^connections.control: 'x' is not allowed; one of reno, cubic, "),
+        (TcpOptions(mss=0), "^connections.mss: 0 is not allowed; a whole number from 1 on$"),
+        (TcpOptions(buffer=-1), "^connections.buffer: -1 is not allowed; a whole number from 1 on$"),
+    ],
+)
+def test_options_by_which_no_connection_carries_anything_are_refused(options: TcpOptions, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        Network(star(), seed=1, connections=options)
 
 
 def test_the_strict_engine_spends_an_event_on_every_delivery() -> None:

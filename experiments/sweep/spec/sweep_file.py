@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from math import exp, log
+from math import exp, isfinite, log
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
@@ -92,7 +92,10 @@ class Axis(_Strict):
         ends = [number_of(end) for end in (self.low, self.high) if end is not None]
         if len(ends) != 2 or any(isinstance(end, (str, bool)) for end in ends):
             raise ValueError("from and to must be numbers or quantities, like 1% or 10ms")
-        return float(ends[0]), float(ends[1])
+        low, high = float(ends[0]), float(ends[1])
+        if not isfinite(high - low):
+            raise ValueError("from and to must be finite, and so must their difference")
+        return low, high
 
     def at(self, fraction: float) -> Value:
         """Return the value at `fraction` (0 to 1) of the axis; of a list, the element at that position."""

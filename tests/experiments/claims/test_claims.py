@@ -156,6 +156,18 @@ def test_a_run_that_was_refused_leaves_nothing_to_resume(small: Path) -> None:
     assert "holds" in page.read_text()
 
 
+def test_a_page_that_is_no_text_is_refused_before_anything_is_measured(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = small / "page.md"
+    page.write_bytes(b"a\xff")
+    monkeypatch.setattr("experiments.claims.judge._measure", lambda *args: pytest.fail("it was measured"))
+    assert invoke(["claims", "900", "--jobs", "1", "--out", str(page)]) == 2
+    assert f"--out: value {str(page)!r} is not allowed; it is not UTF-8 text (byte 1)\n" in capsys.readouterr().err
+    assert page.read_bytes() == b"a\xff"
+    assert not list(small.glob("*.part"))
+
+
 def test_verdicts_of_an_interrupted_run_are_not_measured_again(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = small / "seeds.md"
     lines: list[str] = []

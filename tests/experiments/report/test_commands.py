@@ -70,6 +70,14 @@ def test_every_figure_is_written_as_png_and_svg(report: Path) -> None:
         assert "<svg" in (folder / f"{name}.svg").read_text()[:1000]
 
 
+def test_the_page_is_named_whatever_its_name_ends_with(
+    commands: Any, swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.htm"
+    assert commands("report", swept, "--out", page, "--no-figures") == 0
+    assert capsys.readouterr().out == f"{page} ({page.stat().st_size / 1e6:.1f} MB)\n"
+
+
 def test_a_single_figure_has_the_same_bytes(commands: Any, report: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {kind: (report.parent / "figures" / f"effects.{kind}").read_bytes() for kind in ("png", "svg")}
     page = report.read_bytes()

@@ -1,5 +1,6 @@
 """Sweep files: validation, meaning, and one-line error messages."""
 
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
         ({"axes": {LOSS: {"from": 5, "to": 1}}}, "from must be less than to"),
         ({"axes": {LOSS: {"from": 0, "to": 1, "scale": "log"}}}, "greater than 0 on a log scale"),
         ({"axes": {LOSS: {"from": "a", "to": "b"}}}, "from and to must be numbers or quantities"),
+        ({"axes": {RECEIVERS: {"from": 1, "to": inf, "whole": True}}}, "from and to must be finite, and so must their"),
+        ({"axes": {LOSS: {"from": -1e308, "to": 1e308}}}, "from and to must be finite, and so must their"),
         ({"axes": {LOSS: {"from": 1}}}, "values, or from and to, are required"),
         ({"axes": {LOSS: {"values": [1], "from": 0, "to": 1}}}, "values and a range are both set; exactly one of them"),
         (

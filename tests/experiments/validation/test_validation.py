@@ -14,6 +14,7 @@ from experiments.cli import invoke
 from experiments.validation import families
 from experiments.validation.descriptions import DESCRIPTIONS
 from experiments.validation.references import (
+    REFERENCES,
     Measured,
     Reference,
     ReferenceCheck,
@@ -145,6 +146,35 @@ def test_the_command_writes_json_and_the_page(tmp_path: Path, capsys: pytest.Cap
     assert "| `implosion.G100.Q50` | drops | 49 | 49 |" in text
     assert invoke(["validate", "--reference", str(tmp_path / "none.json")]) == 2
     assert invoke(["validate", "--effort", "0"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[]", "it is empty"),
+        ("[" * 100_000, "nested too deep"),
+        ('[{"id": "a"}]', "a row has no 'value'"),
+        ('[{"id": "a", "family": "mm1", "params": {}, "value": 1, "tolerance": {"type": "rel"}}]', "a row has no 'value'"),
+        ("[1]", "'int' object is not subscriptable"),
+    ],
+)
+def test_a_file_without_references_is_refused_in_one_line(
+    text: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wrong.json"
+    path.write_text(text)
+    assert invoke(["validate", "--reference", str(path)]) == 2
+    expected = f"mcastlab: --reference: value {str(path)!r} is not allowed; a file of reference values ({why})\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_the_references_are_not_overwritten_by_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.json"
+    path.write_bytes(REFERENCES.read_bytes())
+    assert invoke(["validate", "--family", "implosion_drop", "--reference", str(path), "--out", str(path)]) == 2
+    assert "--out: value " in (error := capsys.readouterr().err)
+    assert "it is a file that this command reads" in error
+    assert path.read_bytes() == REFERENCES.read_bytes()
 
 
 QUICK = ["validate", "--effort", "0.05", "--family", "mm1k", "--family", "implosion_drop"]
