@@ -30,6 +30,8 @@ __all__ = [
 
 _SPARE = 0.9
 """Share of the narrowest link that a sender should use at the most."""
+_SLOWEST = 8
+"""Bits per second that a sender has to send at the least."""
 _DIGITS = 2
 _SMALLER = {"loss": "1%", "corrupt": "1%", "bit_errors": "1e-7"}
 """Small probabilities to be set for the attributes of a link that make it lose every packet."""
@@ -152,10 +154,11 @@ def _rate_above_link(scenario: Scenario, facts: SessionFacts) -> Iterator[Findin
         return
     lost = 1 - facts.rate / rate
     implies = (
-        f"link {facts.narrowest} carries {format_rate(round(facts.rate))} of it: its queue grows, "
+        f"link {facts.narrowest} carries {format_rate(round(facts.rate * 8) / 8)} of it: its queue grows, "
         f"and {lost:.0%} of the packets are dropped when it is full"
     )
-    slower = format_rate(int(_SPARE * facts.rate * 8 / 1000) * 1000 / 8)
+    bits = int(_SPARE * facts.rate * 8)
+    slower = format_rate((bits - bits % 1000 if bits >= 1000 else max(bits, _SLOWEST)) / 8)
     changes = {"protocol.rate": slower}
     yield Finding("rate-above-link", COST, "protocol.rate", format_rate(rate), implies, f"send at {slower}", changes)
 

@@ -26,6 +26,16 @@ def _finding(rule: str, data: dict[str, Any]) -> Finding | None:
     return found.get(rule)
 
 
+@pytest.mark.parametrize(("link", "advised"), [("1Mbit", "874kbit"), ("900bit", "787bit"), ("1bit", "8bit")])
+def test_a_rate_that_is_advised_is_one_that_is_allowed(link: str, advised: str) -> None:
+    case = next(case for case in CASES if case.rule == "rate-above-link")
+    data = case.data({"topology.link.rate": link})
+    finding = _finding(case.rule, data)
+    assert finding is not None
+    assert finding.changes == {"protocol.rate": advised}
+    assert examine(parse(case.data({"topology.link.rate": link, **finding.changes}), "advised"))
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
 def test_the_advice_of_a_rule_heals_a_scenario_in_which_it_bites(case: RuleCase) -> None:
     data = case.data()
