@@ -86,7 +86,7 @@ def block_requests(requested: RequestedRepairs, objects: dict[int, ObjectView], 
 def _block_requests(
     requested: RequestedRepairs, objects: dict[int, ObjectView], budget: DetailBudget
 ) -> Iterator[BlockRequest]:
-    for (object_id, block), mask in requested.symbols.items():
+    for (object_id, block), mask in requested.units():
         view = objects.get(object_id)
         if view is not None:
             length = view.length(block) or mask.bit_length()

@@ -102,7 +102,7 @@ def _unseen(sender: SenderView, requested: RequestedRepairs) -> Iterator[tuple[s
             yield "before-capture", f"object {low}, the first captured is {first.id}"
     for object_id, _low, block in requested.blocks:
         yield from _beyond(sender, object_id, block, -1)
-    for (object_id, block), mask in requested.symbols.items():
+    for (object_id, block), mask in requested.units():
         yield from _beyond(sender, object_id, block, mask.bit_length() - 1)
 
 

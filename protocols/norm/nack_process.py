@@ -397,10 +397,10 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
             if count >= lacking and heard.bit_length() + count <= usable:
                 # Parity is requested, and enough of it was never sent: the usual case.
                 continue
-            covered = count >= lacking and is_block_covered(item, block, missing, asked.symbols[key, block])
+            covered = count >= lacking and is_block_covered(item, block, missing, asked.mask(key, block))
             if not covered and not (blocks and asked.has_blocks(key, block, block)):
                 return False
-        elif block == end and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
+        elif block == end and missing & (1 << symbol) - 1 & ~asked.mask(key, block):
             return False
     return True
 

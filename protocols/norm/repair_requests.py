@@ -36,18 +36,6 @@ _NO_COUNTS: Final[dict[int, int]] = {}
 """Of requests that were not counted yet; never modified."""
 
 
-class _ObjectRequests:
-    """Requested blocks and symbols of one object."""
-
-    __slots__ = ("lowest", "masks")
-
-    def __init__(self, lowest: int) -> None:
-        self.lowest = lowest
-        """The lowest block of which anything is requested."""
-        self.masks: dict[int, int] = {}
-        """Block -> bit mask of encoding symbol ids."""
-
-
 class _Whole:
     """What is requested as a whole: object ids, ids of objects whose NORM_INFO is requested, and blocks by object."""
 
@@ -63,12 +51,11 @@ class RequestedRepairs:
     """The content of one NACK, or of several (`merged`). Not modified once made: many share it.
 
     `objects`, `infos` (first, last) and `blocks` (object, first, last) are inclusive ranges as they were named; `symbols` maps
-    (object, block) to a bit mask of encoding symbol ids. Of requests of another `fec_id`, nothing is used from the first such
-    item on, as in NRL NORM; of a NACK with more than `MOST_REQUESTED` items, the first of them.
+    objects to blocks, and these to a bit mask of encoding symbol ids. Of requests of another `fec_id`, nothing is used from the
+    first such item on, as in NRL NORM; of a NACK with more than `MOST_REQUESTED` items, the first of them.
     """
 
     __slots__ = (
-        "_by_object",
         "_counted",
         "_counted_fti",
         "_counts",
@@ -89,8 +76,7 @@ class RequestedRepairs:
         self._counts = _NO_COUNTS
         self._counted = -1
         self._counted_fti: Fti | None = None
-        self._by_object: dict[int, _ObjectRequests] | None = None
-        self.symbols: dict[tuple[int, int], int] = {}
+        self.symbols: dict[int, dict[int, int]] = {}
         self.size = 0
         """Items it was made of, as `MOST_REQUESTED` counts them."""
         self.objects: tuple[tuple[int, int], ...] = ()
@@ -140,8 +126,10 @@ class RequestedRepairs:
             self.size += 1
             if level & LEVEL_SEGMENT:
                 if symbol <= last_symbol and block == last_block:
-                    key = owner, block
-                    symbols[key] = symbols.get(key, 0) | (2 << last_symbol) - (1 << symbol)
+                    masks = symbols.get(owner)
+                    if masks is None:
+                        masks = symbols[owner] = {}
+                    masks[block] = masks.get(block, 0) | (2 << last_symbol) - (1 << symbol)
                     self.size += last_symbol >> 10
             elif level & LEVEL_BLOCK:
                 blocks.append((owner, block, last_block))
@@ -188,8 +176,16 @@ class RequestedRepairs:
 
     def masks(self, object_id: int) -> Mapping[int, int]:
         """Return the symbols of an object that are requested: a bit mask by block."""
-        row = self._rows().get(object_id)
-        return _NO_MASKS if row is None else row.masks
+        return self.symbols.get(object_id, _NO_MASKS)
+
+    def units(self) -> list[tuple[tuple[int, int], int]]:
+        """Return the (object, block)s of which symbols are requested, each with these as a bit mask."""
+        return [((key, block), mask) for key, masks in self.symbols.items() for block, mask in masks.items()]
+
+    def mask(self, object_id: int, block: int) -> int:
+        """Return the symbols of a block that are requested, as a bit mask; 0 for none."""
+        masks = self.symbols.get(object_id)
+        return 0 if masks is None else masks.get(block, 0)
 
     def counts(self, object_id: int, fti: Fti) -> dict[int, int]:
         """Return the symbols requested of an object by block, as far as they were counted; `count` returns others, to be added.
@@ -205,7 +201,7 @@ class RequestedRepairs:
 
         It is more than there is parity where source symbols are among them, which are not served by count.
         """
-        mask = self.symbols.get((object_id, block), 0)
+        mask = self.mask(object_id, block)
         count = mask.bit_count()
         if mask & (1 << fti.partition.length(block)) - 1:
             count += fti.usable + 1
@@ -216,15 +212,15 @@ class RequestedRepairs:
         owner, block, _ = tx_point
         if object_id != owner:
             return before(owner, object_id)
-        row = self._rows().get(owner)
-        return row is not None and row.lowest > block and not self.has_info(owner)
+        named = [*self.masks(owner), *[first for key, first, _ in self.blocks if key == owner]]
+        return bool(named) and min(named) > block and not self.has_info(owner)
 
     def reaches(self, object_id: int, block: int) -> bool:
         """Return whether this block of an object, or anything after it, may be requested."""
         if self.objects or self.infos or self.blocks:
             return True
-        for owner, number in self.symbols:  # noqa: SIM110 (a fraction of the cost of any, for every NACK)
-            if number >= block or owner != object_id:
+        for owner, masks in self.symbols.items():  # noqa: SIM110 (a fraction of the cost of any, for every NACK)
+            if owner != object_id or max(masks) >= block:
                 return True
         return False
 
@@ -241,35 +237,22 @@ class RequestedRepairs:
         if other.objects or other.infos or other.blocks:
             both._index(other.objects, other.infos, other.blocks)
         both.symbols = dict(self.symbols)
-        for key, mask in other.symbols.items():
-            both.symbols[key] = both.symbols.get(key, 0) | mask
+        for key, masks in other.symbols.items():
+            known = both.symbols.get(key)
+            if known is None:
+                both.symbols[key] = masks
+                continue
+            known = both.symbols[key] = dict(known)
+            for block, mask in masks.items():
+                known[block] = known.get(block, 0) | mask
         self._with, self._merged = other, both
         return both
 
     def owners(self) -> KeysView[int]:
         """Return the objects of which symbols or blocks are requested."""
-        return self._rows().keys()
-
-    def _rows(self) -> dict[int, _ObjectRequests]:
-        """Return what is requested of the inside of each object, sorted when it is needed first."""
-        rows = self._by_object
-        if rows is None:
-            rows = self._by_object = {}
-            for (owner, block), mask in self.symbols.items():
-                _row(rows, owner, block).masks[block] = mask
-            for owner, block, _ in self.blocks:
-                _row(rows, owner, block)
-        return rows
-
-
-def _row(rows: dict[int, _ObjectRequests], owner: int, block: int) -> _ObjectRequests:
-    """Return what is requested of an object, a block of it among this."""
-    row = rows.get(owner)
-    if row is None:
-        row = rows[owner] = _ObjectRequests(block)
-    elif block < row.lowest:
-        row.lowest = block
-    return row
+        if not self.blocks:
+            return self.symbols.keys()
+        return dict.fromkeys([*self.symbols, *[owner for owner, _, _ in self.blocks]]).keys()
 
 
 def _with_ids(known: RangeSet | None, ranges: Iterable[tuple[int, int]]) -> RangeSet | None:

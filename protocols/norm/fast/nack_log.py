@@ -79,7 +79,7 @@ class NackLog:
         self._merged.clear()
         self.size += requested.size
         self._irregular += _is_irregular(requested)
-        for unit, mask in requested.symbols.items():
+        for unit, mask in requested.units():
             row = self._by_block.get(unit)
             if row is None:
                 row = self._by_block[unit] = {}
@@ -289,7 +289,7 @@ class FastNackProcess(NackProcess):
         for block, mask in ((missing.key, missing.item),) if missing.more is None else sorted(missing.items()):
             unit = key, block
             if not usable:
-                rest = mask if known is None else mask & ~known.symbols.get(unit, 0)
+                rest = mask if known is None else mask & ~known.mask(key, block)
                 if rest and log is not None:
                     rest &= ~log.requested(unit, rest, self._first, end, self._lost)
                 if rest:
@@ -311,7 +311,7 @@ class FastNackProcess(NackProcess):
         Of other source symbols there is one if any was requested; how many has no effect (`is_block_covered`).
         """
         log, length = self.log, item.fti.partition.length(unit[1])
-        requested = 0 if self.overheard is None else self.overheard.symbols.get(unit, 0)
+        requested = 0 if self.overheard is None else self.overheard.mask(*unit)
         if log is not None:
             first, end, lost, sources = self._first, self._present_end(), self._lost, (1 << length) - 1
             requested |= log.requested(unit, missing | SYMBOLS >> length << length, first, end, lost)

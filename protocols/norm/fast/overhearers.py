@@ -195,7 +195,7 @@ class NormOverhearers(Overhearers):
         if requested.objects or requested.blocks:
             return index.take_all()
         taken: list[FastMachine] = []
-        for unit, mask in requested.symbols.items():
+        for unit, mask in requested.units():
             if unit in index.rows:
                 for machines in index.take(unit, mask & SYMBOLS):
                     taken += machines

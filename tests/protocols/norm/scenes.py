@@ -249,5 +249,5 @@ def ranges(*names: tuple[int, ...], level: int = LEVEL_SEGMENT, fec: int = 5) ->
 
 def symbols(requested: RequestedRepairs, object_id: int, block: int) -> list[int]:
     """Return the requested symbols of a block."""
-    mask = requested.symbols.get((object_id, block), 0)
+    mask = requested.mask(object_id, block)
     return [i for i in range(mask.bit_length()) if mask >> i & 1]

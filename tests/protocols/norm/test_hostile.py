@@ -151,14 +151,14 @@ def test_a_packet_that_raises_is_named() -> None:
 def test_a_nack_uses_no_more_memory_than_a_bound_however_wide_its_masks_are() -> None:
     wide = Request(1, 1, tuple(Item(129, 0, block, 0xFFFF) for block in range(4000)))
     found = RequestedRepairs((wide,), 129)
-    assert len(found.symbols) <= MOST_REQUESTED // 64
+    assert len(found.units()) <= MOST_REQUESTED // 64
 
 
 def test_requests_overheard_are_remembered_up_to_a_bound() -> None:
     known = RequestedRepairs()
     for start in range(0, 3 * MOST_MERGED, 500):
         known = known.merged(RequestedRepairs((items(*((0, start + n, 1) for n in range(500))),), 5))
-    assert MOST_MERGED - 500 < len(known.symbols) <= MOST_MERGED
+    assert MOST_MERGED - 500 < len(known.units()) <= MOST_MERGED
 
 
 def test_separate_ranges_of_blocks_are_kept_up_to_a_bound() -> None:

@@ -124,7 +124,7 @@ def test_lost_norm_info_is_requested() -> None:
 
 def test_nothing_is_requested_from_the_position_on() -> None:
     objects: dict[int, RxObject | None] = {0: lose(lose(lose(item(), 0, 1), 1, 1), 2, 1), 1: None}
-    assert set(requested_by(objects, (0, 2, 0)).symbols) == {(0, 0), (0, 1)}
+    assert set(dict(requested_by(objects, (0, 2, 0)).units())) == {(0, 0), (0, 1)}
     assert not requested_by(objects, (0, 2, 0)).objects
     assert not requested_by(objects, (0, 0, 0)).symbols
     assert not requested_by({0: None}, (0, 0, 0)).objects
@@ -181,7 +181,7 @@ def test_every_nack_fits_its_segment_and_only_the_tail_is_cut(rows: list[tuple[i
         whole = RequestedRepairs()
         for nack in nacks:
             whole = whole.merged(requested_repairs(nack.requests, fec))
-        assert whole.symbols == {(i, block): mask for i, (block, mask) in enumerate(rows)}
+        assert dict(whole.units()) == {(i, block): mask for i, (block, mask) in enumerate(rows)}
 
 
 # -- requests of other receivers ---------------------------------------------------------------------------------------

@@ -266,7 +266,7 @@ def test_an_earlier_repair_answers_the_request_and_remaining_losses_are_requeste
     receiver.receive(builder.data(1, 8, 0, FLAG_REPAIR), now=expiry + GRTT)
     second = receiver.run_to_deadline()
     assert second < expiry + HOLDOFF
-    assert set(receiver.requested()[1].symbols) == {(0, 0)}
+    assert set(dict(receiver.requested()[1].units())) == {(0, 0)}
 
 
 def test_a_rewind_during_the_back_off_does_not_shorten_the_hold_off() -> None:
@@ -313,7 +313,7 @@ def test_the_hold_off_ends_when_everything_is_repaired() -> None:
     receiver.receive(builder.data(0, 8, 0, FLAG_REPAIR))
     receiver.receive(*builder.block(2, without=(0, 5)), builder.data(3, 0))
     assert receiver.run_to_deadline() < expiry + HOLDOFF
-    assert set(receiver.requested()[1].symbols) == {(0, 2)}
+    assert set(dict(receiver.requested()[1].units())) == {(0, 2)}
 
 
 def test_a_request_extends_up_to_the_repair_in_progress() -> None:
@@ -322,7 +322,7 @@ def test_a_request_extends_up_to_the_repair_in_progress() -> None:
     # The sender has rewound to block 1: block 2 may still follow.
     receiver.receive(builder.data(1, 9, 0, FLAG_REPAIR))
     receiver.run_to_deadline()
-    assert set(receiver.requested()[0].symbols) == {(0, 0)}
+    assert set(dict(receiver.requested()[0].units())) == {(0, 0)}
 
 
 def test_an_unanswered_request_is_repeated_at_flushes_after_the_hold_off() -> None:
@@ -363,5 +363,5 @@ def test_a_hold_off_is_not_long_any_more_when_something_was_repaired() -> None:
     assert process.holdoff_end - process.backoff_end > 50 * HOLDOFF
     receiver.receive(builder.data(0, 1, flags=FLAG_REPAIR), builder.data(300, 1))
     receiver.run_until(process.backoff_end + GRTT)
-    assert set(receiver.requested()[-1].symbols) == {(0, 1)}, "block 1 is missing first now"
+    assert set(dict(receiver.requested()[-1].units())) == {(0, 1)}, "block 1 is missing first now"
     assert process.holdoff_end - process.backoff_end == pytest.approx(HOLDOFF, rel=0.1)

@@ -139,7 +139,7 @@ def implied(capture: str) -> set[tuple[int, int, int]]:
     requested = requested_repairs(nack.requests, next(iter(coding.values())).fec_id)
     received = [message for when, message in sender_messages(capture) if when < moment and isinstance(message, Data)]
     lost = set()
-    for (object_id, block), mask in requested.symbols.items():
+    for (object_id, block), mask in requested.units():
         length = coding[object_id].partition.length(block)
         unasked = {
             data.symbol for data in received if (data.object_id, data.block) == (object_id, block) and data.symbol >= length
@@ -243,7 +243,7 @@ def check_repairs(requested: RequestedRepairs, sender: SenderHarness, first: int
     again = sender.symbols(first)
     assert len(again) == len(set(again)), "nothing is sent twice for one NACK"
     partition = sender.messages_of(Data)[0].fti.partition  # type: ignore[union-attr]
-    for (object_id, block), mask in requested.symbols.items():
+    for (object_id, block), mask in requested.units():
         length = partition.length(block)
         named = {(object_id, block, symbol) for symbol in range(length) if mask >> symbol & 1}
         assert named <= set(again)

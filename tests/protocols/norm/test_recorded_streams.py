@@ -133,7 +133,7 @@ def test_a_loss_is_requested_as_by_nrl_norm() -> None:
         if when >= moment:
             break
         lost = isinstance(message, Data) and any(
-            message.block == block and message.symbol < (mask >> 20).bit_count() for (_, block), mask in wanted.symbols.items()
+            message.block == block and message.symbol < (mask >> 20).bit_count() for (_, block), mask in wanted.units()
         )
         if not lost:
             receiver.receive(message, now=when)

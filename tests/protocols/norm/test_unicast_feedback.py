@@ -38,7 +38,7 @@ def test_a_repair_advertisement_suppresses_the_nacks_of_others() -> None:
     scene.submit(3000)
     scene.run()
     (advertised, *_) = scene.messages_of(RepairAdv)
-    assert requested_repairs(advertised.requests, 5).symbols == {(0, 0): 0b11 << 8}
+    assert requested_repairs(advertised.requests, 5).units() == [((0, 0), 0b11 << 8)]
     counts = [receiver.counts() for receiver in scene.receivers.values()]
     sent, suppressed = (sum(count[name] for count in counts) for name in ("nacks_sent", "nacks_suppressed"))
     assert sent < 10
@@ -104,7 +104,7 @@ def test_it_names_what_will_be_sent(fec: int) -> None:
     sender.host.deliver(nack, "r", "sender", sender.now)
     sender.run_until(sender.now + 0.01)
     (message,) = sender.messages_of(RepairAdv)
-    assert requested_repairs(message.requests, fec).symbols == {(0, 1): 0b11 << 8, (1, 0): 0b1111}
+    assert requested_repairs(message.requests, fec).units() == [((0, 1), 0b11 << 8), ((1, 0), 0b1111)]
     sender.run_until(sender.now + 5.0)
     repaired = [(data.object_id, data.block, data.symbol) for data in sender.messages_of(Data) if data.repair]
     assert repaired == [(0, 1, 8), (0, 1, 9), (1, 0, 0), (1, 0, 1), (1, 0, 2), (1, 0, 3)]
@@ -120,4 +120,4 @@ def test_what_has_no_room_is_marked() -> None:
     sender.run_until(sender.now + 0.01)
     message = sender.messages_of(RepairAdv)[-1]
     assert message.flags == 1
-    assert 0 < len(requested_repairs(message.requests, 5).symbols) < 90
+    assert 0 < len(requested_repairs(message.requests, 5).units()) < 90
