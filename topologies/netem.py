@@ -93,13 +93,19 @@ def _loss(channel: Channel, found: Netem) -> list[str]:
         return ["loss", "random", _percent(channel.p)]
     if isinstance(channel, Recorded) and 0 < channel.rate < 1:
         found.notes.append("netem can't replay a recording; this is the Gilbert model with the same loss rate and mean burst")
-        bursts = sum(1 for length in channel.runs[1::2] if length)
-        channel = GilbertElliott(p=bursts / sum(channel.runs[::2]), r=bursts / sum(channel.runs[1::2]))
+        channel = _gilbert(channel)
     if isinstance(channel, GilbertElliott):
         values: list[Any] = [channel.p, channel.r, channel.loss_bad, channel.loss_good]
         return ["loss", "gemodel", *map(_percent, values)]
     found.missing.append(f"loss {channel.model}: netem doesn't support this loss; links in user space do")
     return []
+
+
+def _gilbert(recorded: Recorded) -> GilbertElliott:
+    """Return the Gilbert model with the loss rate and the mean burst of a recording; as that is repeated, its ends meet."""
+    lost = [number & 1 for number, length in enumerate(recorded.runs) if length]
+    bursts = sum(after > before for before, after in zip([lost[-1], *lost], lost, strict=False))
+    return GilbertElliott(p=bursts / sum(recorded.runs[::2]), r=bursts / sum(recorded.runs[1::2]))
 
 
 def _queue(model: Discipline, spec: LinkSpec, device: str, found: Netem) -> None:

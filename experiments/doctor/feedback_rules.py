@@ -1,5 +1,6 @@
 """Rules of NORM receivers that are silent, and of those whose NACKs go to the sender alone."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from math import ceil
 from typing import Any
@@ -34,13 +35,13 @@ def _silent_below_loss(scenario: Scenario, facts: SessionFacts, config: NormConf
     if lost(config.auto_parity) < UNSEEN and not facts.has_outages:
         return
     most = 0 if config.fec == 0 else MOST_SYMBOLS[config.fec_m] - config.block
-    needed = next((parity for parity in range(config.auto_parity, most + 1) if lost(parity) < UNSEEN), None)
+    needed = bisect_left(range(most + 1), True, lo=config.auto_parity, key=lambda parity: lost(parity) < UNSEEN)
     total = facts.receivers * blocks
     implies = (
         f"receivers request nothing, and at {facts.loss:.3g} loss {min(lost(config.auto_parity), total):.2g} of "
         f"{counted(total, 'block')} miss more than {counted(config.auto_parity, 'symbol')}, the parity that comes with each"
     )
-    if needed is None or facts.has_outages:
+    if needed > most or facts.has_outages:
         settings = {"feedback": "multicast"}
     else:
         settings = {"auto_parity": str(needed), "parity": str(max(needed, config.parity))}

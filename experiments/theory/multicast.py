@@ -7,7 +7,7 @@ Losses are independent with probability `p` per packet and receiver, less than 1
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from math import comb, exp, expm1, inf, log, log1p
+from math import comb, exp, expm1, inf, lgamma, log, log1p
 
 __all__ = [
     "arq_rounds",
@@ -29,6 +29,8 @@ __all__ = [
     "tkp_times",
 ]
 
+MANY = 1000
+"""Packets from which on binomial coefficients are computed by logarithms, because they may exceed the range of numbers."""
 NEGLIGIBLE = 1e-13
 """Term at which an infinite sum is truncated."""
 
@@ -52,16 +54,26 @@ def _at_least_one(chance: float, trials: float) -> float:
     return 1.0 if chance >= 1.0 else -expm1(trials * log1p(-chance))
 
 
+def _arrivals(k: int, n: int, p: float) -> list[float]:
+    """Return P(i of n packets arrive) for each i from 0 to k - 1."""
+    q = 1.0 - p
+    if n < MANY:
+        return [comb(n, i) * q**i * p ** (n - i) for i in range(k)]
+    if p in (0.0, 1.0):
+        return [float(i == n * q) for i in range(k)]
+    ways = [lgamma(n + 1) - lgamma(i + 1) - lgamma(n - i + 1) for i in range(k)]
+    return [exp(way + i * log1p(-p) + (n - i) * log(p)) for i, way in enumerate(ways)]
+
+
 def _fewer_than(k: int, n: int, p: float) -> float:
     """Return P(fewer than k of n packets arrive)."""
-    q = 1.0 - p
-    return sum(comb(n, i) * q**i * p ** (n - i) for i in range(k))
+    return min(sum(_arrivals(k, n, p)), 1.0)
 
 
 def _fewer_than_of_more(k: int, n: int, p: float) -> Iterator[float]:
     """Yield P(fewer than k of n packets arrive), then that of n + 1, of n + 2 and so on."""
     q = 1.0 - p
-    arrived = [comb(n, i) * q**i * p ** (n - i) for i in range(k)]
+    arrived = _arrivals(k, n, p)
     while True:
         yield sum(arrived)
         arrived = [p * same + q * fewer for same, fewer in zip(arrived, [0.0, *arrived], strict=False)]
@@ -121,17 +133,19 @@ def nacks_approximate(group: float, factor: float, *, unicast: bool = False) -> 
 def first_nack(group: float, factor: float, losers: int, steps: int = 20_000) -> float:
     """Return the mean time from loss to first NACK in GRTT: the integral of (1 - F)^n over [0, T] by Simpson's rule.
 
-    The substitution x = e^(lam z/T) makes F linear, because the integrand falls steeply at small x.
+    The substitution F = e^-y makes the integrand smooth whatever the group and the number of losers; `steps` is even.
     """
     lam = log(group) + 1.0
     top = expm1(lam)
+    # Behind this y the integrand is negligible.
+    width = log(max(top, losers, 1.0)) + 40.0
 
-    def at(s: float) -> float:
-        u = s * s
-        return (1.0 - u) ** losers * 2.0 * s * top / (lam * (1.0 + u * top))
+    def at(y: float) -> float:
+        u = exp(-y)
+        return (-expm1(-y)) ** losers * u * top / (lam * (1.0 + u * top))
 
-    inner = sum((4 if i % 2 else 2) * at(i / steps) for i in range(1, steps))
-    return factor * (at(0.0) + inner + at(1.0)) / (3.0 * steps)
+    inner = sum((4 if i % 2 else 2) * at(width * i / steps) for i in range(1, steps))
+    return factor * width * (at(0.0) + inner + at(width)) / (3.0 * steps)
 
 
 # -- repetition and coding ---------------------------------------------------------------------------------------------

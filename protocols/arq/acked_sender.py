@@ -5,8 +5,9 @@ from math import inf
 from typing import Final
 
 from protocols.arq.config import AConfig
-from protocols.arq.messages import Ack, Nack
+from protocols.arq.messages import Ack, Data, Nack
 from protocols.arq.sender import ArqSender, Key
+from protocols.arq.tx_object import TxObject
 from protocols.machine import Group, Message, Ports
 
 __all__ = ["AckedSender"]
@@ -72,10 +73,18 @@ class AckedSender(ArqSender):
         while timers and timers[0][0] <= now:
             key = heappop(timers)[1]
             if key[0] not in self._store.objects or self._is_acknowledged(self._outstanding[key], now):
-                del self._outstanding[key]
+                self._outstanding.pop(key, None)
                 continue
             self._timeouts += 1
             self._repairs[key] = None
+
+    def _read(self, item: TxObject, unit: int, repair: bool) -> Data | None:
+        message = super()._read(item, unit, repair)
+        if message is None:
+            # The object is not served any more; of units that were to be repeated no timer runs.
+            for key in [key for key in self._outstanding if key[0] == item.object_id]:
+                del self._outstanding[key]
+        return message
 
     def _on_idle(self, now: float) -> Message | None:
         if not self._finished and not self._outstanding:

@@ -150,6 +150,7 @@ class TcpEnd(Connection, Expiring):
         if self.state == OPEN:
             self.state = LEAVING
             self._held, self._unread = None, 0
+            self._limit = max(self._limit, self._expected + self._options.buffer)
             if self._stack.told is not self:
                 self._output(now)
                 self._arm()
@@ -491,8 +492,8 @@ class TcpEnd(Connection, Expiring):
                 score.small = behind
         self._put(sent, now)
         if begin == self._una:
-            # Nothing was unacknowledged.
-            score.progress_at = now
+            # Nothing was unacknowledged; time-outs before were those of probes of a closed window.
+            score.progress_at, self._retries = now, 0
             self._restart_timer(score, now)
 
     def _repeat_latest(self, now: float) -> None:

@@ -33,9 +33,16 @@ def encode(segment: Segment) -> bytes:
     ack = (segment.ack + others) & _LOW if segment.ack else 0
     window = segment.window if segment.flags & SYN else segment.window + (1 << SCALE) - 1 >> SCALE
     length = (_HEAD.size + len(options)) // 4 << 4
-    head = _HEAD.pack(far_port, port, (segment.number + own) & _LOW, ack, length, flags, min(window, 0xFFFF), 0, 0)
+    head = _HEAD.pack(
+        _wrapped(far_port), _wrapped(port), (segment.number + own) & _LOW, ack, length, flags, min(window, 0xFFFF), 0, 0
+    )
     content = segment.content if isinstance(segment.content, bytes) else b""
     return head + options + content.ljust(segment.octets, b"\0")
+
+
+def _wrapped(port: int) -> int:
+    """Return the 16-bit port that stands for a port: after 65535 comes 1, as a host may begin more connections than that."""
+    return (port - 1) % 65535 + 1
 
 
 def _first_number(place: int, port: int, far_place: int, far_port: int) -> int:

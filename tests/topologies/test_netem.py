@@ -4,6 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
+from topologies.channels import Recorded
 from topologies.netem import netem_of
 from topologies.queues import Discipline, DropTail, TokenBucket
 from topologies.spec import LinkSpec
@@ -28,3 +29,23 @@ def test_a_second_limit_of_a_queue_is_told_as_missing(queue: Discipline) -> None
     found = netem_of(LinkSpec(rate=1e6, discipline=queue), "eth0")
     assert found.missing == ["packets 5: the kernel's queue has one limit, here that of bytes"]
     assert "limit 9000" in found.commands[-1]
+
+
+@pytest.mark.parametrize(
+    ("record", "model"),
+    [
+        # Repeated, the last loss and the first are one burst.
+        ("101", "100% 50%"),
+        ("10101", "100% 66.6667%"),
+        ("00110", "33.3333% 50%"),
+        ("0100110000", "28.5714% 66.6667%"),
+    ],
+)
+def test_a_recording_is_replaced_by_the_gilbert_model_with_its_loss_rate_and_mean_burst(record: str, model: str) -> None:
+    found = netem_of(LinkSpec(loss=Recorded.of([digit == "1" for digit in record])), "eth0")
+    assert found.commands == [f"tc qdisc add dev eth0 root handle 1: netem loss gemodel {model} 100% 0%"]
+
+
+def test_runs_of_no_packets_do_not_divide_a_burst() -> None:
+    divided, whole = (netem_of(LinkSpec(loss=Recorded(runs=runs)), "eth0") for runs in ((1, 1, 0, 1, 0, 1), (1, 3)))
+    assert divided.commands == whole.commands

@@ -64,6 +64,18 @@ def test_a_finding_about_a_single_thing_says_so_in_the_singular(rule: str, text:
     assert text in finding.implies
 
 
+@pytest.mark.parametrize(
+    ("rule", "silence", "parity"),
+    [("nacking-none", {"protocol.nacking": "none"}, None), ("silent-below-loss", {"protocol.feedback": "none"}, "156")],
+)
+def test_blocks_may_have_thousands_of_packets(rule: str, silence: dict[str, str], parity: str | None) -> None:
+    large = {"protocol.fec": "2", "protocol.fec_m": "16", "protocol.block": "20000", "workload.size": "8MB"}
+    case = next(case for case in CASES if case.rule == "silent-below-loss")
+    finding = _finding(rule, case.data(large | {"protocol.feedback": "multicast"} | silence))
+    assert finding is not None
+    assert finding.changes.get("protocol.auto_parity") == parity
+
+
 def test_every_rule_has_a_case() -> None:
     """The names of rules are read from the sources, so a rule without a case is found."""
     text = "".join(path.read_text() for path in (ROOT / "experiments" / "doctor").glob("*_rules.py"))

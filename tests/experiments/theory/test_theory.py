@@ -1,8 +1,11 @@
 """The closed forms agree with independently computed values."""
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import comb, expm1, log
 from typing import Any
 
+import numpy as np
 import pytest
 
 from experiments.theory import links as theory_links
@@ -162,3 +165,25 @@ def test_coding_of_single_packets_is_repetition_up_to_losses_close_to_1() -> Non
     # More than 30,000 terms, each from the one before: computed one by one they would take minutes.
     assert theory.integrated(3, 0.999, 1) == pytest.approx(theory.repetition(3, 0.999), rel=1e-9)
     assert theory.integrated(1, 0.999, 64) == pytest.approx(1000.0, rel=1e-6)
+
+
+@pytest.mark.parametrize(("group", "losers"), [(1, 1), (1e7, 7), (5e8, 1), (5e8, 1e6), (5e8, 5e8)])
+def test_the_time_to_the_first_nack_is_exact_in_very_large_groups(group: float, losers: float) -> None:
+    z = (np.arange(1_000_000) + 0.5) / 1_000_000
+    mean = float(np.mean(np.exp(losers * np.log1p(-np.expm1((log(group) + 1) * z) / expm1(log(group) + 1)))))
+    for steps in (2000, 20_000):
+        assert theory.first_nack(group, 4, int(losers), steps) == pytest.approx(4 * mean, rel=1e-6)
+
+
+@pytest.mark.parametrize(("k", "n"), [(990, 999), (990, 1000), (2500, 2520)])
+def test_failures_of_blocks_of_any_length_are_sums_of_binomial_probabilities(k: int, n: int) -> None:
+    p = Fraction(1, 100)
+    decoded = float(sum(comb(n, i) * (1 - p) ** i * p ** (n - i) for i in range(k, n + 1)))
+    assert theory.block_failure(k, n, 0.01) == pytest.approx(1 - decoded, rel=1e-8)
+    assert theory.block_failure(k, n, 0.0) == 0.0
+    assert theory.block_failure(k, n, 1.0) == 1.0
+
+
+def test_large_blocks_need_at_least_what_the_channel_loses() -> None:
+    assert theory.integrated(10, 0.0, 5000) == 1.0
+    assert 1 / 0.99 < theory.integrated(10, 0.01, 5000) < 1.02

@@ -11,7 +11,7 @@ from protocols.arq.messages import Ack, Data, End, Nack, identity_of
 from protocols.arq.receiver import ArqReceiver
 from protocols.arq.repair_policy import RepairPolicy
 from protocols.arq.session import Session
-from protocols.events import FlushCompleted, ObjectAborted, ObjectReceived, SenderReset, SenderSilent
+from protocols.events import FlushCompleted, ObjectAborted, ObjectReceived, ObjectSent, SenderReset, SenderSilent
 from protocols.machine import Content, Group, Machine, Message, Sender
 from protocols.spec import ProtocolSpec
 
@@ -269,3 +269,34 @@ def test_a_forgets_receivers_without_acks() -> None:
     run(machine, 1e6)
     assert isinstance(ports.events[-1], FlushCompleted)
     assert machine.counts()["repairs_sent"] <= 3 * 4
+
+
+class _Vanishing(Bytes):
+    """A source that can be read as often as it has units, and then is gone."""
+
+    left = UNITS - 1
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return `n` bytes from `offset`, or fail."""
+        if not self.left:
+            raise OSError("gone")
+        self.left -= 1
+        return super().read(offset, n)
+
+
+@pytest.mark.parametrize("kind", [A, N1, N2], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_sender_finishes_though_a_source_fails_at_a_repair(kind: ProtocolSpec, fast: bool) -> None:
+    ports = Recorder()
+    config = kind.config(segment=SEGMENT, rate=1e9, robust=3, **TIMES[kind.name])
+    machine = kind.makers(fast).make_sender(ports, config, 1, GROUP, 7)
+    machine.start(0.0)
+    machine.submit(Content(_Vanishing(pattern(SIZE)), b"name"), 0.0)
+    run(machine, 0.01)
+    machine.receive(Nack(1, 7, 0, 2, 9), "r9", GROUP, 0.02)
+    run(machine, 100.0)
+    assert [type(event) for event in ports.events] == [ObjectSent, ObjectAborted, FlushCompleted]
+    assert machine.deadline == float("inf")
+    machine.submit(Content(Bytes(pattern(SIZE)), b"name"), 200.0)
+    run(machine, 300.0)
+    assert [type(event) for event in ports.events[3:]] == [ObjectSent, FlushCompleted]

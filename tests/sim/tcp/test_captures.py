@@ -1,5 +1,6 @@
 """Captures of simulated connections are TCP: every frame is as long as links count it, and tshark follows it."""
 
+import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,3 +93,23 @@ def test_tshark_reads_handshake_options_and_sack_ranges(tmp_path: Path) -> None:
         size = int.from_bytes(told[at : at + 4])
         assert codec.decode(told[at + 4 : at + 4 + size]).number == number  # type: ignore[attr-defined]
         at += 4 + size
+
+
+@pytest.mark.parametrize(("number", "port"), [(16_383, 65_535), (16_384, 1), (16_384 + 65_535, 1)])
+def test_a_host_may_begin_more_connections_than_there_are_ports(number: int, port: int, tmp_path: Path) -> None:
+    topology = star(rate="10Mbit", delay="10ms")
+    path = tmp_path / "sender.pcapng"
+    with path.open("wb") as file:
+        sniffer = Sniffer(topology, "sender", file, Encoder(topology, NumberedCodec()))
+        scene = Scene(topology, watchers=[sniffer])
+        scene.listener("r1")
+        caller = scene.caller("sender", "r1", [100], hangs_up=True)
+        here = scene.network.host("sender")
+        scene.tcp._begun[here.place] = number
+        here.call(caller.call, "r1")
+        scene.network.run(until=5)
+        sniffer.end(scene.network.now)
+    assert caller.reasons == ["ended"] * 2
+    data = path.read_bytes()
+    assert struct.pack("!HH", port, 6003) in data
+    assert struct.pack("!HH", 6003, port) in data

@@ -7,6 +7,7 @@ from protocols.errors import ContractError, UsageError
 from protocols.machine import Address, Message, Packet
 from protocols.tcp.options import SILENCE
 from sim.faults import Faults
+from sim.tcp.end import TcpEnd
 from tests.sim.tcp.scenes import ENGINES, Scene, star
 from tests.support.talkers import Numbered, Talker
 
@@ -288,3 +289,40 @@ def test_a_channel_that_loses_content_only_loses_no_segment_without_data(engine:
     assert heard == list(range(50))
     assert caller.closings
     assert scene.tcp.retransmissions == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_both_ends_may_hang_up_while_one_of_them_has_no_room_for_more(engine: str) -> None:
+    scene = Scene(engine=engine, buffer=10_000)
+    listener = scene.listener("r1")
+    faults = Faults(scene.network)
+    scene.at(0.0, lambda: faults.slow("r1", 5.0, 1))
+    # The first ten thousand bytes are not read, and the rest waits for room when the caller hangs up.
+    caller = scene.caller("sender", "r1", [1000] * 16, hangs_up=True)
+    scene.network.run(until=2)
+    assert not caller._said
+    assert not caller.reasons
+    host = scene.network.host("r1")
+    host.call(listener.hang_up)
+    scene.network.run(until=60)
+    assert caller.reasons == listener.reasons == ["ended"]
+
+
+def test_the_first_timeout_after_probes_of_a_closed_window_reduces_the_threshold() -> None:
+    topology = star(rate="10Mbit", delay="10ms")
+    scene = Scene(topology, control="reno", mss=1000, buffer=20_000)
+    scene.listener("r1")
+    faults = Faults(scene.network)
+    scene.at(0.0, lambda: faults.slow("r1", 2.0, 1))
+    caller = scene.caller("sender", "r1", [1000] * 60)
+    (end,) = caller.connections
+    assert isinstance(end, TcpEnd)
+    scene.network.run(until=1)
+    # The window is closed until the application has read two messages.
+    before = end.window
+    while end._nxt == end._una and scene.network.now < 20:
+        scene.network.run(until=scene.network.now + 0.001)
+    faults.cut("r1", topology.switches[0])
+    scene.network.run(until=scene.network.now + 0.5)
+    assert end.window == 1.0
+    assert end._control.threshold == before / 2
