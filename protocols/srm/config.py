@@ -45,7 +45,7 @@ class SrmConfig(AConfig):
         0.05, "number", 0.0, 1.0, help="share of the rate for session messages of all members; 0: none are sent", source=RTP
     )
     session_interval: float = setting(
-        0.1, "seconds", 1e-3, 1e6, help="shortest mean interval between two session messages of a member", source=RTP
+        0.1, "seconds", 1e-3, 1e6, help="1.22 times the shortest mean interval between session messages of a member", source=RTP
     )
     members: int = setting(
         1000, "count", 2, 1 << 24, help="assumed number of members, until a member has sent two session messages", source=FLOYD

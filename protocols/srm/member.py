@@ -3,7 +3,8 @@
 The interval between two session messages of a member is that of RTCP (RFC 3550 6.2 and 6.3): proportional to the number of
 members, so that all together keep to a share of the rate, of which sources have a quarter; half as long before the first; times
 a random number between 0.5 and 1.5; and computed anew when it is over, because more members may have become known (timer
-reconsideration).
+reconsideration). The random number stays the same then, other than in RFC 3550, so that intervals are shorter by
+`COMPENSATION`.
 """
 
 from math import e, inf
@@ -19,7 +20,7 @@ __all__ = ["Member"]
 
 SOURCES_SHARE: Final = 0.25
 COMPENSATION: Final = e - 1.5
-"""Reconsideration makes intervals longer by this factor (RFC 3550 6.3.1)."""
+"""Reconsideration with another random number makes intervals longer by this factor (RFC 3550 6.3.1)."""
 FIRST_SIZE: Final = 64.0
 """Bytes of a session message, before the first."""
 SIZE_GAIN: Final = 1.0 / 16.0

@@ -58,7 +58,7 @@ def requests(machine: Machine, ports: Recorder, until: float) -> list[tuple[int,
     return sorted({(message.object_id, message.unit) for message in sent if isinstance(message, Request)})
 
 
-def test_intervals_are_random_and_not_shorter_than_configured_on_average() -> None:
+def test_intervals_are_random_and_on_average_shorter_than_configured_by_the_factor_of_reconsideration() -> None:
     one, _ = member(session_interval=0.1, rate=1e9)
     found = times(one, 100.0, 100.0)
     gaps = [after - before for before, after in pairwise(found)]
