@@ -45,12 +45,10 @@ OF_A_FRAME: Final = frozenset(
         "message-id",
         "ack",
         "transaction",
-        "id",
-        "selector",
         KEEP,
     )
 )
-"""Headers that belong to a frame and are not passed on."""
+"""Headers of SEND and MESSAGE that belong to the frame and are not passed on; all others are the publisher's."""
 STANDARD: Final = frozenset(
     ("content-type", "correlation-id", "expires", "persistent", "priority", "redelivered", "reply-to", "timestamp", "type")
 )

@@ -68,7 +68,7 @@ class StompCodec:
             raise WireError(f"{len(data)} bytes are no frame")
         line, _, head = data[:start].partition(b"\n")
         command, body = line.rstrip(b"\r"), data[start:-1]
-        headers = read_headers(head)
+        headers = read_headers(head, command not in _UNESCAPED)
         read = _READERS.get(command)
         if read is not None:
             return read(headers, head, body)
@@ -242,6 +242,8 @@ def _read_connect(headers: Headers, head: bytes, body: bytes) -> Message:
     return Connect(versions, *_beats(headers))
 
 
+_UNESCAPED: Final = (b"CONNECT", b"STOMP", b"CONNECTED")
+"""Frames whose headers have no escapes (STOMP 1.2, Value Encoding): a backslash in a password is itself."""
 _READERS: Final[Mapping[bytes, Callable[[Headers, bytes, bytes], Message]]] = {
     b"CONNECT": _read_connect,
     b"STOMP": _read_connect,

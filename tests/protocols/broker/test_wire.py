@@ -303,3 +303,20 @@ def test_head_and_body_of_jms_come_back() -> None:
     assert found.content == {"x": [1, 2]}
     assert selector_fields(sent.content)["JMSCorrelationID"] == "#0:1"
     assert selector_fields(sent.content)["JMSMessageID"] == "ID:00000007.5.3"
+
+
+@pytest.mark.parametrize("command", ["CONNECT", "STOMP", "CONNECTED"])
+def test_headers_with_which_a_session_begins_have_no_escapes(command: str) -> None:
+    frame = f"{command}\naccept-version:1.2\nversion:1.2\nhost:/\nserver:a\\b\npasscode:se\\cret\\\n\n\0".encode()
+    assert CODEC.decode(frame) == (Connected("a\\b") if command == "CONNECTED" else Connect())
+    with pytest.raises(WireError):
+        CODEC.decode(frame.replace(command.encode(), b"SEND", 1))
+
+
+def test_headers_of_a_publisher_are_passed_on_under_any_name_that_a_message_does_not_have() -> None:
+    sent = CODEC.decode(b"SEND\ndestination:/topic/t\nid:7\nselector:x\nmessage-id:no\nack:no\n\n\0")
+    assert isinstance(sent, Send)
+    data = CODEC.encode(Delivery("s", "m", sent.content))
+    assert b"\nid:7\nselector:x\n" in data
+    assert b"no" not in data
+    assert selector_fields(sent.content)["id"] == "7"
