@@ -7,7 +7,7 @@ cumulative acknowledgements, stored messages) is decoded as `Refused`, so that t
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from protocols.broker.content import KEEP, OF_A_FRAME, TOPIC_ON_WIRE, expiry_of
+from protocols.broker.content import KEEP, LONGEST_HEAD, MOST_PASSED_ON, OF_A_FRAME, TOPIC_ON_WIRE, expiry_of, has_room
 from protocols.broker.framing import end_of_head
 from protocols.broker.headers import escaped, read_headers
 from protocols.broker.messages import (
@@ -193,7 +193,10 @@ def _read_send(headers: Headers, head: bytes, body: bytes) -> Message:
         return Refused(f"{KEEP}: {keep[:40]!r} is not allowed; a number of milliseconds", receipt)
     if destination is None:
         return _no_topic(headers)
-    return Send(_content(headers, head, body, destination), receipt, min(int(keep), _MOST_KEPT))
+    content = _content(headers, head, body, destination)
+    if not has_room(content.head):
+        return Refused(f"headers: a message has at most {MOST_PASSED_ON}, of {LONGEST_HEAD} bytes", receipt)
+    return Send(content, receipt, min(int(keep), _MOST_KEPT))
 
 
 def _read_delivery(headers: Headers, head: bytes, body: bytes) -> Message:
