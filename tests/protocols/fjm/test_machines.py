@@ -192,6 +192,24 @@ def test_who_leaves_while_its_registration_is_under_way_is_no_member() -> None:
     assert scene.machines["m1"].held()["members"][0] == 0
 
 
+def test_who_subscribes_again_gets_nothing_that_was_sent_before() -> None:
+    scene = Scene()
+    scene.start("m1", "r1", "p")
+    scene.bench.run(1.0)
+    scene.subscribe("r1", 0, "topic:a")
+    scene.bench.run(1.5)
+    scene.publish(0)
+    scene.bench.run(2.0)
+    scene.bench["r1"].call(scene.machines["r1"].unsubscribe, 0)
+    scene.publish(1)
+    scene.bench.run(2.1)
+    scene.subscribe("r1", 1, "topic:a")
+    scene.bench.run(2.5)
+    scene.publish(2)
+    scene.bench.run(5.0)
+    assert scene.received("r1") == [("topic:a", 0), ("topic:a", 2)]
+
+
 def test_a_publisher_without_history_sends_on() -> None:
     scene = Scene(history=0.0, rate=1000.0, rate_min=1000.0)
     scene.start("m1", "p", "r1")
