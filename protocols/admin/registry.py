@@ -146,14 +146,17 @@ class Registry(Machine):
             self._counts["requests_refused"] += 1
             reply(Answer(503, {"detail": f"the list has {MOST_NODES} nodes, and no room for another one"}))
             return
-        entry, changed = found
+        entry, before = found
+        changed = before is None or before.node != entry.node
+        # Where it takes advertisements is not in the list, and the disk has it all the same.
+        is_stored = before is not None and not changed and before.udp == entry.udp
         self._counts["registrations"] += 1
         if changed:
             self._touch(now)
             self.ports.notify(NodeRegistered(entry.node))
         self._plan(now)
         told = {"id": entry.node.id, "lease": self._options.lease, "registry": self.number, **self._list()}
-        self._answer(reply, Answer(201, told), [entry] if changed else [])
+        self._answer(reply, Answer(201, told), [] if is_stored else [entry])
 
     def renew(self, number: int, renewal: Renewal, reply: Reply, now: float) -> None:
         """Keep a tunnel in the list for another lease, and answer with the stamp."""

@@ -87,8 +87,8 @@ class NodeTable:
         """Return the node of an id; None for one that is not in the list."""
         return self._entries.get(number)
 
-    def register(self, registration: Registration, source: str, now: float) -> tuple[Entry, bool] | None:
-        """Put a node in the list; return it, and whether the list changed. None: there are too many.
+    def register(self, registration: Registration, source: str, now: float) -> tuple[Entry, Entry | None] | None:
+        """Put a node in the list; return it, and its entry before if there was one. None: there are too many.
 
         `source` is the address that it has if it names none. One at a place that is known is the same node, come again: it
         keeps its id, and stays paused if it was.
@@ -111,7 +111,7 @@ class NodeTable:
         udp = registration.port if registration.udp is None else registration.udp
         entry = Entry(node, udp, now, now)
         self.put(entry)
-        return entry, old is None or old.node != node
+        return entry, old
 
     def put(self, entry: Entry) -> None:
         """Put an entry in the list, in the place of one with the same id."""

@@ -101,8 +101,9 @@ class Broker(Server[BrokersClient]):
         """Send heart-beats, and close clients that are gone or take nothing."""
         for connection, client in list(self._clients.items()):
             if client.beats is not None:
-                client.beats.serve(now)
-                if client.is_held:
+                client.beats.serve(now, now + self._look_every)
+                if client.is_held or client.is_leaving:
+                    # Nothing is read of it, or nothing more is to come.
                     client.beats.heard_at = now
                 elif client.beats.is_gone(now):
                     self._end(connection, now)
@@ -134,6 +135,7 @@ class Broker(Server[BrokersClient]):
         self._counts["clients_refused"] += 1
         client.outbox.send(Failure(reason, receipt))
         self._end(connection, now)
+        self._copy_waiting(now)
 
     # Frames
 
@@ -158,8 +160,7 @@ class Broker(Server[BrokersClient]):
             self._confirm(client, message.receipt)
             self._copy_waiting(now)
         elif isinstance(message, Disconnect):
-            client.is_leaving, client.last_receipt = True, message.receipt
-            self._leave_if_done(connection, client, now)
+            self._take_disconnect(connection, client, message, now)
         elif isinstance(message, Refused):
             self._refuse(connection, client, message.reason, now, message.receipt)
         elif not isinstance(message, Beat):
@@ -229,6 +230,14 @@ class Broker(Server[BrokersClient]):
     def _confirm(self, client: BrokersClient, receipt: str) -> None:
         if receipt:
             client.outbox.send(Receipt(receipt))
+
+    def _take_disconnect(self, connection: Connection, client: BrokersClient, message: Disconnect, now: float) -> None:
+        """Send a client no more messages and await no acknowledgement of it; its session ends when its own are accepted."""
+        for name in list(client.subscriptions):
+            self._unsubscribe(connection, client, name, now)
+        client.is_leaving, client.last_receipt = True, message.receipt
+        self._leave_if_done(connection, client, now)
+        self._copy_waiting(now)
 
     def _leave_if_done(self, connection: Connection, client: BrokersClient, now: float) -> None:
         """End the session of a client that disconnected, when all that it published is accepted."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Final
 
-from protocols.broker.framing import BODY_LIMIT
-from protocols.broker.headers import escaped, read_headers
+from protocols.broker.framing import BODY_LIMIT, HEAD_LIMIT
+from protocols.broker.headers import MOST_HEADERS, escaped, read_headers
 from protocols.broker.messages import Content
 from protocols.errors import UsageError, WireError
 from protocols.jms import BODY_TYPES, TOPIC, JmsMessage, Properties, fields_of, message_of
@@ -27,6 +27,7 @@ __all__ = [
     "check_size",
     "content_of",
     "expiry_of",
+    "has_room",
     "is_typed",
     "is_readable",
     "publication_of",
@@ -45,24 +46,30 @@ OF_A_FRAME: Final = frozenset(
         "message-id",
         "ack",
         "transaction",
-        "id",
-        "selector",
         KEEP,
     )
 )
-"""Headers that belong to a frame and are not passed on."""
+"""Headers of SEND and MESSAGE that belong to the frame and are not passed on; all others are the publisher's."""
 STANDARD: Final = frozenset(
     ("content-type", "correlation-id", "expires", "persistent", "priority", "redelivered", "reply-to", "timestamp", "type")
 )
 """Headers with a meaning of their own, which are no properties."""
 _NO_PROPERTIES: Final = OF_A_FRAME | STANDARD | {MESSAGE, TYPES, BODY}
 _MOST_DIGITS: Final = 19
+LONGEST_HEAD: Final = HEAD_LIMIT - 1024
+"""Bytes of the headers of a message that are passed on. A frame has others beside them, such as the destination."""
+MOST_PASSED_ON: Final = MOST_HEADERS - 16
 
 
 def check_size(size: int) -> None:
     """Raise UsageError for a body that no frame holds."""
     if size > BODY_LIMIT:
         raise UsageError(f"size: value {size} is not allowed; a message of the broker has at most {BODY_LIMIT} bytes")
+
+
+def has_room(head: bytes) -> bool:
+    """Return whether every frame has room for these headers of a message: a copy has more than what its publisher sent."""
+    return len(head) <= LONGEST_HEAD and head.count(b"\n") <= MOST_PASSED_ON
 
 
 def check_message(config: object, message: Publication) -> None:
@@ -73,7 +80,7 @@ def check_message(config: object, message: Publication) -> None:
 
 
 def content_of(publication: Publication, instance: int = 0) -> Content:
-    """Return a message as a publisher sends it. UsageError for what JMS does not allow, and a property named as a header."""
+    """Return a message as a publisher sends it. UsageError for what JMS and STOMP do not allow as properties."""
     message = message_of(publication, instance)
     lines = [f"{MESSAGE}:{message.publisher}.{message.instance}.{message.number}\n", *_head_lines(message)]
     properties = message.properties
@@ -87,7 +94,10 @@ def content_of(publication: Publication, instance: int = 0) -> Content:
         lines.append(f"{name}:{escaped(str(converted(kind, value, 'string')))}\n")
     if types:
         lines.append(f"{TYPES}:{','.join(types)}\n")
-    return Content(message.destination, "".join(lines).encode(), message.size, message.body, message.expires_at, message)
+    head = "".join(lines).encode()
+    if not has_room(head):
+        raise UsageError(f"properties: {len(head)} bytes are not allowed; at most {LONGEST_HEAD} in {MOST_PASSED_ON} headers")
+    return Content(message.destination, head, message.size, message.body, message.expires_at, message)
 
 
 def _head_lines(message: JmsMessage) -> Iterator[str]:

@@ -35,15 +35,15 @@ def _unescaped(text: str) -> str:
         raise WireError(f"{error} is no escape of STOMP 1.2") from error
 
 
-def split_line(line: str) -> tuple[str, str]:
+def split_line(line: str, is_escaped: bool = True) -> tuple[str, str]:
     """Return name and value of a header. WireError for a line that is none."""
     name, colon, value = line.partition(":")
     if not colon or not name:
         raise WireError(f"a line of a head that is no header: {line[:60]!r}")
-    return (_unescaped(name), _unescaped(value)) if "\\" in line else (name, value)
+    return (_unescaped(name), _unescaped(value)) if is_escaped and "\\" in line else (name, value)
 
 
-def read_headers(head: bytes) -> dict[str, str]:
+def read_headers(head: bytes, is_escaped: bool = True) -> dict[str, str]:
     """Return the headers of encoded lines; of those with one name the first counts. WireError for lines that are none."""
     try:
         lines = head.decode().replace("\r\n", "\n").split("\n")
@@ -54,6 +54,6 @@ def read_headers(head: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in lines:
         if line:
-            name, value = split_line(line)
+            name, value = split_line(line, is_escaped)
             found.setdefault(name, value)
     return found

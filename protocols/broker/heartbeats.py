@@ -40,9 +40,12 @@ class Heartbeats:
         self._sent = outbox.sent
         self.heard_at = now
 
-    def serve(self, now: float) -> None:
-        """Send a heart-beat if nothing was sent for the agreed time and nothing waits."""
-        if now < self._look_at:
+    def serve(self, now: float, next_at: float = -inf) -> None:
+        """Send a heart-beat if nothing was sent for half the agreed time and nothing waits.
+
+        `next_at` is when this is called next, if not when `deadline` says; what is due before that is done now.
+        """
+        if now < self._look_at and next_at <= self._look_at:
             return
         if self._outbox.sent == self._sent and not self._outbox.waiting:
             self._outbox.send(Beat())

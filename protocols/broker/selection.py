@@ -1,5 +1,6 @@
 """Which messages of a topic a subscription selects."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TypeAlias
@@ -13,6 +14,8 @@ __all__ = ["Selection", "selection"]
 
 LONGEST_INTEGER = 19
 """Characters up to which a number is taken for an integer, of 64 bits at the most; a longer one may exceed any float."""
+_NUMBER = re.compile(r"\s*[+-]?(?:NaN|Infinity|[0-9.][0-9.eE+-]*)\s*", re.ASCII)
+"""What numbers of Java are made of; Python has more, such as 1_000 and inf."""
 _Test: TypeAlias = Callable[[Mapping[str, Value]], bool]
 
 
@@ -51,7 +54,7 @@ def selection(text: str) -> Selection | None:
 
 def _number(value: Value) -> Value:
     """Return the number that a text stands for, or the text if it stands for none."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not _NUMBER.fullmatch(value):
         return value
     for kind in (int, float) if len(value) <= LONGEST_INTEGER else (float,):
         try:

@@ -7,7 +7,7 @@ cumulative acknowledgements, stored messages) is decoded as `Refused`, so that t
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from protocols.broker.content import KEEP, OF_A_FRAME, TOPIC_ON_WIRE, expiry_of
+from protocols.broker.content import KEEP, LONGEST_HEAD, MOST_PASSED_ON, OF_A_FRAME, TOPIC_ON_WIRE, expiry_of, has_room
 from protocols.broker.framing import end_of_head
 from protocols.broker.headers import escaped, read_headers
 from protocols.broker.messages import (
@@ -68,7 +68,7 @@ class StompCodec:
             raise WireError(f"{len(data)} bytes are no frame")
         line, _, head = data[:start].partition(b"\n")
         command, body = line.rstrip(b"\r"), data[start:-1]
-        headers = read_headers(head)
+        headers = read_headers(head, command not in _UNESCAPED)
         read = _READERS.get(command)
         if read is not None:
             return read(headers, head, body)
@@ -193,7 +193,10 @@ def _read_send(headers: Headers, head: bytes, body: bytes) -> Message:
         return Refused(f"{KEEP}: {keep[:40]!r} is not allowed; a number of milliseconds", receipt)
     if destination is None:
         return _no_topic(headers)
-    return Send(_content(headers, head, body, destination), receipt, min(int(keep), _MOST_KEPT))
+    content = _content(headers, head, body, destination)
+    if not has_room(content.head):
+        return Refused(f"headers: a message has at most {MOST_PASSED_ON}, of {LONGEST_HEAD} bytes", receipt)
+    return Send(content, receipt, min(int(keep), _MOST_KEPT))
 
 
 def _read_delivery(headers: Headers, head: bytes, body: bytes) -> Message:
@@ -242,6 +245,8 @@ def _read_connect(headers: Headers, head: bytes, body: bytes) -> Message:
     return Connect(versions, *_beats(headers))
 
 
+_UNESCAPED: Final = (b"CONNECT", b"STOMP", b"CONNECTED")
+"""Frames whose headers have no escapes (STOMP 1.2, Value Encoding): a backslash in a password is itself."""
 _READERS: Final[Mapping[bytes, Callable[[Headers, bytes, bytes], Message]]] = {
     b"CONNECT": _read_connect,
     b"STOMP": _read_connect,

@@ -162,7 +162,7 @@ class PublisherState:
         self.repairs += segment.is_retransmission
         number, expected = unwrap(segment.seqno, self.highest), self.expected
         assert expected is not None, "synchronise comes first"
-        if number < expected or number in self._waiting:
+        if number < expected or number in self._waiting or self._is_given_up(number):
             self.duplicates += 1
             return True
         if number > expected and not self._can_wait(number, segment):
@@ -227,17 +227,19 @@ class PublisherState:
 
     def close(self, reason: str) -> None:
         """Give up everything that is missing, and deliver what waited for it; tell of a large update that is not complete."""
-        self.give_up(self.requests.refused(0, self.highest), reason)
+        self.give_up(self.requests.all_refused(), reason)
         if self._large is not None:
             self._drop_parts()
             self._follower.lose(self.source, self.highest + 1, 0, reason, True)
 
     # Order
 
+    def _is_given_up(self, number: int) -> bool:
+        """Return whether a segment was given up, and is left out when its turn is, although it comes now."""
+        return any(first <= number <= last for first, (last, _) in self._skipped.items())
+
     def _can_wait(self, number: int, segment: Segment) -> bool:
-        """Return whether there is room for a segment that is not the next one; one that was given up needs none any more."""
-        if any(first <= number <= last for first, (last, _) in self._skipped.items()):
-            return False
+        """Return whether there is room for a segment that is not the next one."""
         requests, follower = self.requests, self._follower
         if requests.is_full and (number > self.highest + 1 or requests.splits(number)):
             return False

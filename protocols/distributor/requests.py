@@ -71,6 +71,11 @@ class Requests:
         index = bisect_right(self._missing, number, key=_low_of) - 1
         return index >= 0 and self._missing[index].low < number < self._missing[index].high
 
+    def _divides(self, number: int) -> bool:
+        """Return whether a range holds both this number and the one before."""
+        index = bisect_right(self._missing, number, key=_low_of) - 1
+        return index >= 0 and self._missing[index].low < number <= self._missing[index].high
+
     def _wait(self) -> float:
         """Return a random wait before a request, in seconds."""
         return self._config.request_delay * self._rng.uniform()
@@ -96,8 +101,18 @@ class Requests:
         self._look_again()
         return gone
 
+    def all_refused(self) -> list[Range]:
+        """Remove all numbers, and return them; those of a publisher that was heard after a wrap may be negative."""
+        missing = self._missing
+        return self.refused(missing[0].low, missing[-1].high) if missing else []
+
     def heard(self, low: int, high: int, now: float) -> None:
-        """Take the request of another subscriber, in place of own ones that wait their random time."""
+        """Take the request of another subscriber, in place of own ones that wait their random time.
+
+        While no further ranges are to be made, one that would divide a range is ignored.
+        """
+        if self.is_full and (self._divides(low) or self._divides(high + 1)):
+            return
         found = self._cut(low, high)
         for item in found:
             if item.next_at <= now + self._config.request_delay:

@@ -92,6 +92,10 @@ class Registration:
             self._topics = without_entry(self._topics, destination)
             self._send(Unregister(self._node, topic.manager, destination))
         elif destination in self._requests:
+            asked = self._requests[destination].topic
+            if asked is not None:
+                # Its manager may have registered this client already.
+                self._send(Unregister(self._node, asked.manager, destination))
             self._forget_request(destination)
         if destination in self._member_counts:
             del self._member_counts[destination]

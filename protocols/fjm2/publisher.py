@@ -60,6 +60,7 @@ class Fjm2Publisher(EventLayer, Publisher):
         "_config",
         "_expired",
         "_instance",
+        "_is_flushed",
         "_kept",
         "_pool",
         "_published",
@@ -84,6 +85,8 @@ class Fjm2Publisher(EventLayer, Publisher):
         self._unsent: dict[int, _Entry] = {}
         self._kept: dict[int, tuple[Container, int]] = {}
         self._published = self._expired = 0
+        # Whether NORM has ended what it was given, after which it tells of no further end.
+        self._is_flushed = False
         inner.supply = self
 
     @property
@@ -173,11 +176,14 @@ class Fjm2Publisher(EventLayer, Publisher):
                 self._drop_expired(entry)
                 # Its container may be what another one waits for.
                 self._place_waiting()
+                if self._is_flushed and self._is_idle:
+                    self.ports.notify(PublisherIdle())
                 continue
             assert entry.container is not None
             source = MessageSource(entry.message, entry.head, entry.container)
             known = None if source.has_bytes else KnownMessage(entry.message, entry.container)
             content = Content(source, is_file=False, carried=known)
+            self._is_flushed = False
             object_id = self._sender.submit(content, now)
             self._unsent[object_id] = entry
             self._kept[object_id] = entry.container, entry.message.priority
@@ -204,6 +210,7 @@ class Fjm2Publisher(EventLayer, Publisher):
             self._release(event.object_id)
             return (MessageDropped(number, event.reason),)
         if isinstance(event, FlushCompleted):
+            self._is_flushed = True
             return (PublisherIdle(),) if self._is_idle else ()
         return (event,) if isinstance(event, (MessageExpired, PublisherIdle, PublisherUnblocked)) else ()
 

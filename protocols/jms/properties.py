@@ -65,8 +65,9 @@ class Properties(dict[str, Any]):
             self.put(name, *typed(value, name))
 
     def put(self, name: str, kind: str, value: Scalar) -> None:
-        """Add a value of a type; while the message is made, and unchecked."""
+        """Set the value and the type of a name; while the message is made, and unchecked."""
         self[name] = value
+        self.types.pop(name, None)
         if typed(value).kind != kind:
             self.types[name] = kind
 

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from functools import lru_cache
 from math import inf
+from typing import Final
 
 from protocols.events import SenderReset
 from protocols.machine import Address, Group, Message, Packet, Ports
@@ -27,6 +28,10 @@ EARLY = 64
 """Sequence number up to which a packet shows that its publisher has just begun."""
 
 
+_NOTHING: Final[dict[tuple[int, Group], Origin]] = {}
+"""The publishers of subscribers that have left no group; never modified."""
+
+
 @lru_cache(maxsize=64)
 def _key(node: int, group: Group) -> tuple[int, Group]:
     """Return the key of a publisher, one object for all its subscribers."""
@@ -41,6 +46,7 @@ class NackedSubscriber(Subscriber):
         "_data_received",
         "_duplicates",
         "_groups",
+        "_left",
         "_messages_received",
         "_nacks_overheard",
         "_nacks_sent",
@@ -59,6 +65,8 @@ class NackedSubscriber(Subscriber):
         # By the node id of the publisher and its group. Most subscribers hear one publisher: a dictionary would be a third of
         # their memory.
         self._receivers: SmallDict[PacketReceiver] = SmallDict()
+        # The publishers that were heard in groups that this has left, at most `MOST_PUBLISHERS`.
+        self._left = _NOTHING
         self._octets = 0
         self._messages_received = self._data_received = self._data_lost = self._nacks_sent = self._nacks_overheard = 0
         self._duplicates = 0
@@ -96,8 +104,15 @@ class NackedSubscriber(Subscriber):
         else:
             self._groups = without_entry(self._groups, group)
             for key in [key for key in self._receivers if key[1] == group]:
-                del self._receivers[key]
+                self._note_left(key, self._receivers.pop(key).origin)
             self.ports.leave(group)
+
+    def _note_left(self, key: tuple[int, Group], origin: Origin) -> None:
+        """Remember a publisher: what it sent before its group is joined again is not wanted any more."""
+        self._left = self._left or {}
+        if key not in self._left and len(self._left) >= MOST_PUBLISHERS:
+            del self._left[next(iter(self._left))]
+        self._left[key] = origin
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Handle a packet of a publisher, or the NACK of another subscriber."""
@@ -134,7 +149,7 @@ class NackedSubscriber(Subscriber):
             elif len(self._receivers) >= MOST_PUBLISHERS:
                 del self._receivers[next(iter(self._receivers.more or ()))]
             # A subscriber that receives one of the first packets was there before the publisher, and lost the ones in front.
-            first = 0 if first <= EARLY else first
+            first = 0 if first <= EARLY and self._left.get(key) != origin else first
             receiver = self._receivers[key] = PacketReceiver(origin, self.config, self.ports.rng, first)
         return receiver
 

@@ -1,6 +1,7 @@
 """The management agent of a process: announces it, answers requests about it, and lists other announced processes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from protocols.connection import Connection, Reason
@@ -25,8 +26,18 @@ AT_ONCE = 1.0
 PATIENCE = 35.0
 """Seconds after the last announcement of a process when it is taken to be gone."""
 MOST_PROCESSES = 4096
+LARGEST_ANNOUNCEMENT = 512
+"""Bytes of the buffer into which the Java program receives an announcement."""
 MOST_CLIENTS = 64
 """Processes that are remembered, and connections that are served, at the same time."""
+
+
+def _cut(message: Announcement) -> Announcement:
+    """Return an announcement with so much of the name of its application as a receiver has room for."""
+    name, excess = (message.application or "").encode(), size_of(message) - LARGEST_ANNOUNCEMENT
+    if excess <= 0:
+        return message
+    return replace(message, application=name[: max(0, len(name) - excess)].decode(errors="ignore"))
 
 
 class Managed(Protocol):
@@ -68,7 +79,7 @@ class ManagementAgent(Machine):
         """Announce the process when it is time, and forget who is gone."""
         if self.deadline > now and self._counts["announcements_sent"]:
             return
-        message = self._managed.announcement()
+        message = _cut(self._managed.announcement())
         self.ports.send(Packet(message, size_of(message), self._group))
         self._counts["announcements_sent"] += 1
         self._forget(now)

@@ -17,7 +17,7 @@ from protocols.admin.registration import Registration, Renewal
 from protocols.admin.registry import MOST_CONNECTIONS, MOST_WAITING, REQUEST_LIMIT, Answer, Registry
 from protocols.connection import Connection
 from protocols.errors import StorageError
-from protocols.storage import Put
+from protocols.storage import Put, Record
 
 LEASE = 10.0
 PLAIN: Mapping[str, Any] = {"name": "t1", "site": 1, "port": 7000, "group": "all"}
@@ -116,6 +116,19 @@ def test_an_answer_to_a_change_waits_until_it_is_durable() -> None:
     answer = served.ports.packets[-1].message
     assert isinstance(answer, Response)
     assert answer.status == 201
+
+
+def test_a_restarted_registry_advertises_to_the_port_that_a_tunnel_named_last() -> None:
+    served = Served(state=1)
+    served.registry.fetched(1, [], 0.0)
+    for udp in (40_000, 50_000, 50_000):
+        served.registry.register(Registration("x", 1, 7000, "all", "h", udp), "h", lambda told: None, 0.0)
+    assert len(served.ports.stores) == 2
+    disk = {change.key: change for _, changes in served.ports.stores for change in changes if isinstance(change, Put)}
+    again = Served(state=1)
+    again.registry.fetched(1, [Record(put.key, put.value) for put in disk.values()], 0.0)
+    again.registry.wake(again.registry.deadline)
+    assert [packet.to for packet in again.ports.packets] == [("h", 50_000)]
 
 
 @pytest.mark.parametrize("record", [Put(b"registry", b"{}"), Put(b"node/1", b"{"), Put(b"odd", b"{}"), Put(b"node/1", b"[]")])

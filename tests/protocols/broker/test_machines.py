@@ -8,7 +8,7 @@ import pytest
 from experiments.contract.recorder import Recorder
 from protocols.broker.broker import Broker
 from protocols.broker.config import BrokerConfig
-from protocols.broker.messages import Connect, Content, Delivery, Disconnect, Failure, Receipt, Refused, Send, Subscribe
+from protocols.broker.messages import Beat, Connect, Content, Delivery, Disconnect, Failure, Receipt, Refused, Send, Subscribe
 from protocols.connection import Connection
 from protocols.errors import ConfigError, UsageError
 from protocols.machine import Message
@@ -282,3 +282,57 @@ def test_a_crash_of_a_publisher_drops_what_it_published_and_was_not_accepted() -
     served.broker.drained(subscriber, 1.0)
     assert sum(isinstance(message, Delivery) for message in served.sent(subscriber)) == 2
     assert served.broker.held()["messages of a client"][0] == 0
+
+
+def test_who_disconnects_is_not_taken_for_gone_while_its_messages_wait() -> None:
+    served = Served(queue=1, heartbeat=1.0, stall=100.0)
+    subscriber = served.client(Subscribe("s", "topic:t"))
+    served.ports.rooms[subscriber] = 1
+    greeting = Connect(send_every=1000, hear_every=0)
+    publisher = served.client(greeting, *[MESSAGE] * 4, Disconnect("bye"), greets=False)
+    while served.broker.deadline < 10.0:
+        served.broker.wake(served.broker.deadline)
+    served.ports.rooms[subscriber] = float("inf")
+    served.broker.drained(subscriber, 10.0)
+    assert served.sent(publisher)[-1] == Receipt("bye")
+    assert sum(isinstance(message, Delivery) for message in served.sent(subscriber)) == 4
+
+
+def test_who_disconnects_is_not_awaited_for_its_acknowledgements() -> None:
+    served = Served()
+    subscriptions = [Subscribe(name, "topic:t", acknowledges=True) for name in "ab"]
+    client = served.client(*subscriptions)
+    other = served.client(Send(MESSAGE.content, "o"))
+    for message in (Send(MESSAGE.content, "1"), Send(MESSAGE.content, "2"), Disconnect("bye")):
+        served.send(client, message)
+    assert [message for message in served.sent(client) if isinstance(message, Receipt)] == [*map(Receipt, ("1", "2", "bye"))]
+    assert served.sent(other)[-1] == Receipt("o")
+    assert served.ports.hung_up == [client]
+
+
+@pytest.mark.parametrize("message", [Disconnect(), Refused("no")])
+def test_messages_that_waited_for_a_subscriber_go_on_at_once_when_it_ends(message: Message) -> None:
+    served = Served(queue=1)
+    subscriber = served.client(Subscribe("s", "topic:t"))
+    served.ports.rooms[subscriber] = 1
+    publisher = served.client(*[MESSAGE] * 3, Send(MESSAGE.content, "r"))
+    assert served.broker.held()["messages of a client"][0] > 0
+    served.send(subscriber, message)
+    assert served.broker.held()["messages of a client"][0] == 0
+    assert served.sent(publisher) == [Receipt("r")]
+
+
+@pytest.mark.parametrize(("wanted", "begins"), [(11_000, 0.0), (10_000, 0.1), (14_900, 7.3), (26_000, 2.6)])
+def test_a_client_hears_something_within_the_time_that_was_agreed(wanted: int, begins: float) -> None:
+    served = Served(heartbeat=10.0)
+    first, client = served.client(), served.client(greets=False)
+    served.send(client, Connect(hear_every=wanted), begins)
+    served.send(client, Subscribe("s", "topic:t", receipt="1"), begins + 0.01)
+    heard, longest = begins + 0.01, 0.0
+    while (now := served.broker.deadline) < 100.0:
+        count = len(served.sent(client))
+        served.broker.wake(now)
+        served.send(first, Beat(), now)
+        if len(served.sent(client)) > count:
+            heard, longest = now, max(longest, now - heard)
+    assert 0.0 < longest <= wanted / 1000

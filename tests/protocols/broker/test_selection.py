@@ -26,6 +26,11 @@ def selects(selector: str, price: str) -> bool:
         ("price + 0.5 > 1", "1" + "0" * 400, True),
         ("price BETWEEN 0.5 AND 2", "1" * 5000, False),
         ("price > 1", "two", False),
+        ("price > 1", " 2", True),
+        ("price > 1", "Infinity", True),
+        ("price > 1", "inf", False),
+        ("price > 1", "1_000", False),
+        ("price > 1", "\u0662", False),
     ],
 )
 def test_a_text_is_taken_for_the_number_it_spells_however_long(selector: str, price: str, selected: bool) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.broker.content import content_of, publication_of, selector_fields
+from protocols.broker.content import LONGEST_HEAD, MOST_PASSED_ON, content_of, publication_of, selector_fields
 from protocols.broker.framing import BODY_LIMIT, HEAD_LIMIT, StompFraming
 from protocols.broker.messages import (
     Ack,
@@ -303,3 +303,47 @@ def test_head_and_body_of_jms_come_back() -> None:
     assert found.content == {"x": [1, 2]}
     assert selector_fields(sent.content)["JMSCorrelationID"] == "#0:1"
     assert selector_fields(sent.content)["JMSMessageID"] == "ID:00000007.5.3"
+
+
+@pytest.mark.parametrize("command", ["CONNECT", "STOMP", "CONNECTED"])
+def test_headers_with_which_a_session_begins_have_no_escapes(command: str) -> None:
+    frame = f"{command}\naccept-version:1.2\nversion:1.2\nhost:/\nserver:a\\b\npasscode:se\\cret\\\n\n\0".encode()
+    assert CODEC.decode(frame) == (Connected("a\\b") if command == "CONNECTED" else Connect())
+    with pytest.raises(WireError):
+        CODEC.decode(frame.replace(command.encode(), b"SEND", 1))
+
+
+def test_headers_of_a_publisher_are_passed_on_under_any_name_that_a_message_does_not_have() -> None:
+    sent = CODEC.decode(b"SEND\ndestination:/topic/t\nid:7\nselector:x\nmessage-id:no\nack:no\n\n\0")
+    assert isinstance(sent, Send)
+    data = CODEC.encode(Delivery("s", "m", sent.content))
+    assert b"\nid:7\nselector:x\n" in data
+    assert b"no" not in data
+    assert selector_fields(sent.content)["id"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_sent"),
+    [
+        (b"x:" + b"a" * (LONGEST_HEAD - 3) + b"\n", True),
+        (b"x:" + b"a" * (LONGEST_HEAD - 2) + b"\n", False),
+        (b"".join(b"h%d:\n" % number for number in range(MOST_PASSED_ON)), True),
+        (b"".join(b"h%d:\n" % number for number in range(MOST_PASSED_ON + 1)), False),
+    ],
+)
+def test_a_message_whose_headers_a_copy_has_no_room_for_is_refused(lines: bytes, is_sent: bool) -> None:
+    destination = b":" * 255
+    sent = CODEC.decode(b"SEND\ndestination:/topic/" + destination + b"\nreceipt:r\n" + lines + b"\n\0")
+    assert isinstance(sent, Send if is_sent else Refused)
+    assert sent.receipt == "r"
+    if isinstance(sent, Send):
+        copy = Delivery("9" * 19, "9" * 19, sent.content, "9" * 19)
+        frames: list[bytes] = []
+        StompFraming().unwrap(CODEC.encode(copy), frames)
+        assert [CODEC.decode(frame) for frame in frames] == [copy]
+
+
+@pytest.mark.parametrize("properties", [{"p": "x" * LONGEST_HEAD}, {f"p{number}": "" for number in range(MOST_PASSED_ON)}])
+def test_a_message_with_more_properties_than_frames_have_room_for_is_refused(properties: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="properties"):
+        content_of(Publication(1, 1, "topic:t", 0, b"", properties))

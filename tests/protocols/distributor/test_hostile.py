@@ -9,7 +9,7 @@ import pytest
 import protocols.distributor.publisher_state
 from experiments.contract.recorder import Recorder
 from protocols.distributor import DistributorConfig
-from protocols.distributor.events import PublisherGone, SegmentsLost, UpdatesReceived
+from protocols.distributor.events import PublisherGone, QueueOverflowed, SegmentsLost, UpdatesReceived
 from protocols.distributor.messages import (
     FIRST,
     LAST,
@@ -25,6 +25,7 @@ from protocols.distributor.messages import (
 from protocols.distributor.publisher_state import MOST_PARTS
 from protocols.distributor.requests import MOST_RANGES, Requests
 from protocols.distributor.roles import MOST_LATEST, MessageSubscriber
+from protocols.distributor.serial import on_wire
 from protocols.distributor.subscriber import DistributorSubscriber
 from protocols.distributor.wire import DistributorCodec
 from protocols.machine import Message
@@ -219,3 +220,37 @@ def test_publishers_that_messages_name_fill_no_table() -> None:
     for publisher in range(2 * MOST_LATEST):
         machine.heard(update(0, publisher), 0.0)
     assert len(machine._latest) == MOST_LATEST
+
+
+def test_requests_of_others_make_no_more_ranges_of_what_is_missing() -> None:
+    target = Target()
+    target.give(segment(100_000))
+    for number in range(3, 4 * MOST_RANGES, 2):
+        target.give(Request(STRANGER, 5, FORGED.sender_id, FORGED.start, number, number, "h", "a"))
+    assert MOST_RANGES <= target.gaps <= MOST_RANGES + 2
+    target.give(Request(STRANGER, 5, FORGED.sender_id, FORGED.start, 2, 99_999, "h", "a"))
+    assert target.gaps <= MOST_RANGES + 2
+
+
+@pytest.mark.parametrize("number", [-1_000_000, -2, (1 << 31) - 2])
+def test_what_is_missing_of_a_publisher_that_is_gone_is_reported_whatever_its_numbers_are(number: int) -> None:
+    target, source = Target(heartbeats_lost=0), STRANGER
+    for seqno in (number, on_wire(number + 2)):
+        target.give(Batch(source, seqno, [SubjectUpdates("/t", [str(seqno).encode()])], 1, 50))
+    while target.machine.deadline < 100.0:
+        target.machine.wake(target.machine.deadline)
+    own = [event for event in target.ports.events if getattr(event, "source", None) == source]
+    (lost,) = [event for event in own if isinstance(event, SegmentsLost)]
+    assert (lost.first, lost.count) == (number + 1, 1)
+    assert [event.contents for event in own if isinstance(event, UpdatesReceived)][1:] == [(str(on_wire(number + 2)).encode(),)]
+    assert any(isinstance(event, PublisherGone) for event in own)
+    assert target.machine.kept == target.machine.waiting == 0
+
+
+def test_a_segment_that_comes_after_it_was_given_up_is_no_overflow() -> None:
+    target = Target()
+    target.give(segment(5))
+    target.give(Nak(FORGED, 0, 0, (3,)))
+    target.give(replace(segment(3), is_retransmission=True))
+    assert not [event for event in target.ports.events if isinstance(event, QueueOverflowed)]
+    assert (target.machine.counts()["overflowed"], target.machine.counts()["duplicates"]) == (0, 1)

@@ -449,3 +449,19 @@ def test_a_process_that_announces_no_port_is_not_asked(port: int) -> None:
     heard = [source for source, _ in observer.processes]
     assert "q" in heard
     assert "r" not in heard
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "ü" * 2500])
+def test_an_announcement_fits_the_buffer_of_a_receiver(name: str) -> None:
+    class Named(Process):
+        def announcement(self) -> Announcement:
+            return replace(super().announcement(), application=name)
+
+    bench, heard = Bench(("p", "q"), delay=0.001, codec=CODEC), list[Announcement]()
+    bench["q"].run(ManagementAgent(bench["q"], Group(GROUP), Process(2), heard.append))
+    bench["p"].run(ManagementAgent(bench["p"], Group(GROUP), Named(1)))
+    bench.run(1.0)
+    (announced,) = heard
+    assert announced.application
+    assert name.startswith(announced.application)
+    assert 510 < size_of(announced) <= 512

@@ -178,6 +178,38 @@ def test_who_leaves_is_no_member_any_more() -> None:
     assert scene.machines["m1"].held()["members"][0] == 1
 
 
+def test_who_leaves_while_its_registration_is_under_way_is_no_member() -> None:
+    scene = Scene()
+    scene.start("m1", "r1")
+    scene.bench.run(1.0)
+    scene.subscribe("r1", 0, "topic:a")
+    requests = scene.machines["r1"]._registration._requests
+    while requests["topic:a"].topic is None:
+        scene.bench.run(scene.bench.now + 1e-4)
+    scene.bench["r1"].call(scene.machines["r1"].unsubscribe, 0)
+    scene.bench.run(2.0)
+    assert scene.machines["m1"].counts()["members_registered"] == 1
+    assert scene.machines["m1"].held()["members"][0] == 0
+
+
+def test_who_subscribes_again_gets_nothing_that_was_sent_before() -> None:
+    scene = Scene()
+    scene.start("m1", "r1", "p")
+    scene.bench.run(1.0)
+    scene.subscribe("r1", 0, "topic:a")
+    scene.bench.run(1.5)
+    scene.publish(0)
+    scene.bench.run(2.0)
+    scene.bench["r1"].call(scene.machines["r1"].unsubscribe, 0)
+    scene.publish(1)
+    scene.bench.run(2.1)
+    scene.subscribe("r1", 1, "topic:a")
+    scene.bench.run(2.5)
+    scene.publish(2)
+    scene.bench.run(5.0)
+    assert scene.received("r1") == [("topic:a", 0), ("topic:a", 2)]
+
+
 def test_a_publisher_without_history_sends_on() -> None:
     scene = Scene(history=0.0, rate=1000.0, rate_min=1000.0)
     scene.start("m1", "p", "r1")

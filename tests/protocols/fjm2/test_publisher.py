@@ -17,6 +17,14 @@ from protocols.messaging import MessageAccepted, MessageExpired, Publication, Pu
 from tests.protocols.fjm2.scene import Scene, message
 
 
+@pytest.mark.parametrize("robust", [0, 5])
+def test_a_publisher_whose_last_message_expires_while_it_waits_for_a_container_is_idle(robust: int) -> None:
+    scene = Scene(robust=robust, flow=10, pool=1300)
+    assert scene.publish(message(0, 1000), message(1, 1000, expires_at=scene.bench["p"].epoch + 0.01))
+    scene.run(20.0)
+    assert scene.events == [MessageAccepted(0), PublisherUnblocked(), MessageExpired(1, 1), PublisherIdle()]
+
+
 def test_messages_arrive_as_they_were_published() -> None:
     scene = Scene(2)
     sent = [message(number, size, properties={"n": number}) for number, size in enumerate((0, 1, 400, 3000))]

@@ -171,3 +171,11 @@ def test_a_property_of_another_type_is_named_in_one_line(value: Any) -> None:
     with pytest.raises(UsageError, match=r"^price: .* is not allowed; a value is true or false, a number,") as caught:
         Properties({"symbol": "ABB", "price": value})
     assert "\n" not in str(caught.value)
+
+
+def test_a_property_that_is_set_again_has_the_type_of_the_last_value() -> None:
+    properties = Properties()
+    for kind, value in (("int", 1), ("string", "x"), ("float", 0.5), ("double", 0.1), ("long", 1 << 40)):
+        properties.put("a", kind, value)
+        assert properties.typed_items() == [("a", kind, value)]
+        assert properties.checked().type_of("a") == kind

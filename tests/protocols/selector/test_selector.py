@@ -77,6 +77,8 @@ def test_not_true(text: str) -> None:
         ("a)", 2, "')' is not allowed here"),
         ("a = 'open", 5, "the text that begins here has no end"),
         ("# = 3", 1, "'#' is not allowed here"),
+        ("in = 3", 1, "'in' is not allowed here"),
+        ("a = 1 AND Between = 3", 11, "'Between' is not allowed here"),
         ("a IN (1)", 7, "'1' is not allowed here"),
         ("a NOT = 3", 7, "'=' is not allowed here"),
         ("1", 1, "a selector has to be a truth value"),
@@ -119,6 +121,14 @@ def test_a_tree_that_is_written_and_parsed_is_equal(tree: Node) -> None:
 def test_any_text_is_a_selector_or_an_error(text: str) -> None:
     with suppress(SelectorError):
         parse(text)
+
+
+@pytest.mark.parametrize("word", ["NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"])
+def test_a_word_of_selectors_is_no_name_but_a_name_may_begin_with_one(word: str) -> None:
+    for name in (f"{word}$x", f"{word.lower()}$", f"{word}_1"):
+        assert selector(f"{name} = 1 AND NOT {name} <> 1").selects({name: 1, "$x": 2})
+    with pytest.raises(SelectorError):
+        selector(f"{word} = 1")
 
 
 @pytest.mark.parametrize("escape", ["", "!"])
