@@ -1,14 +1,13 @@
 """Which properties a selector compares with numbers."""
 
-from protocols.selector.parser import parse
 from protocols.selector.tree import All, Any, Arithmetic, Between, Comparison, Literal, Negated, Negative, Node, Property
 
 __all__ = ["compared_with_numbers"]
 
 
-def compared_with_numbers(text: str) -> frozenset[str]:
-    """Return the names of the properties that a selector compares with numbers. ConfigError for a text that is none."""
-    return frozenset(_compared(parse(text)))
+def compared_with_numbers(tree: Node | None) -> frozenset[str]:
+    """Return the names of the properties that a selector with this tree compares with numbers."""
+    return frozenset() if tree is None else frozenset(_compared(tree))
 
 
 def _compared(node: Node) -> set[str]:

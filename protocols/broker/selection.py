@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import TypeAlias
 
 from protocols.broker.content import is_typed, selector_fields
@@ -35,8 +34,9 @@ class Selection:
             from protocols.selector import selector
         except ImportError as error:
             raise UnsupportedError("selectors need the package lark: pip install 'mcastlab[messaging]'") from error
-        self._selects: _Test = selector(text).selects
-        self._numbers = compared_with_numbers(text)
+        found = selector(text)
+        self._selects: _Test = found.selects
+        self._numbers = compared_with_numbers(found.tree)
 
     def selects(self, content: Content) -> bool:
         """Return whether a message is selected."""
@@ -46,7 +46,6 @@ class Selection:
         return self._selects(fields)
 
 
-@lru_cache(maxsize=4096)
 def selection(text: str) -> Selection | None:
     """Return the selection of a selector; None for the empty one, which selects everything. ConfigError for what is none."""
     return Selection(text) if text.strip() else None

@@ -1,7 +1,7 @@
 """A topic: its subscriptions, by selector, and who gets a copy of a message.
 
 Other kinds of destinations, such as queues or the stored messages of durable subscribers, would stand beside it, with the same
-three methods.
+methods.
 """
 
 from collections.abc import Iterator
@@ -37,6 +37,10 @@ class Topic:
         del subscriptions[connection, subscription]
         if not subscriptions:
             del self._by_selector[selector]
+
+    def selection(self, selector: str) -> Selection | None:
+        """Return the selection of a selector with which there is a subscription; None for the empty one."""
+        return self._by_selector[selector][0]
 
     def chosen_by(self, content: Content) -> Iterator[tuple[Connection, str]]:
         """Yield the subscriptions that select a message."""

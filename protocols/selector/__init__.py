@@ -9,27 +9,39 @@ is IN of what is no text; texts and truth values have no order.
 """
 
 from functools import lru_cache
+from typing import Final
 
 from protocols.selector.evaluate import Fields, compiled
 from protocols.selector.parser import SelectorError, parse
 
 __all__ = ["Fields", "Selector", "SelectorError", "selector"]
 
+SHORT: Final = 256
+"""Characters up to which many selectors are kept for others with the same text: each character takes some 80 bytes."""
+MOST_SHORT: Final = 1024
+MOST_LONG: Final = 8
+"""Short and long selectors that are kept."""
+
 
 class Selector:
     """A selector that is ready for use."""
 
-    __slots__ = ("_evaluate",)
+    __slots__ = ("_evaluate", "tree")
 
     def __init__(self, text: str) -> None:
-        self._evaluate = compiled(parse(text)) if text.strip() else None
+        self.tree = parse(text) if text.strip() else None
+        """What the text says; None for the empty selector."""
+        self._evaluate = None if self.tree is None else compiled(self.tree)
 
     def selects(self, fields: Fields) -> bool:
         """Return whether it is true of a message with these header fields and properties. The empty selector always is."""
         return self._evaluate is None or self._evaluate(fields) is True
 
 
-@lru_cache(maxsize=4096)
+_short: Final = lru_cache(maxsize=MOST_SHORT)(Selector)
+_long: Final = lru_cache(maxsize=MOST_LONG)(Selector)
+
+
 def selector(text: str) -> Selector:
-    """Return the selector with this text. SelectorError for a text that is none."""
-    return Selector(text)
+    """Return the selector with this text, the same object for those that ask soon again. SelectorError for what is none."""
+    return _short(text) if len(text) <= SHORT else _long(text)

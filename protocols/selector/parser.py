@@ -81,7 +81,6 @@ class _Problem(Exception):
         self.start = start
 
 
-@lru_cache(maxsize=1024)
 def parse(text: str) -> Node:
     """Return the tree of a selector. SelectorError for a text that is none."""
     if len(text) > MOST_CHARACTERS:

@@ -7,8 +7,21 @@ import pytest
 
 from experiments.contract.recorder import Recorder
 from protocols.broker.broker import Broker
+from protocols.broker.clients import MOST_SELECTED
 from protocols.broker.config import BrokerConfig
-from protocols.broker.messages import Beat, Connect, Content, Delivery, Disconnect, Failure, Receipt, Refused, Send, Subscribe
+from protocols.broker.messages import (
+    Beat,
+    Connect,
+    Content,
+    Delivery,
+    Disconnect,
+    Failure,
+    Receipt,
+    Refused,
+    Send,
+    Subscribe,
+    Unsubscribe,
+)
 from protocols.connection import Connection
 from protocols.errors import ConfigError, UsageError
 from protocols.machine import Message
@@ -217,6 +230,20 @@ def test_a_client_that_breaks_a_rule_gets_the_reason_and_is_closed(message: Mess
     served.client(MESSAGE)
     assert served.broker.counts()["copies_sent"] == 0
     assert served.broker.counts()["clients_refused"] == 1
+
+
+def test_the_selectors_of_a_client_are_limited_together_and_those_of_ended_subscriptions_do_not_count() -> None:
+    served, half = Served(), f"name = '{'x' * (MOST_SELECTED // 2 - 9)}'"
+    assert len(half) == MOST_SELECTED // 2
+    connection = served.client(Subscribe("a", "topic:t", half), Subscribe("b", "topic:t", half))
+    served.send(connection, Unsubscribe("b"))
+    served.send(connection, Subscribe("c", "topic:t", half, "r"))
+    assert served.sent(connection) == [Receipt("r")]
+    served.send(connection, Subscribe("d", "topic:t", "a = 1"))
+    failure = served.sent(connection)[-1]
+    assert isinstance(failure, Failure)
+    assert "selectors have at most 65536 characters" in failure.reason
+    assert served.ports.hung_up == [connection]
 
 
 @pytest.mark.parametrize("message", [MESSAGE, Connect(("1.0", "1.1")), Disconnect()])

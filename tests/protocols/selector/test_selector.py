@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.selector import Fields, SelectorError, selector
+from protocols.selector import MOST_LONG, SHORT, Fields, SelectorError, selector
 from protocols.selector.parser import parse
 from protocols.selector.tree import Node
 from tests.protocols.selector.generated import selectors
@@ -152,3 +152,13 @@ def _fits(pattern: list[str], text: str) -> bool:
 
 def test_a_pattern_with_many_wildcards_takes_no_exponential_time() -> None:
     assert not selector(f"s LIKE '{'%a' * 200}b'").selects({"s": "a" * 20_000})
+
+
+def test_selectors_are_kept_for_others_with_their_text_but_few_long_ones() -> None:
+    short, *long = "a = 1", *[f"a{number} = '{'x' * SHORT}'" for number in range(MOST_LONG + 1)]
+    known = selector(short), selector(long[0])
+    assert (selector(short), selector(long[0])) == known
+    for text in long[1:]:
+        selector(text)
+    assert selector(short) is known[0]
+    assert selector(long[0]) is not known[1]
