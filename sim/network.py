@@ -59,8 +59,7 @@ class Network:
     With `codec` (a factory) every packet is encoded and decoded once, and its size is checked; without, receivers get the
     object that was sent. Connections are TCP with the options `connections`; `framing` makes the framing of their streams.
     `environment` may be shared with a user's own SimPy processes. Everything that happens is a function of topology, machines
-    and `seed`, from 0 to 2**64 - 1. UsageError for an invalid seed, topology, engine or option of
-    connections.
+    and `seed`, from 0 to 2**64 - 1. UsageError for an invalid seed, topology, engine or option of connections.
 
     Two engines leave equal fingerprints. `strict` spends one event on every delivery, keeps every link of a group apart, and
     raises ContractError when a machine does not announce an earlier deadline; `fast` groups arrivals and runs what is in
