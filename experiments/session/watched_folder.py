@@ -23,7 +23,7 @@ PERIOD = 0.5
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
-    """What became of a file: `problem` is empty if it was sent and `then`, the exit code of the command, is 0 or None.
+    """The outcome of a file: `problem` is empty if it was sent and `then`, the exit code of the command, is 0 or None.
 
     `then` is None without a command, and for a file that has new content before the command's turn: it is sent again first.
     """

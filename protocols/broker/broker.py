@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import cast
 
-from protocols.broker.clients import MOST_SELECTED, NOTHING, BrokersClient, subscribed
+from protocols.broker.clients import MOST_SELECTOR_CHARACTERS, NOTHING, BrokersClient, subscribed
 from protocols.broker.config import BrokerConfig
 from protocols.broker.confirmation import Confirmation
 from protocols.broker.heartbeats import Heartbeats, in_milliseconds
@@ -186,8 +186,10 @@ class Broker(Server[BrokersClient]):
             self._refuse(connection, client, f"id: {name[:40]!r} is the name of another subscription", now, receipt)
         elif len(client.subscriptions) >= MOST_SUBSCRIPTIONS:
             self._refuse(connection, client, f"a client has at most {MOST_SUBSCRIPTIONS} subscriptions", now, receipt)
-        elif client.selected + len(message.selector) > MOST_SELECTED:
-            self._refuse(connection, client, f"a client's selectors have at most {MOST_SELECTED} characters", now, receipt)
+        elif client.selector_characters + len(message.selector) > MOST_SELECTOR_CHARACTERS:
+            self._refuse(
+                connection, client, f"a client's selectors have at most {MOST_SELECTOR_CHARACTERS} characters", now, receipt
+            )
         elif self._kept and not client.has_room(self._config.queue):
             self._refuse(connection, client, f"{self._config.queue} messages wait for this client already", now, receipt)
         else:
@@ -199,7 +201,7 @@ class Broker(Server[BrokersClient]):
                 self._refuse(connection, client, f"selector: {error}", now, receipt)
                 return
             client.subscriptions[name] = subscribed(message.destination, message.selector, message.acknowledges)
-            client.selected += len(message.selector)
+            client.selector_characters += len(message.selector)
             self._confirm(client, receipt)
             self._send_kept(client, name)
 
@@ -218,7 +220,7 @@ class Broker(Server[BrokersClient]):
         if found is None:
             return
         del client.subscriptions[name]
-        client.selected -= len(found.selector)
+        client.selector_characters -= len(found.selector)
         self._topics[found.destination].remove(connection, name, found.selector)
         self._drop_unused(found.destination)
         for ack, (confirmation, subscription) in list(client.unacknowledged.items()):

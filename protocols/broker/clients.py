@@ -13,10 +13,10 @@ from protocols.central.outbox import EMPTY, Outbox
 from protocols.norm.maps import SmallDict
 from protocols.snapshot import Snapshot
 
-__all__ = ["MOST_SELECTED", "NOTHING", "BrokersClient", "Subscribed", "subscribed"]
+__all__ = ["MOST_SELECTOR_CHARACTERS", "NOTHING", "BrokersClient", "Subscribed", "subscribed"]
 
-MOST_SELECTED: Final = 65_536
-"""Characters of the selectors of a client, of which each takes some 80 bytes at the broker."""
+MOST_SELECTOR_CHARACTERS: Final = 65_536
+"""Characters of the selectors of a client together; each takes some 80 bytes at the broker."""
 
 NOTHING: Final[dict[Any, Any]] = {}
 """An empty table, shared by the clients that have published nothing, or acknowledge nothing; never modified."""
@@ -46,8 +46,8 @@ class BrokersClient:
     waiting: deque[Send] = field(default_factory=lambda: EMPTY)
     subscriptions: SmallDict[Subscribed] = field(default_factory=SmallDict)
     """By the client's name for the subscription."""
-    selected: int = 0
-    """Characters of their selectors."""
+    selector_characters: int = 0
+    """Characters of the selectors of all its subscriptions."""
     began_at: float = 0.0
     """When its session began, in seconds; before that, when it connected."""
     unconfirmed: dict[Confirmation, None] = field(default_factory=lambda: NOTHING)

@@ -14,7 +14,7 @@ __all__ = ["Selection", "selection"]
 LONGEST_INTEGER = 19
 """Characters up to which a number is taken for an integer, of 64 bits at the most; a longer one may exceed any float."""
 _NUMBER = re.compile(r"\s*[+-]?(?:NaN|Infinity|[0-9.][0-9.eE+-]*)\s*", re.ASCII)
-"""What numbers of Java are made of; Python has more, such as 1_000 and inf."""
+"""Matches texts that may be numbers of Java. Python reads others as numbers, too, such as 1_000 and inf."""
 _Test: TypeAlias = Callable[[Mapping[str, Value]], bool]
 
 

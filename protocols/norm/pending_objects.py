@@ -121,16 +121,16 @@ class PendingObjects(ExtraState):
         them need be missing. Beyond `FARTHEST` an id would be that of an object to come.
         """
         session, oldest = self.session, next(iter(self.objects))
-        usual, is_silent = session.config.window, session.is_silent
-        if count + len(self.objects) < usual:
-            usual = FARTHEST
-            if not is_silent and (object_id - oldest) & 0xFFFF < usual:
+        limit = session.config.window
+        if count + len(self.objects) < limit:
+            limit = FARTHEST
+            if not session.is_silent and (object_id - oldest) & 0xFFFF < limit:
                 return
-        window = session.window if is_silent else usual
+        file_limit = session.window if session.is_silent else limit
         distant = [
             key
             for key, item in self.objects.items()
-            if (object_id - key) & 0xFFFF >= (usual if item is not None and item.is_stream else window)
+            if (object_id - key) & 0xFFFF >= (limit if item is not None and item.is_stream else file_limit)
         ]
         self._give_up(distant, "outside the window")
 
@@ -212,7 +212,7 @@ class PendingObjects(ExtraState):
 
     def store_info(self, item: RxObject | None, message: Info) -> None:
         """Store the NORM_INFO of an object that is wanted, unless it is known."""
-        if item is not None and (item.info is None or (message.payload and not item.info)):
+        if item is not None and item.takes_info(message.payload):
             item.info = message.payload
             self.session.ports.notify(info_received(message.origin.source_id, item.object_id, message.payload))
             self.finish(item)

@@ -115,7 +115,7 @@ class RequestedRepairs:
         """Sort the items of one repair request by level."""
         items, level, symbols = request.items, request.level, self.symbols
         if request.form == FORM_ERASURES and level & LEVEL_SEGMENT:
-            # Only who knows the lengths of the blocks can tell which symbols these are: see `Window.named`.
+            # Only who knows the lengths of the blocks can tell which symbols these are: see `Window.resolve_erasures`.
             level &= ~LEVEL_SEGMENT
         step = 2 if request.form == FORM_RANGES else 1
         for place in range(0, len(items) - step + 1, step):

@@ -69,6 +69,10 @@ class RxObject:
             return partition.blocks, 0
         return (block, symbol + 1) if symbol + 1 < partition.length(block) else (block + 1, 0)
 
+    def takes_info(self, payload: bytes) -> bool:
+        """Return whether a NORM_INFO is news: it was awaited, or none was announced and this one is not empty."""
+        return self.info is None or (bool(payload) and not self.info)
+
     @property
     def has_no_gaps(self) -> bool:
         """Whether nothing is missing of what was sent so far."""

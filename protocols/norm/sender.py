@@ -271,7 +271,7 @@ class NormSender(ObjectControl):
         if self._limit is not None and not self._is_served(nack, source, now, self._limit):
             return False
         requests = self._renumbered(nack.requests) if self._streams else nack.requests
-        requested = requested_repairs(self._window.named(requests), self._config.fec)
+        requested = requested_repairs(self._window.resolve_erasures(requests), self._config.fec)
         is_holding_off = now < self._holdoff
         self._catch_up(None if is_holding_off else requested)
         is_news = False

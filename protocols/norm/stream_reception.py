@@ -205,7 +205,7 @@ class StreamSenderState(SenderState):
         """NORM_INFO: keep the stream's information."""
         start, is_repair = (message.object_id, 0, 0), bool(message.flags & FLAG_REPAIR)
         self._move_behind(message, item, sequence, start if is_repair else None)
-        if item.info is None or (message.payload and not item.info):
+        if item.takes_info(message.payload):
             item.info = message.payload
             self.session.ports.notify(info_received(message.origin.source_id, item.object_id, message.payload))
             self._update_completeness()

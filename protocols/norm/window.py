@@ -82,15 +82,15 @@ class Window:
             return oldest
         return next((item for item in self.objects.values() if not item.is_open), oldest)
 
-    def named(self, requests: tuple[Request, ...]) -> tuple[Request, ...]:
-        """Return repair requests with names in place of numbers of erasures (RFC 5740 4.3.1)."""
+    def resolve_erasures(self, requests: tuple[Request, ...]) -> tuple[Request, ...]:
+        """Return repair requests with symbols and blocks in place of numbers of erasures (RFC 5740 4.3.1)."""
         for request in requests:
             if request.form == FORM_ERASURES:
-                return tuple([each for one in requests for each in self._named_erasures(one)])
+                return tuple([each for one in requests for each in self._resolved(one)])
         return requests
 
-    def _named_erasures(self, request: Request) -> Iterator[Request]:
-        """Yield what names as many parity symbols of each block as a request counts, or the block if it has too few."""
+    def _resolved(self, request: Request) -> Iterator[Request]:
+        """Yield a request as it is, or for each number of erasures one for as many parity symbols, or for the block."""
         if request.form != FORM_ERASURES or not request.level & LEVEL_SEGMENT:
             yield request
             return

@@ -17,10 +17,10 @@ from protocols.selector.parser import SelectorError, parse
 __all__ = ["Fields", "Selector", "SelectorError", "selector"]
 
 SHORT: Final = 256
-"""Characters up to which many selectors are kept for others with the same text: each character takes some 80 bytes."""
+"""Most characters of a selector that counts as short; each character takes some 80 bytes of memory."""
 MOST_SHORT: Final = 1024
 MOST_LONG: Final = 8
-"""Short and long selectors that are kept."""
+"""Numbers of short and of long selectors that are cached."""
 
 
 class Selector:
@@ -30,7 +30,7 @@ class Selector:
 
     def __init__(self, text: str) -> None:
         self.tree = parse(text) if text.strip() else None
-        """What the text says; None for the empty selector."""
+        """The syntax tree; None for the empty selector."""
         self._evaluate = None if self.tree is None else compiled(self.tree)
 
     def selects(self, fields: Fields) -> bool:
@@ -43,5 +43,5 @@ _long: Final = lru_cache(maxsize=MOST_LONG)(Selector)
 
 
 def selector(text: str) -> Selector:
-    """Return the selector with this text, the same object for those that ask soon again. SelectorError for what is none."""
+    """Return the selector with this text; those used last are cached. SelectorError for a text that is none."""
     return _short(text) if len(text) <= SHORT else _long(text)

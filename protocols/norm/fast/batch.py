@@ -72,11 +72,10 @@ class NormFollower(FastMachine):
         groups: list[list["NormFollower"]], message: FastMessage, now: float, coordinator: Coordinator
     ) -> Applied:
         """Apply a message of the sender to receivers that are incomplete."""
-        is_repair = message.redundant
-        if isinstance(message, FastData):
-            apply = _apply_content if is_repair else _apply_progress
-            answer = apply(groups, message, now, coordinator)
-        elif isinstance(message, FastFlush):
+        redundant = message.redundant
+        if isinstance(message, FastData) and redundant:
+            answer = _apply_content(groups, message, now, coordinator)
+        elif isinstance(message, (FastData, FastFlush)):
             answer = _apply_progress(groups, message, now, coordinator)
         else:
             assert isinstance(message, FastInfo)
@@ -94,7 +93,7 @@ class NormFollower(FastMachine):
             if result == RESCHEDULE:
                 machine.settle(state)
             # The coordinator counts it, too.
-            state.duplicates -= is_repair
+            state.duplicates -= redundant
             advanced.append(machine)
             if state.attentive:
                 attentive.append(machine)

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.contract.recorder import Recorder
 from protocols.broker.broker import Broker
-from protocols.broker.clients import MOST_SELECTED
+from protocols.broker.clients import MOST_SELECTOR_CHARACTERS
 from protocols.broker.config import BrokerConfig
 from protocols.broker.messages import (
     Beat,
@@ -233,8 +233,8 @@ def test_a_client_that_breaks_a_rule_gets_the_reason_and_is_closed(message: Mess
 
 
 def test_the_selectors_of_a_client_are_limited_together_and_those_of_ended_subscriptions_do_not_count() -> None:
-    served, half = Served(), f"name = '{'x' * (MOST_SELECTED // 2 - 9)}'"
-    assert len(half) == MOST_SELECTED // 2
+    served, half = Served(), f"name = '{'x' * (MOST_SELECTOR_CHARACTERS // 2 - 9)}'"
+    assert len(half) == MOST_SELECTOR_CHARACTERS // 2
     connection = served.client(Subscribe("a", "topic:t", half), Subscribe("b", "topic:t", half))
     served.send(connection, Unsubscribe("b"))
     served.send(connection, Subscribe("c", "topic:t", half, "r"))
