@@ -2,6 +2,7 @@
 
 import secrets
 import socket
+from collections import deque
 from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
@@ -32,12 +33,15 @@ __all__ = [
     "WireBenchWorld",
     "WireSimWorld",
     "ContractWorld",
+    "new_group",
     "free_port",
 ]
 
 _PORTS: Final = range(10_000, 32_768, 8)
 """Below those that Linux gives to sockets without a port, which could take one before it is used. In steps, because a host uses
 the ports above its first one, too, and UDP sockets may share a port without an error."""
+_returned: deque[int] = deque(maxlen=1000)
+"""Ports that may be intended for a socket that is not open yet."""
 
 
 class Coded(Protocol):
@@ -153,7 +157,7 @@ class UdpWorld:
 
     def __init__(self, case: Coded, count: int, loss: float) -> None:
         self.loop: Loop = new_loop()
-        self.group = Group(f"239.255.77.1:{free_port()}")
+        self.group = Group(new_group())
         self.names: Sequence[str] = [f"n{i}" for i in range(count)]
         self._folder = TemporaryDirectory()
         self._addresses = {name: ("127.0.0.1", free_port()) for name in self.names}
@@ -196,16 +200,24 @@ class UdpWorld:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that neither TCP nor UDP uses."""
+    """Return a port of 127.0.0.1 that neither TCP nor UDP uses, and that is none of the last 1,000 returned."""
     while True:
         place = "127.0.0.1", secrets.choice(_PORTS)
+        if place[1] in _returned:
+            continue
         with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
             try:
                 tcp.bind(place)
                 udp.bind(place)
             except OSError:
                 continue
-            return place[1]
+        _returned.append(place[1])
+        return place[1]
+
+
+def new_group() -> str:
+    """Return a multicast group and port that no other session on this machine is likely to use."""
+    return f"239.255.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}:{free_port()}"
 
 
 WORLDS: dict[str, Callable[[Coded, int, float], ContractWorld]] = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.transfers import new_group
+from experiments.contract.worlds import new_group
 from tests.tidy.tree import ROOT
 
 PAGE = (ROOT / "docs" / "sessions.md").read_text(encoding="utf-8")

@@ -14,9 +14,9 @@ from emu.namespaces import run_isolated
 from examples.chat import chat
 from examples.live_video import play
 from examples.market_data import SYMBOLS, feed
+from experiments.contract.worlds import new_group
 from tests.emu.lab import Lab
 from tests.support.sessions import run
-from tests.support.transfers import new_group
 from tests.tidy.tree import ROOT
 from topologies.generators import Star
 

@@ -9,17 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from experiments.contract.worlds import free_port
-
-__all__ = ["COMMAND", "QUICK", "Processes", "contents", "events", "members", "new_group", "until"]
+__all__ = ["COMMAND", "QUICK", "Processes", "contents", "events", "members", "until"]
 
 COMMAND = [sys.executable, "-c", "from experiments.cli import main; main()"]
 QUICK = ["--rate", "50Mbit", "--grtt", "10ms", "--robust", "5"]
-
-
-def new_group() -> str:
-    """Return a group with an unused port, so that parallel test runs do not receive each other's packets."""
-    return f"239.255.77.1:{free_port()}"
 
 
 def until(condition: Callable[[], object], process: "subprocess.Popen[str]", seconds: float = 30.0) -> None:

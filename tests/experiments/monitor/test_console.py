@@ -17,11 +17,12 @@ from textual.pilot import Pilot
 
 from emu.namespaces import run_isolated
 from experiments.cli import invoke
+from experiments.contract.worlds import new_group
 from experiments.monitor.console import TABLES, ConsoleApp, RowsTable
 from experiments.monitor.domain import Connection, Reading
 from experiments.monitor.watcher import Watcher
 from protocols.rate_history import Flow, Rate
-from tests.support.transfers import COMMAND, new_group
+from tests.support.transfers import COMMAND
 
 
 def flow(total: float, now: float) -> Flow:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import mcastlab
+from experiments.contract.worlds import new_group
 from experiments.monitor.management import ManagementSource
 from experiments.monitor.sessions import SessionSource
 from experiments.monitor.watcher import Watcher
@@ -17,7 +18,6 @@ from protocols.errors import WireError
 from tests.protocols.distributor.test_management import recorded
 from tests.support.distributor import vectors
 from tests.support.sessions import run, sockets
-from tests.support.transfers import new_group
 
 CODEC = ManagementCodec()
 PROCESS_QUERY = (0x00010002).to_bytes(4, "big")

@@ -21,12 +21,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from experiments.cli import invoke
+from experiments.contract.worlds import new_group
 from experiments.monitor.announcement import Announcement
 from protocols.registry import protocol
 from protocols.snapshot import Snapshot, buffers
 from tests.support.browser import Browser, browser
 from tests.support.page_checks import FAINT, OUTSIDE, OVERLAPS
-from tests.support.transfers import COMMAND, new_group
+from tests.support.transfers import COMMAND
 
 EVIL = "\"><img src=x onerror=\"document.title='stolen'\"><script>document.title='stolen'</script>"
 

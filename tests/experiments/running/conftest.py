@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.transfers import Processes, new_group
+from experiments.contract.worlds import new_group
+from tests.support.transfers import Processes
 
 
 @pytest.fixture

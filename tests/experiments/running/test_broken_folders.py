@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from emu.namespaces import run_isolated
+from experiments.contract.worlds import new_group
 from tests.support.forged import ForgedSender
-from tests.support.transfers import Processes, contents, events, new_group, until
+from tests.support.transfers import Processes, contents, events, until
 
 pytestmark = pytest.mark.emu
 

@@ -11,11 +11,12 @@ import pytest
 from emu.namespaces import run_isolated
 from experiments.cli import invoke
 from experiments.commands import send
+from experiments.contract.worlds import new_group
 from experiments.session import outbox
 from experiments.session.outbox import MOST_UNSENT
 from experiments.session.session import Session
 from experiments.session.transmission import Transmission
-from tests.support.transfers import QUICK, Processes, contents, events, new_group, until
+from tests.support.transfers import QUICK, Processes, contents, events, until
 
 pytestmark = pytest.mark.emu
 

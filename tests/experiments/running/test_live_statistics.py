@@ -14,13 +14,13 @@ from urllib.request import urlopen
 import pytest
 
 from experiments.cli import invoke
-from experiments.contract.worlds import free_port
+from experiments.contract.worlds import free_port, new_group
 from experiments.running.live import live as open_live
 from experiments.running.live_statistics import WantedStatistics
 from experiments.session.membership import Membership
 from experiments.session.session import Session
 from protocols.registry import protocol
-from tests.support.transfers import COMMAND, QUICK, Processes, events, new_group, until
+from tests.support.transfers import COMMAND, QUICK, Processes, events, until
 
 pytestmark = pytest.mark.emu
 

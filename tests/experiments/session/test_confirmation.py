@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from experiments.contract.case import SETTINGS
+from experiments.contract.worlds import new_group
 from experiments.session.outbox import Outbox
 from experiments.session.transmission import Transmission
 from mcastlab import Delivery, StreamOpened, TransferError, UsageError
@@ -14,7 +15,6 @@ from protocols.acknowledgement import AckRequest
 from protocols.events import AcksCompleted, ObjectAborted
 from protocols.machine import Content
 from tests.support.sessions import first, opened, opened_on, run
-from tests.support.transfers import new_group
 
 T = TypeVar("T")
 ASK = AckRequest((2, 3))

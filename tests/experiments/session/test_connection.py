@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import mcastlab
+from experiments.contract.worlds import new_group
 from mcastlab import (
     CallbackFailed,
     DeliveryOverflowed,
@@ -20,7 +21,6 @@ from mcastlab import (
     UsageError,
 )
 from tests.support.sessions import run, sockets
-from tests.support.transfers import new_group
 
 QUICK: dict[str, Any] = {"heartbeat": "50ms", "timeout": "50ms", "heartbeats_lost": 4, "segment": 1400}
 

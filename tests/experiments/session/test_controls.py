@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.worlds import new_group
 from experiments.session import session as session_module
 from mcastlab import (
     AckRequest,
@@ -23,7 +24,6 @@ from protocols.errors import WireError
 from protocols.norm.messages import Data, NormMessage
 from protocols.norm.wire.codec import NormCodec
 from tests.support.sessions import contents, first, opened, opened_on, run
-from tests.support.transfers import new_group
 
 
 class LosingCodec(NormCodec):

@@ -3,11 +3,11 @@
 import asyncio
 
 import mcastlab
+from experiments.contract.worlds import new_group
 from protocols.distributor.management import ManagementCodec, ManagementFraming
 from protocols.distributor.management.messages import ConnectionAnswer, ConnectionQuery, ProcessAnswer, ProcessQuery
 from protocols.machine import Message
 from tests.support.sessions import run, sockets
-from tests.support.transfers import new_group
 
 CODEC = ManagementCodec()
 

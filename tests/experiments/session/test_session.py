@@ -9,10 +9,10 @@ import pytest
 
 import mcastlab
 from experiments.contract.case import SETTINGS
+from experiments.contract.worlds import new_group
 from mcastlab import ContentReceived, Event, FlushCompleted, ObjectAborted, ObjectRefused, Session, TransferError, UsageError
 from protocols.registry import file_protocols
 from tests.support.sessions import contents, first, opened, opened_on, run, sockets
-from tests.support.transfers import new_group
 
 
 def test_two_nodes_of_one_loop_send_to_each_other() -> None:

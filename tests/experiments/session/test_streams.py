@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.worlds import new_group
 from experiments.session.boundaries import LENGTH, LONGEST, Boundary
 from experiments.session.incoming_stream import IncomingStream
 from experiments.session.waiting import Changes
 from mcastlab import Session, StreamOpened, TransferError, UsageError
 from tests.support.sessions import first, opened, opened_on, run
-from tests.support.transfers import new_group
 
 
 async def incoming(where: Session) -> IncomingStream:

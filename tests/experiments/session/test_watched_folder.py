@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from experiments.cli import invoke
+from experiments.contract.worlds import new_group
 from experiments.session.watched_folder import WatchedFolder
 from protocols.errors import UsageError
-from tests.support.transfers import QUICK, Processes, contents, new_group, until
+from tests.support.transfers import QUICK, Processes, contents, until
 
 pytestmark = pytest.mark.emu
 
