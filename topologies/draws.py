@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil, sqrt
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -45,8 +46,8 @@ Table: TypeAlias = tuple[Sequence[int], Losers]
 WINDOW: Final = 256
 FEW: Final = 24
 """Number of links below which numpy calls cost more than scalar draws."""
-LANES: Final = 40
-"""As `FEW`, for several windows at once: the number of links times the number of windows."""
+LANES: Final = 16
+"""As `FEW`, for the losses of windows: the number of links times the number of windows."""
 BULK: Final = 4096
 """Number of entries up to which lists are used instead of arrays, and up to which the cost of a numpy call hardly grows."""
 
@@ -84,9 +85,10 @@ class Threshold:
     """A loss probability, 0 < p <= 1, as integers: a packet with a 64-bit draw u is not lost if u < `passing`.
 
     `ascending[255 - k]` is 2**64 * (1 - p) ** (k + 1), so the number of entries above u is the length of the geometric skip.
+    All but a few windows have less than `most_draws` losses.
     """
 
-    __slots__ = ("array", "ascending", "passing")
+    __slots__ = ("array", "ascending", "most_draws", "passing")
 
     def __init__(self, p: float) -> None:
         self.passing = min(int((1 - Fraction(p)) * 2**64), 2**64 - 1)
@@ -95,6 +97,9 @@ class Threshold:
             powers.append(powers[-1] * self.passing >> 64)
         self.ascending = powers[::-1]
         self.array: Words = np.array(self.ascending, np.uint64)
+        mean = WINDOW * (1 - self.passing / 2**64)
+        # Two standard deviations more than the mean.
+        self.most_draws = ceil(mean + 2 * sqrt(mean)) + 1
 
 
 threshold_of: Final = lru_cache(maxsize=64)(Threshold)
@@ -118,7 +123,9 @@ def lost_offsets(key: int, window: int, threshold: Threshold) -> list[int]:
 def tabulate(lost: npt.NDArray[np.int64], windows: int = 1) -> list[Table]:
     """Return a table per window for losses given as offset * 2**32 + member; offsets count from the first window's begin."""
     lost.sort()
-    starts = array("q", lost.searchsorted(np.arange(WINDOW * windows + 1, dtype=np.int64) << 32).tobytes())
+    ends = np.zeros(WINDOW * windows + 1, np.int64)
+    np.bincount(lost >> 32, minlength=WINDOW * windows).cumsum(out=ends[1:])
+    starts = array("q", ends.tobytes())
     # Lists are faster to slice and take ten times the memory.
     lost &= 0xFFFFFFFF
     members: Losers = lost.tolist() if len(lost) <= BULK else lost.astype(np.int32)
@@ -159,16 +166,24 @@ def _draw_many(keys: Words, window: int, count: int, threshold: Threshold) -> np
 def _draw_part(
     keys: Words, part: slice, window: int, count: int, threshold: Threshold, found: list[npt.NDArray[np.int64]]
 ) -> None:
-    """Add the losses of some links; each numpy call draws for all of them and all windows that are not yet exhausted."""
+    """Add the losses of some links; each numpy call draws for all of them and all windows that are not yet exhausted.
+
+    Where these are few, it makes several draws for each: about as many as most need.
+    """
     members, windows = np.arange(part.start, part.stop, dtype=np.int64), np.arange(count, dtype=np.int64)[:, np.newaxis]
     # offset * 2**32 + member of each link and window, without the offset within the window.
     lanes = (members + (windows * WINDOW << 32)).ravel()
     words = extend_all(keys[part], (windows + window).astype(np.uint64)).ravel()
-    position, draw = np.zeros(len(lanes), np.int64), 0
+    at_once = max(1, min(threshold.most_draws, BULK // len(lanes)))
+    draws, before = np.arange(at_once, dtype=np.uint64), np.full((len(lanes), 1), -1, np.int64)
     while len(words):
-        position += WINDOW - threshold.array.searchsorted(extend_all(words, np.uint64(draw)), "right")
-        inside = (position < WINDOW).nonzero()[0]
-        words, lanes, position = words[inside], lanes[inside], position[inside]
-        found.append((position << 32) + lanes)
-        position += 1
-        draw += 1
+        # Offsets of lost packets, a row for each link and window; those after its last loss are behind the window.
+        places = WINDOW + 1 - threshold.array.searchsorted(extend_all(words[:, np.newaxis], draws), "right")
+        if at_once > 1:
+            places = places.cumsum(1)
+        places += before
+        lost = (places.ravel() < WINDOW).nonzero()[0]
+        found.append((places.ravel()[lost] << 32) + lanes[lost // at_once])
+        unfinished = lost if at_once == 1 else (places[:, -1] < WINDOW).nonzero()[0]
+        words, lanes, before = words[unfinished], lanes[unfinished], places[unfinished, -1:]
+        draws += np.uint64(at_once)

@@ -43,8 +43,10 @@ CONTROL: Final = 0xFFFFFFFFFFFFFF02
 """Extends a link's key to that of its control packets; the ordinal follows."""
 TABLES: Final = 16
 """Tables kept. A table is a pure function of its window, so one that was removed can be drawn again."""
-# Most windows of a stream of packets that are drawn at once.
+# Most windows of a stream of packets that are drawn at once, and number of links times windows up to which more windows cost
+# hardly more.
 STREAM: Final = 8
+CHEAP: Final = 64
 # Most control packets that are drawn ahead, and most draws made for them.
 AHEAD: Final = 64
 DRAWS: Final = 16384
@@ -411,8 +413,10 @@ class GroupLoss(GroupSampler):
             starts, _ = self._tables.get(window) or self._draw(window)
             if len(self._gone) >= TABLES:
                 self._gone.clear()
-            table = np.asarray(starts)
-            gone = self._gone[window] = (table[1:] - table[:-1] == len(self._keys)).nonzero()[0].tolist()
+            links = len(self._keys)
+            # One of every so many losses is of each packet that all links lose.
+            candidates = [bisect_right(starts, at) - 1 for at in range(starts[0] + links - 1, starts[WINDOW], links)]
+            gone = self._gone[window] = [at for at in candidates if starts[at + 1] - starts[at] == links]
         at = bisect_left(gone, offset)
         return min(gone[at] - offset, count) if at < len(gone) else count
 
@@ -429,8 +433,9 @@ class GroupLoss(GroupSampler):
 
     def _draw(self, window: int) -> Table:
         """Draw the losses of a window; if those before it were drawn, too, as in a stream, also of the windows that follow."""
-        tables, count = self._tables, 1
-        while count < min(STREAM, BULK // len(self._keys)) and window - count in tables:
+        tables, links = self._tables, len(self._keys)
+        count = max(1, min(STREAM, CHEAP // links))
+        while count < min(STREAM, BULK // links) and window - count in tables:
             # As many windows ahead as there are before it.
             count += 1
         for old in list(tables)[: max(len(tables) + count - max(TABLES, 6 * count), 0)]:

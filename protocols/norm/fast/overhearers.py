@@ -111,11 +111,10 @@ class NormOverhearers(Overhearers):
         """Deliver feedback to all but `lost_by`; return machines of an indexed object that are suppressed."""
         known, asked, irregular = self._known, self.machines, self._irregular
         requested: RequestedRepairs | None = None
-        if isinstance(message, Nack) and known is not None and known.is_addressed(message):
+        if self._log.is_followed and isinstance(message, Nack) and known is not None and known.is_addressed(message):
             requested = known.requested_repairs(message)
-            if self._log.is_followed:
-                self._enter(requested, now, lost_by)
-                irregular += self._group.latest_losers()
+            self._enter(requested, now, lost_by)
+            irregular += self._group.latest_losers()
         for machine in diverged:
             if machine not in lost_by:
                 machine.receive(message, source, to, now)
