@@ -135,8 +135,8 @@ class Kernel:
             while True:
                 if self._finished or not queue:
                     break
-                key = heappop(queue)
-                when, _, _, event = key
+                key: tuple[Any, ...] = heappop(queue)
+                when, event = key[0], key[3]
                 if when >= until:
                     heappush(queue, key)
                     break

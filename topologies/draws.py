@@ -170,12 +170,13 @@ def _draw_part(
 
     Where these are few, it makes several draws for each: about as many as most need.
     """
-    members, windows = np.arange(part.start, part.stop, dtype=np.int64), np.arange(count, dtype=np.int64)[:, np.newaxis]
     # offset * 2**32 + member of each link and window, without the offset within the window.
-    lanes = (members + (windows * WINDOW << 32)).ravel()
-    words = extend_all(keys[part], (windows + window).astype(np.uint64)).ravel()
+    begins = np.arange(0, count * WINDOW << 32, WINDOW << 32, dtype=np.int64)[:, np.newaxis]
+    lanes = (begins + np.arange(part.start, part.stop, dtype=np.int64)).ravel()
+    words = extend_all(keys[part], np.arange(window, window + count, dtype=np.uint64)[:, np.newaxis]).ravel()
     at_once = max(1, min(threshold.most_draws, BULK // len(lanes)))
-    draws, before = np.arange(at_once, dtype=np.uint64), np.full((len(lanes), 1), -1, np.int64)
+    draws = np.arange(at_once, dtype=np.uint64)
+    before: np.int64 | npt.NDArray[np.int64] = np.int64(-1)
     while len(words):
         # Offsets of lost packets, a row for each link and window; those after its last loss are behind the window.
         places = WINDOW + 1 - threshold.array.searchsorted(extend_all(words[:, np.newaxis], draws), "right")

@@ -457,9 +457,10 @@ class TxObject:
             if pledged:
                 self._spent[block] = self._spent.get(block, self._auto) + pledged
         self.wanted.clear()
-        for first, last in self.wanted_blocks:
-            self.repair_blocks.add(first, last)
-        self.wanted_blocks.clear()
+        if self.wanted_blocks.firsts:
+            for first, last in self.wanted_blocks:
+                self.repair_blocks.add(first, last)
+            self.wanted_blocks.clear()
         if self.background is not None and self.repairs:
             self._encode_ahead(nsmallest(BLOCKS_AHEAD, self._order))
         if self.info_wanted:
