@@ -206,7 +206,7 @@ class RxObject:
         if mask.bit_count() > have.bit_count():
             assert self.missing_symbols is not None
             self.missing_symbols[block] = mask
-        elif self._takes_too_long(block, mask):
+        elif self.fti.m != 8 and self._takes_too_long(block, mask):
             assert self.missing_symbols is not None
             self.missing_symbols[block] = mask
             self.refuse_parity()
@@ -241,7 +241,7 @@ class RxObject:
                 if self._kept is None:
                     self._kept = {}
                 self._kept[block, number] = payload
-        elif self._takes_too_long(block, mask):
+        elif self.fti.m != 8 and self._takes_too_long(block, mask):
             self.refuse_parity()
             return False
         else:
@@ -263,9 +263,7 @@ class RxObject:
         return True
 
     def _takes_too_long(self, block: int, mask: int) -> bool:
-        """Return whether the missing symbols `mask` of a block are too many to be decoded in one step."""
-        if self.fti.m == 8:
-            return False
+        """Return whether the missing symbols `mask` of a block, coded with `m` of 16, are too many for one step of decoding."""
         return mask.bit_count() > most_erasures(self.fti.partition.length(block), self.fti.segment, self.fti.m)
 
     def refuse_parity(self) -> None:
