@@ -280,7 +280,7 @@ class _ByEvents(Forwarding):
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._env = kernel.env
-        self._queue: list[Any] = kernel.env._queue
+        self._queue: list[Any] = kernel.queue
         self._callbacks = (self._on_arrival,)
 
     @abstractmethod

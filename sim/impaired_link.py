@@ -51,9 +51,9 @@ class _Carrier:
 
     def _arm(self) -> None:
         if self.line.deadline < self._armed:
-            env = self._fabric.kernel.env
+            kernel = self._fabric.kernel
             self._armed = self.line.deadline
-            post(env, self._armed, ARRIVAL, next(env._eid), QueueEntry(self._wake, None))
+            post(kernel.queue, self._armed, ARRIVAL, next(kernel.env._eid), QueueEntry(self._wake, None))
 
     def _on_wake(self, entry: QueueEntry) -> None:
         del entry

@@ -59,9 +59,10 @@ class Kernel:
         """Whether an application has received an event since the last `settle`."""
         self.pending: list[Pending] = []
         """Work to be done when the present input is over."""
+        self.queue: list[Any] = environment._queue
+        """SimPy's heap of events."""
         self.timers = Timers(self, hosts, expire)
         self._requests = self.timers.requests
-        self._queue: list[Any] = environment._queue
         self._over: Callable[[], bool] | None = None
         self._finished = False
         self._on_action = (self._act,)
@@ -75,7 +76,7 @@ class Kernel:
             when = now
             if self.key[1] == ARRIVAL and self.key[0] == now:
                 order += next_delta(self.key[2])
-        post(self.env, when, ARRIVAL, order, QueueEntry(self._on_action, action))
+        post(self.queue, when, ARRIVAL, order, QueueEntry(self._on_action, action))
 
     def _act(self, entry: QueueEntry) -> None:
         self.busy = True
@@ -124,7 +125,7 @@ class Kernel:
         `over` is called at the beginning and whenever applications received events or a `later` action was run. Events at
         exactly `until` are left for the next call; time then stands at `until`.
         """
-        env, queue = self.env, self._queue
+        env, queue = self.env, self.queue
         self._over = over
         self._finished = over is not None and over()
         thresholds = gc.get_threshold()
@@ -159,17 +160,17 @@ class Kernel:
 
     def step(self) -> bool:
         """Process the next event; False when none is left."""
-        if not self._queue:
+        if not self.queue:
             return False
         self.events += 1
-        self.key = self._queue[0]
+        self.key = self.queue[0]
         self.env.step()
         return True
 
     @property
     def next_at(self) -> float:
         """The time of the next event (seconds); inf when none is left."""
-        return self._queue[0][0] if self._queue else inf
+        return self.queue[0][0] if self.queue else inf
 
     def pause(self) -> None:
         """End the `run` in progress after the present event; to be called from an application or a SimPy process."""

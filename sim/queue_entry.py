@@ -11,8 +11,6 @@ from collections.abc import Callable
 from heapq import heappush
 from typing import Any, Final
 
-from simpy import Environment
-
 __all__ = ["ARRIVAL", "TIMER", "QueueEntry", "next_delta", "post"]
 
 ARRIVAL: Final = 1
@@ -40,9 +38,9 @@ class QueueEntry:
         return False
 
 
-def post(env: Environment, when: float, priority: int, order: int, entry: QueueEntry) -> None:
-    """Put an entry into SimPy's queue at exactly `when`, which `schedule(delay=...)` might miss by rounding."""
-    heappush(env._queue, (when, priority, order, entry))  # type: ignore[misc]
+def post(queue: list[Any], when: float, priority: int, order: int, entry: QueueEntry) -> None:
+    """Put an entry into SimPy's queue, at exactly `when`, which `schedule(delay=...)` might miss by rounding."""
+    heappush(queue, (when, priority, order, entry))
 
 
 def next_delta(order: int) -> int:

@@ -165,8 +165,8 @@ class TcpStack:
 
     def post(self, end: TcpEnd, when: float) -> None:
         """Call `expire` of an end at `when` (seconds)."""
-        env = self._fabric.kernel.env
-        post(env, max(when, env._now), TCP_TIMER, end.order, QueueEntry(self._expire, end))
+        kernel = self._fabric.kernel
+        post(kernel.queue, max(when, kernel.env._now), TCP_TIMER, end.order, QueueEntry(self._expire, end))
 
     def _on_expiry(self, entry: QueueEntry) -> None:
         kernel = self._fabric.kernel

@@ -71,6 +71,7 @@ class Timers:
     def __init__(self, kernel: "Kernel", hosts: list[KernelHost | None], expire: Callable[[KernelHost, float], None]) -> None:
         self._kernel = kernel
         self._env = kernel.env
+        self._queue, self._orders = kernel.queue, kernel.env._eid
         self._hosts = hosts
         self._expire = expire
         # A heap of times, and the places of the hosts to be woken then: a list when there are several.
@@ -115,9 +116,8 @@ class Timers:
         else:
             tick.callbacks = self._callbacks
         self._tick_at = when
-        env = self._env
-        now = env._now
-        heappush(env._queue, (when if when > now else now, TIMER, next(env._eid), tick))  # type: ignore[misc]
+        now = self._env._now
+        heappush(self._queue, (when if when > now else now, TIMER, next(self._orders), tick))
 
     def _is_valid(self, when: float, place: int) -> bool:
         """Return whether the host is still to be woken then; if its deadline moved later, it is entered at that time."""

@@ -9,7 +9,7 @@ need not ask for bursts at all.
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from math import inf
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from protocols.fast.contract import FastMessage
 from protocols.machine import Address
@@ -35,13 +35,10 @@ class Burst(ABC):
     part of the burst.
     """
 
-    __slots__ = ("begin", "carrier", "count", "identity", "interval", "is_indexed", "kind", "size", "to", "until")
-    shows_losses: ClassVar[bool] = False
-    """Whether every loss has an effect at the next message, so that messages that some lose are delivered at their time."""
-    is_new: ClassVar[bool] = False
-    """Whether all messages are first transmissions; else some or all of them are repairs."""
-    is_repeated: ClassVar[bool] = False
-    """Whether the messages are retransmissions. Their identities (`identity_of`) are distinct, and need not be consecutive."""
+    __slots__ = (
+        *("begin", "carrier", "count", "identity", "interval", "is_indexed", "is_new", "is_repeated", "kind", "shows_losses"),
+        *("size", "to", "until"),
+    )
 
     def __init__(self, begin: float, interval: float, count: int, identity: int, kind: str, size: int, to: Address) -> None:
         self.begin = begin
@@ -58,6 +55,12 @@ class Burst(ABC):
         self.to = to
         self.is_indexed = False
         """Whether receivers are listed by what they lack of it (`lacked`)."""
+        self.shows_losses = False
+        """Whether every loss has an effect at the next message, so that messages that some lose are delivered at their time."""
+        self.is_new = False
+        """Whether all messages are first transmissions; else some or all of them are repairs."""
+        self.is_repeated = False
+        """Whether they are retransmissions. Their identities (`identity_of`) are distinct, and need not be consecutive."""
 
     def identity_of(self, number: int) -> int:
         """Return the identity of message `number`."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from protocols.fast.contract import FastMachine
+from protocols.fast.contract import FastMachine, FastState
 from protocols.fast.group import MachineGroup
 from protocols.machine import Address, Machine, Message
 from sim.acceleration import Accelerator, deliver_each
@@ -71,7 +71,8 @@ class LockstepAccelerator(Accelerator):
                     part.wake_in_lockstep(now)
             host.machine.wake(now)
             return
-        if machine.fast_state.coordinator is not None:
+        state: FastState = machine.fast_state
+        if state.coordinator is not None:
             machine.wake_in_lockstep(now)
             if machine.plans_bursts:
                 # A machine outside of a group has planned after its last wake-up.

@@ -116,7 +116,7 @@ class Inbox:
         assert fast is not None
         fast.fast_state.coordinator = self
         self._trains.append(train)
-        post(self._kernel.env, train.last, ARRIVAL, train.order(train.end - 1, 2), QueueEntry(self._callbacks, None))
+        post(self._kernel.queue, train.last, ARRIVAL, train.order(train.end - 1, 2), QueueEntry(self._callbacks, None))
 
     def release(self, machine: Any) -> None:
         """Deliver what has arrived, because the machine gets another input."""
@@ -213,7 +213,7 @@ class Batches:
             self._post(fabric, Train(arriving, endpoint, places, route, serial, 0, len(places)), when)
 
     def _post(self, fabric: Fabric, train: Train, when: float) -> None:
-        post(fabric.kernel.env, when, ARRIVAL, train.order(train.first, 1), QueueEntry(self._callbacks, train))
+        post(fabric.kernel.queue, when, ARRIVAL, train.order(train.first, 1), QueueEntry(self._callbacks, train))
 
     def _on_switch(self, entry: QueueEntry) -> None:
         """Forward packets that arrive at the switch of their group."""

@@ -161,8 +161,9 @@ class LastHop(Point, Pending):
                 if losses:
                     if not isinstance(losses[0][1], list):
                         losses = [(at, listed(losers)) for at, losers in losses]
-                    for _, losers in losses:
-                        lost += len(losers)
+                    pair: tuple[Any, ...]
+                    for pair in losses:
+                        lost += len(pair[1])
                     missed.append((part.burst, place, first, losses))
         if missed:
             sent = flying.sent_at if self.source is None else self.source.far
@@ -213,7 +214,7 @@ class LastHop(Point, Pending):
         # As `InFlight.order`.
         order = segment.order + (number - segment.start << 24) + self.rank
         when = self._time_of(number) if point is self else flying.time_at(number, point)
-        post(flying.kernel.env, when, priority, order, entry)
+        post(flying.kernel.queue, when, priority, order, entry)
 
     def _find_event(self) -> tuple[int, Segment] | None:
         """Return the next packet whose arrival is an event, and its segment; None if there is none."""
@@ -271,7 +272,8 @@ class LastHop(Point, Pending):
         flying = self._in_flight
         kernel, now = flying.kernel, flying.kernel.env._now
         kernel.busy = True
-        number, segment, point = entry.content
+        content: tuple[Any, ...] = entry.content
+        number, segment, point = content[0], content[1], content[2]
         if point is self:
             if self.arrived < number:
                 self._apply(number)

@@ -284,7 +284,7 @@ class Lookahead(Schedule, Pending, Reservation):
         points += [branch for branch in self.tree.branches if branch.passed < self.end]
         when = max([self.time_at(number, self.known_at(number, point)) for point in points])
         entry = self._closing = QueueEntry(self._on_last, self.end)
-        post(self.kernel.env, when, TIMER, self.order(number, 0), entry)
+        post(self.kernel.queue, when, TIMER, self.order(number, 0), entry)
 
     def _on_closing(self, entry: QueueEntry) -> None:
         if self._closing is not entry:

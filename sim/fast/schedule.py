@@ -240,7 +240,7 @@ class Schedule(InFlight):
         way = min([leaf.floor for leaf in self._leaves if leaf.branch.bit & branch.subtree]) - point.floor
         entry = self._looks[branch] = QueueEntry(self._on_look, branch)
         env = self.kernel.env
-        post(env, max(env._now, self.time_at(number, point) + way - MARGIN), ARRIVAL, next(env._eid), entry)
+        post(self.kernel.queue, max(env._now, self.time_at(number, point) + way - MARGIN), ARRIVAL, next(env._eid), entry)
 
     def _look(self, entry: QueueEntry) -> None:
         branch: Branch = entry.content

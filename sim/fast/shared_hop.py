@@ -316,9 +316,9 @@ class SharedHop(Sharing, Reservation):
         for use in list(self._uses):
             use.schedule.unfold()
         self.catch_up()
-        env = self._fabric.kernel.env
+        kernel = self._fabric.kernel
         for when in self._uncounted.pop(member, ()):
-            post(env, when, ARRIVAL, next(env._eid), QueueEntry(self._on_uncounted, member))
+            post(kernel.queue, when, ARRIVAL, next(kernel.env._eid), QueueEntry(self._on_uncounted, member))
 
     def _count_one(self, entry: QueueEntry) -> None:
         """Count a delivery at its time, if the member listens then."""

@@ -31,7 +31,7 @@ class Unnoticed:
         """Post an event behind the packets, because there are some again: time goes on until the last has arrived."""
         self._fabric = fabric
         when = max(map(_when, self._packets))
-        post(fabric.kernel.env, when, TIMER, next(fabric.kernel.env._eid), QueueEntry(self._callbacks, None))
+        post(fabric.kernel.queue, when, TIMER, next(fabric.kernel.env._eid), QueueEntry(self._callbacks, None))
 
     def catch_up(self) -> None:
         """Count what has arrived before the present event."""

@@ -55,7 +55,7 @@ class IdleTimers:
     def _post_first(self) -> None:
         end = self._timers[0]
         self._first = QueueEntry(self._on_time, None)
-        post(self._kernel.env, end.idle_at, TCP_TIMER, end.order, self._first)
+        post(self._kernel.queue, end.idle_at, TCP_TIMER, end.order, self._first)
 
     def _expire(self, entry: QueueEntry) -> None:
         """Handle the first timer; an event is outdated if an earlier timer was added after it."""

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, repeat
 from math import inf
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 from protocols.arq.config import AConfig
 from protocols.arq.fast.messages import FastData, Position
@@ -40,9 +40,7 @@ class BurstSender(Protocol):
 class Units(Burst):
     """Units in the middle of one object, of which `model` is one."""
 
-    __slots__ = ("_bursts", "_model", "_positions", "committed")
-    step: ClassVar[int]
-    """By how many units each message advances the receivers."""
+    __slots__ = ("_bursts", "_model", "_positions", "committed", "step")
 
     def __init__(self, bursts: "UnitBursts", start: Position, model: FastData, begin: float, count: int, identity: int) -> None:
         super().__init__(begin, bursts.interval, count, identity, Data.kind, bursts.size, bursts.group)
@@ -51,6 +49,8 @@ class Units(Burst):
         self._positions: dict[int, Position] = {0: start}
         self.committed = 0
         """Messages that the sender knows to be sent."""
+        self.step = 0
+        """By how many units each message advances the receivers."""
 
     def position(self, number: int) -> Position:
         """Return the position of a receiver after `number` messages: always the same object."""
@@ -100,9 +100,11 @@ class NewUnits(Units):
     """The next new units."""
 
     __slots__ = ()
-    is_new: ClassVar[bool] = True
-    shows_losses: ClassVar[bool] = True
-    step: ClassVar[int] = 1
+
+    def __init__(self, bursts: "UnitBursts", start: Position, model: FastData, begin: float, count: int, identity: int) -> None:
+        super().__init__(bursts, start, model, begin, count, identity)
+        self.is_new = self.shows_losses = True
+        self.step = 1
 
     def next_visible(self, number: int) -> int:
         """Return one behind the end: without losses no message concerns anybody."""

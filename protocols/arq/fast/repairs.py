@@ -7,7 +7,7 @@ of a unit is due that nobody has requested by now.
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, repeat
 from math import inf
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from protocols.arq.config import AConfig
 from protocols.arq.fast.bursts import BurstPlan, BurstSender, UnitBursts, Units
@@ -31,11 +31,10 @@ class Repairs(Units):
     """Units of the same object that were sent before."""
 
     __slots__ = ("_keys", "_sender")
-    is_repeated: ClassVar[bool] = True
-    step: ClassVar[int] = 0
 
     def __init__(self, bursts: "RepairBursts", start: Position, model: FastData, begin: float) -> None:
         super().__init__(bursts, start, model, begin, 0, 0)
+        self.is_repeated = True
         self._sender = bursts.repairer
         self._keys: list[Key] = []
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Hashable
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 from protocols.fast.lookahead import Burst
 from protocols.machine import Group
@@ -121,11 +121,10 @@ class NewSymbols(Symbols):
     """New symbols of blocks of one length, from the cursor of `item` on."""
 
     __slots__ = ("_block", "_first", "_length")
-    is_new: ClassVar[bool] = True
 
     def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, count: int) -> None:
         super().__init__(sender, item, start, count, item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF)
-        self.is_indexed = item.fti.is_sparse
+        self.is_new, self.is_indexed = True, item.fti.is_sparse
         # The item's cursor moves on while the last of them are still in flight.
         self._block, self._length, self._first = item.block, item.length, item.symbol
 
@@ -250,10 +249,10 @@ class Repeats(Repairs):
     """Requested symbols of which some were sent before: `steps` are their (block, symbol) in the order of sending."""
 
     __slots__ = ("_identities", "_steps")
-    is_repeated: ClassVar[bool] = True
 
     def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, steps: list[tuple[int, int]]) -> None:
         super().__init__(sender, item, start, len(steps), 0)
+        self.is_repeated = True
         self._steps = steps
         self._identities = item.identities(steps)
 
