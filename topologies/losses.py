@@ -43,8 +43,8 @@ CONTROL: Final = 0xFFFFFFFFFFFFFF02
 """Extends a link's key to that of its control packets; the ordinal follows."""
 TABLES: Final = 16
 """Tables kept. A table is a pure function of its window, so one that was removed can be drawn again."""
-# Most windows of a stream of packets that are drawn at once, and number of links times windows up to which more windows cost
-# hardly more.
+# Most windows of a stream of packets that are drawn at once, and the number of links times windows up to which this takes hardly
+# more time than one.
 STREAM: Final = 8
 CHEAP: Final = 64
 # Most control packets that are drawn ahead, and most draws made for them.
@@ -433,11 +433,12 @@ class GroupLoss(GroupSampler):
 
     def _draw(self, window: int) -> Table:
         """Draw the losses of a window; if those before it were drawn, too, as in a stream, also of the windows that follow."""
-        tables, links = self._tables, len(self._keys)
-        count = max(1, min(STREAM, CHEAP // links))
+        tables, links, count = self._tables, len(self._keys), 1
         while count < min(STREAM, BULK // links) and window - count in tables:
             # As many windows ahead as there are before it.
             count += 1
+        if count > 1:
+            count = max(count, min(STREAM, CHEAP // links))
         for old in list(tables)[: max(len(tables) + count - max(TABLES, 6 * count), 0)]:
             del tables[old]
         drawn = draw_windows(self._keys, window, count, self._threshold)

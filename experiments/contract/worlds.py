@@ -1,5 +1,6 @@
 """The worlds the contract suite runs a protocol in, with one interface: fake hosts, the simulator, UDP on loopback."""
 
+import os
 import secrets
 import socket
 from collections import deque
@@ -37,10 +38,11 @@ __all__ = [
     "free_port",
 ]
 
-_PORTS: Final = range(10_000, 32_768, 8)
+_PORTS: Final = range(10_000 + os.getpid() % 8 * 8, 32_768, 64)
 """Below those that Linux gives to sockets without a port, which could take one before it is used. In steps, because a host uses
-the ports above its first one, too, and UDP sockets may share a port without an error."""
-_returned: deque[int] = deque(maxlen=1000)
+the ports above its first one, too, and UDP sockets may share a port without an error. Most processes have others, since another
+one could take a port before it is used, too."""
+_returned: deque[int] = deque(maxlen=200)
 """Ports that may be intended for a socket that is not open yet."""
 
 
@@ -200,7 +202,7 @@ class UdpWorld:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that neither TCP nor UDP uses, and that is none of the last 1,000 returned."""
+    """Return a port of 127.0.0.1 that neither TCP nor UDP uses, and that is none of the last 200 returned."""
     while True:
         place = "127.0.0.1", secrets.choice(_PORTS)
         if place[1] in _returned:
