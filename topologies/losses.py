@@ -43,12 +43,12 @@ CONTROL: Final = 0xFFFFFFFFFFFFFF02
 """Extends a link's key to that of its control packets; the ordinal follows."""
 TABLES: Final = 16
 """Tables kept. A table is a pure function of its window, so one that was removed can be drawn again."""
-# Most windows of a stream of packets that are drawn at once, and the number of links times windows up to which this takes hardly
-# more time than one.
+# Most windows of a stream of packets that are drawn at once, and the number of links times windows up to which several windows
+# take hardly more time than one.
 STREAM: Final = 8
 CHEAP: Final = 64
 # Most control packets that are drawn ahead, and most draws made for them.
-AHEAD: Final = 64
+AHEAD: Final = 128
 DRAWS: Final = 16384
 _STEPS: Words = np.arange(AHEAD, dtype=np.uint64)[::-1, np.newaxis]
 
