@@ -43,10 +43,10 @@ CONTROL: Final = 0xFFFFFFFFFFFFFF02
 """Extends a link's key to that of its control packets; the ordinal follows."""
 TABLES: Final = 16
 """Tables kept. A table is a pure function of its window, so one that was removed can be drawn again."""
-# Most windows of a stream of packets that are drawn at once, and the number of links times windows up to which several windows
-# take hardly more time than one.
 STREAM: Final = 8
-CHEAP: Final = 64
+"""Most windows of a stream of packets that are drawn at once."""
+STREAM_LANES: Final = 64
+"""Number of links times windows up to which several windows take hardly more time than one."""
 # Most control packets that are drawn ahead, and most draws made for them.
 AHEAD: Final = 128
 DRAWS: Final = 16384
@@ -414,7 +414,7 @@ class GroupLoss(GroupSampler):
             if len(self._gone) >= TABLES:
                 self._gone.clear()
             links = len(self._keys)
-            # One of every so many losses is of each packet that all links lose.
+            # Losses are listed by packet: of those of a packet that all links lose, one is at one of these places.
             candidates = [bisect_right(starts, at) - 1 for at in range(starts[0] + links - 1, starts[WINDOW], links)]
             gone = self._gone[window] = [at for at in candidates if starts[at + 1] - starts[at] == links]
         at = bisect_left(gone, offset)
@@ -438,7 +438,7 @@ class GroupLoss(GroupSampler):
             # As many windows ahead as there are before it.
             count += 1
         if count > 1:
-            count = max(count, min(STREAM, CHEAP // links))
+            count = max(count, min(STREAM, STREAM_LANES // links))
         for old in list(tables)[: max(len(tables) + count - max(TABLES, 6 * count), 0)]:
             del tables[old]
         drawn = draw_windows(self._keys, window, count, self._threshold)

@@ -34,14 +34,14 @@ __all__ = [
     "WireBenchWorld",
     "WireSimWorld",
     "ContractWorld",
-    "new_group",
     "free_port",
+    "new_group",
 ]
 
 _PORTS: Final = range(10_000 + os.getpid() % 8 * 8, 32_768, 64)
 """Below those that Linux gives to sockets without a port, which could take one before it is used. In steps, because a host uses
-the ports above its first one, too, and UDP sockets may share a port without an error. Most processes have others, since another
-one could take a port before it is used, too."""
+the ports above its first one, too, and UDP sockets may share a port without an error. By process id, because two
+processes could choose one port before either has opened a socket."""
 _returned: deque[int] = deque(maxlen=200)
 """Ports that may be intended for a socket that is not open yet."""
 

@@ -56,11 +56,11 @@ class Burst(ABC):
         self.is_indexed = False
         """Whether receivers are listed by what they lack of it (`lacked`)."""
         self.shows_losses = False
-        """Whether every loss has an effect at the next message, so that messages that some lose are delivered at their time."""
+        """Whether a receiver reacts to a loss at the next message, so that a message that some lose is an event of its own."""
         self.is_new = False
-        """Whether all messages are first transmissions; else some or all of them are repairs."""
+        """Whether all messages are first transmissions; otherwise some or all of them are repairs."""
         self.is_repeated = False
-        """Whether they are retransmissions. Their identities (`identity_of`) are distinct, and need not be consecutive."""
+        """Whether all messages are retransmissions. Their identities (`identity_of`) are distinct, but may have gaps."""
 
     def identity_of(self, number: int) -> int:
         """Return the identity of message `number`."""
