@@ -43,6 +43,16 @@ class PartIndex:
             if not parts:
                 break
 
+    def add_one(self, unit: Hashable, part: int, machine: Any) -> None:
+        """Add a machine under one part of a unit."""
+        row = self.rows.get(unit)
+        if row is None:
+            row = self.rows[unit] = {}
+        if part in row:
+            row[part].append(machine)
+        else:
+            row[part] = [machine]
+
     def take(self, unit: Hashable, parts: int) -> tuple[Machines, Machines]:
         """Remove the machines under these parts of a unit and under `ANY`, and return both; `parts` 0: all of the unit."""
         row = self.rows.get(unit)

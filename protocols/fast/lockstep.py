@@ -59,6 +59,20 @@ class LockstepGroup(LockstepMembers):
         missed = [(burst, nth, number, [(0, lost_by)])]
         self._deferred.add(missed, self._machines, self, self._lacking, heard, number, (), 0, ())
 
+    def _defer_gap(self, burst: "Burst", nth: int, number: int) -> None:
+        """Defer the loss of the messages before burst message `nth` if all machines lost them, as on a link that they share."""
+        begin = self._deferred.following
+        gap = number - begin
+        first = nth - gap
+        if not 0 < gap <= nth or self._position is not burst.position(first) or not burst.is_new:
+            return
+        if self._unaware or burst.shows_losses or not all(map(burst.is_deferrable, range(first, nth))):
+            return
+        for place in range(gap):
+            self._defer_one(burst, first + place, begin + place, range(len(self._machines)), self._last_heard)
+        self._position = burst.position(nth)
+        self._deferred.following = number
+
     def pass_on(
         self, burst: "Burst", nth: int, number: int, source: Address, to: Address, now: float, lost_by: Sequence[int]
     ) -> None:
@@ -67,11 +81,14 @@ class LockstepGroup(LockstepMembers):
         Diverged machines receive it at once, machines in lockstep only if it is visible. `lost_by` are the indices of machines
         that lost it; the loss of a deferrable message is recorded and applied at the machine's next input.
         """
-        before = self._deferred.burst_of(number - 1)
+        # Not of `number - 1`, which all may have lost.
+        before = self._deferred.burst_of(self._deferred.following - 1)
         if before is not None and before is not burst and not burst.reveals_loss_of(before):
             self.call_in()
-        is_visible = burst.next_visible(nth) == nth
-        if self._position is not burst.position(nth) or not burst.is_deferrable(nth) or (is_visible and not lost_by):
+        is_visible, position = burst.next_visible(nth) == nth, burst.position(nth)
+        if self._position is not position:
+            self._defer_gap(burst, nth, number)
+        if self._position is not position or not burst.is_deferrable(nth) or (is_visible and not lost_by):
             self._deliver(burst.message(nth), source, to, now, lost_by)
         elif is_visible:
             self._deliver_visible(burst, nth, number, source, to, now, lost_by)

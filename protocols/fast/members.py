@@ -204,10 +204,15 @@ class LockstepMembers(SenderGroup):
         """Apply all deferred losses; called before an event other than the next message."""
         deferred = self._deferred
         if deferred.of:
+            listed: list[FastMachine] = []
             for machine, numbers in deferred.take_all().items():
-                unrevealed = self._apply_losses(machine, numbers)
+                revealed, unrevealed = deferred.split(numbers)
+                state: FastState = machine.fast_state
+                if state.skip(revealed, deferred.losses):
+                    listed.append(machine)
                 if unrevealed:
                     self._diverge(machine, unrevealed)
+            self._list_again([machine for machine in listed if machine.fast_state.coordinator is self], self._last_heard)
             deferred.forget()
 
     def _apply_losses(self, machine: FastMachine, numbers: tuple[int, ...]) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ computed once, and the usual case is tried first: one object is incomplete, and 
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Any, TypeAlias
 
@@ -24,7 +24,6 @@ from protocols.norm.messages import Fti, Nack
 from protocols.norm.nack_process import PATIENT, STUBBORN
 from protocols.norm.position import TransmitPosition, is_before
 from protocols.norm.repair_requests import RequestedRepairs
-from protocols.norm.rx_object import RxObject
 
 __all__ = ["NormFollower"]
 
@@ -127,6 +126,7 @@ class NormFollower(FastMachine):
         """
         fti, indexed = None, False
         waits_for: tuple[int, int] | None
+        by_lack: list[NormFollower] = []
         for machine in machines:
             state: FastSenderState = machine.fast_state
             if state.is_complete:
@@ -140,15 +140,21 @@ class NormFollower(FastMachine):
                     fti = item.fti
                     indexed = fti.is_sparse
                 if indexed:
-                    waits_for = _list_indexed(machine, state, item, missing, now, quiet, lacking)
-                    if waits_for == QUIET:
-                        continue
+                    if missing.has_more_than(MOST_BLOCKS):
+                        waits_for = None
+                    else:
+                        by_lack.append(machine)
+                        waits_for = _list_indexed(machine, state, missing, now, quiet)
+                        if waits_for == QUIET:
+                            continue
                 else:
                     waits_for = objects.key, missing.key
             if waits_for in waiting:
                 waiting[waits_for].append(machine)
             else:
                 waiting[waits_for] = [machine]
+        if by_lack and lacking is not None:
+            _index(by_lack, lacking)
 
     @staticmethod
     def rewind(machines: list["NormFollower"], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:
@@ -374,26 +380,42 @@ def _overhear_nack(
     return attentive, others
 
 
-def _list_indexed(
-    machine: Any,
-    state: FastSenderState,
-    item: RxObject,
-    missing: BlockBitmaps,
-    now: float,
-    quiet: QuietQueue,
-    lacking: PartIndex | None,
-) -> tuple[int, int] | None:
-    """List a receiver of an indexed object by what it lacks, and until when it is quiet.
+def _index(machines: list[NormFollower], lacking: PartIndex) -> None:
+    """List receivers of indexed objects by what they lack; those that follow each other and lack the same, together.
 
-    Return the (object, block) that it waits for besides: QUIET for none, None if every message concerns it.
+    What they lack are symbols, or blocks where parity repairs them.
+    """
+    known_key, known, usable = -1, None, 0
+    alike: list[NormFollower] = []
+    for machine in machines:
+        state: FastSenderState = machine.fast_state
+        item = state.objects.item
+        assert item is not None
+        assert item.missing_symbols is not None, "those that miss more are not listed by symbols"
+        missing, key = item.missing_symbols.items(), state.objects.key
+        if key != known_key or missing != known:
+            _index_alike(alike, known_key, known or (), usable, lacking)
+            known_key, known, usable, alike = key, missing, item.fti.usable, []
+        alike.append(machine)
+    _index_alike(alike, known_key, known or (), usable, lacking)
+
+
+def _index_alike(
+    machines: list[NormFollower], key: int, missing: Sequence[tuple[int, int]], usable: int, lacking: PartIndex
+) -> None:
+    """List receivers that lack the same symbols of an object."""
+    for block, mask in missing:
+        lacking.add((key, block), 0 if usable else mask, machines)
+
+
+def _list_indexed(
+    machine: Any, state: FastSenderState, missing: BlockBitmaps, now: float, quiet: QuietQueue
+) -> tuple[int, int] | None:
+    """List until when a receiver of an indexed object is quiet.
+
+    Return the (object, block) that it waits for besides what it lacks: QUIET for none, None if every message concerns it.
     """
     key, process = state.objects.key, state.nack_process
-    if missing.has_more_than(MOST_BLOCKS):
-        return None
-    if lacking is not None:
-        # By its missing symbols, or by blocks where parity repairs them.
-        for block, mask in missing.items():
-            lacking.add((key, block), 0 if item.fti.usable else mask, [machine])
     if process is None or now >= process.holdoff_end or process.fruitless > PATIENT:
         # A hold-off that is prolonged may end before its time.
         return key, missing.key
@@ -403,5 +425,7 @@ def _list_indexed(
         return QUIET
     if suppressed_to[0] != key:
         return None
+    if missing.key >= suppressed_to[1]:
+        return key, missing.key
     later = [block for block, _ in missing.items() if block >= suppressed_to[1]]
     return (key, min(later)) if later else QUIET

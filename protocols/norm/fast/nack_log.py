@@ -5,6 +5,7 @@ remembers from which entry on it overheard, and which it lost.
 """
 
 from math import inf
+from typing import Any
 
 from protocols.norm.backoff import NEVER
 from protocols.norm.maps import BlockBitmaps
@@ -38,6 +39,7 @@ class NackLog:
     """The requested repairs of NACKs, numbered in the order in which they arrived."""
 
     __slots__ = (
+        "_asked",
         "_base",
         "_by_block",
         "_counts",
@@ -48,6 +50,7 @@ class NackLog:
         "_merged",
         "_named",
         "_times",
+        "_unrequested",
         "_until",
         "end",
         "size",
@@ -62,6 +65,9 @@ class NackLog:
         # Results of `parity_count` and of `merged` since the last NACK.
         self._counts: dict[tuple[tuple[int, int], int, int, int], int] = {}
         self._merged: dict[tuple[int, int, int], RequestedRepairs | None] = {}
+        # What `first_unrequested` was asked last, and the answer.
+        self._asked: tuple[Any, ...] | None = None
+        self._unrequested: Point | None = None
         self.size = self._irregular = 0
         # Block -> symbol -> the NACKs that request it; and the symbols of each block as a bit mask.
         self._by_block: dict[tuple[int, int], dict[int, list[int]]] = {}
@@ -77,6 +83,7 @@ class NackLog:
         self._times.append(now)
         self._counts.clear()
         self._merged.clear()
+        self._asked = None
         self.size += requested.size
         self._irregular += _is_irregular(requested)
         for unit, mask in requested.units():
@@ -164,6 +171,21 @@ class NackLog:
                         return found
                     break
         return found
+
+    def first_unrequested(self, key: int, missing: list[tuple[int, int]], first: int, end: int, lost: int) -> Point | None:
+        """Return the first symbol of an object that is `missing`, as (block, bit mask), and that no NACK requests; else None.
+
+        `first`, `end` and `lost` as in `requested`. Receivers that lose the same on a link they share ask the same.
+        """
+        asked = key, missing, first, end, lost
+        if asked != self._asked:
+            self._asked, self._unrequested = asked, None
+            for block, mask in missing:
+                rest = mask & ~self.requested((key, block), mask, first, end, lost)
+                if rest:
+                    self._unrequested = key, block, (rest & -rest).bit_length() - 1
+                    break
+        return self._unrequested
 
     def requested_count(self, unit: tuple[int, int]) -> int:
         """Return how many symbols of a block the NACKs of the log request."""
@@ -286,7 +308,10 @@ class FastNackProcess(NackProcess):
         if missing is None:
             return None
         end, usable, parity = self._present_end(), item.fti.usable, item.parity
-        for block, mask in ((missing.key, missing.item),) if missing.more is None else sorted(missing.items()):
+        by_block = [(missing.key, missing.item)] if missing.more is None else sorted(missing.items())
+        if not usable and known is None and log is not None:
+            return log.first_unrequested(key, by_block, self._first, end, self._lost)
+        for block, mask in by_block:
             unit = key, block
             if not usable:
                 rest = mask if known is None else mask & ~known.mask(key, block)

@@ -83,13 +83,13 @@ class NormOverhearers(Overhearers):
         """List a receiver under a symbol; where parity repairs the block, under the number of symbols it lacks."""
         key, block, symbol = uncovered
         if not item.fti.usable or item.missing_symbols is None:
-            self._by_symbol.add((key, block), 1 << symbol, [machine])
+            self._by_symbol.add_one((key, block), symbol, machine)
             return
         lacking = item.missing_symbols.get(block, 0).bit_count() - item.parity_of(block).bit_count()
         if machine.fast_state.nack_process.overheard is not None:
             # More may be requested than the log has.
             lacking = 0
-        self._by_symbol.add((key, block, PARITY), 1 << lacking, [machine])
+        self._by_symbol.add_one((key, block, PARITY), lacking, machine)
 
     def clear(self) -> None:
         """Remove all machines, which have left the group."""

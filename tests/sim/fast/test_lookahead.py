@@ -25,9 +25,10 @@ LINK = {"rate": "10Mbit", "delay": "5ms"}
 def session(
     engine: str, seed: int = 1, *, receivers: int = 8, loss: str = "2%", size: int = 300_000, **parameters: Any
 ) -> Session:
-    """A star behind one trunk, with a sender that looks a whole block ahead."""
+    """A star behind one trunk, with a sender that looks a whole block ahead; `shared` is the loss on the trunk."""
     lossy = {**LINK, **parameters.pop("link", {}), "down": {"loss": loss}}
-    topology = Star.model_validate({"kind": "star", "receivers": receivers, "trunk": LINK, "link": lossy}).build()
+    trunk = {**LINK, "down": {"loss": parameters.pop("shared", "0%")}}
+    topology = Star.model_validate({"kind": "star", "receivers": receivers, "trunk": trunk, "link": lossy}).build()
     parameters["auto_parity"] = min(parameters.get("auto_parity", 0), parameters.get("parity", 16))
     config = NORM.config(**{"rate": 250_000.0, "grtt": 0.05, **parameters})
     made = Session(topology, NORM, config, seed=seed, engine=engine)

@@ -35,6 +35,7 @@ def both(happens: Happening = None, when: float = 0.2, **parameters: Any) -> lis
     st.integers(0, 1000),
     st.integers(5, 40),
     st.sampled_from(["1%", "5%", "30%"]),
+    st.sampled_from(["0%", "0%", "10%"]),
     st.sampled_from([{}, {"queue": 3}, {"rate": None}, {"delay": "0ms"}, {"delay": "0.3ms"}, {"delay": "40ms"}]),
     st.sampled_from([{"parity": 0}, {"parity": 0, "fec": 0}, {"parity": 1}, {"parity": 3}]),
     st.fixed_dictionaries(
@@ -51,12 +52,13 @@ def test_the_results_are_those_of_the_strict_engine(
     seed: int,
     receivers: int,
     loss: str,
+    shared: str,
     link: dict[str, Any],
     code: dict[str, int],
     parameters: dict[str, Any],
     happens: Happening,
 ) -> None:
-    everything = {"size": 60_000, "link": link, **code, **parameters}
+    everything = {"size": 60_000, "link": link, "shared": shared, **code, **parameters}
     fast, strict = both(happens, seed=seed, receivers=receivers, loss=loss, **everything)
     assert fast == strict
 
@@ -78,6 +80,24 @@ def test_the_results_are_those_of_the_strict_engine(
         ),
         # Answers to a probe are pending while back-offs begin.
         (None, {"seed": 5, "receivers": 100, "loss": "1%", "probing": "active"}),
+        (
+            # One receiver loses a new symbol, all lose the first repair behind it, and the next repair does not show the loss.
+            _unicast,
+            {
+                "when": 0.356994946218581,
+                "seed": 168136,
+                "receivers": 60,
+                "loss": "5%",
+                "shared": "10%",
+                "size": 300_000,
+                "link": {"queue": 3},
+                "block": 3,
+                "backoff": 1,
+                "auto_parity": 1,
+                "grtt": 0.05,
+                "probing": "passive",
+            },
+        ),
         (
             # A receiver is called at every NACK while two objects are incomplete, and has to be listed by what it lacks later.
             _second_object,
@@ -184,6 +204,22 @@ def test_a_repair_concerns_few_receivers(monkeypatch: pytest.MonkeyPatch) -> Non
     # each repair would be 53 calls on average.
     assert sorted(asked)[len(asked) // 2] <= 8
     assert sum(asked) < 25 * repairs
+
+
+def test_losses_on_a_link_that_all_share_are_recorded_without_a_call_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[int] = []
+    take = FastSenderState.take
+
+    def count(state: FastSenderState, message: Any, now: float) -> int:
+        called.append(message.symbol)
+        return take(state, message, now)
+
+    monkeypatch.setattr(FastSenderState, "take", count)
+    made = session("fast", receivers=50, loss="0%", shared="5%", parity=0, block=64, size=400_000, probing="passive").run()
+    trunk = made.network.links()[0]
+    assert trunk.lost > 10
+    # Only those of repairs and of the first symbol of a block are noticed by each receiver on its own.
+    assert len(called) < 50 * trunk.lost / 4
 
 
 def test_receivers_that_miss_the_same_share_what_they_overheard(monkeypatch: pytest.MonkeyPatch) -> None:
