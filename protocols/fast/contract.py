@@ -65,7 +65,7 @@ class FastMessage(Message):
         return list(waiting)
 
     def brings(self) -> tuple[Hashable, int] | None:
-        """Return what the message brings to a receiver that lacks it: a unit and a bit mask of its parts, 0 for any part."""
+        """Return what the message brings to a receiver that lacks it: a unit and a bit mask of its parts; None for nothing."""
         return None
 
     def hides_from(self, positions: Iterable[Any]) -> bool:
@@ -116,11 +116,6 @@ class FastState:
     attentive: bool
     """Whether feedback of other machines has an effect."""
     coordinator: Coordinator | None
-
-    def is_lacking(self, unit: Hashable) -> bool:
-        """Return whether it lacks anything of this unit."""
-        del unit
-        return False
 
     def skip(self, numbers: tuple[int, ...], losses: dict[int, Any]) -> bool:
         """Record, at the latest before the next input, that messages of bursts were lost; `losses` are `Burst.loss` by number.

@@ -7,13 +7,11 @@ from collections.abc import Callable, Hashable
 from math import inf
 from typing import Any, TypeAlias
 
-__all__ = ["ANY", "PartIndex", "QuietQueue"]
+__all__ = ["PartIndex", "QuietQueue"]
 
 Machines: TypeAlias = list[Any]
 """Of `FastMachine`s."""
 
-ANY = -1
-"""Instead of a part: any part of the unit."""
 MOST_RUNS = 8
 LONGEST_RUN = 2048
 """Entries that are sorted at once: to sort takes 40 bytes for each of them meanwhile."""
@@ -28,20 +26,17 @@ class PartIndex:
         self.rows: dict[Any, dict[int, Machines]] = {}
 
     def add(self, unit: Hashable, parts: int, machines: Machines) -> None:
-        """Add machines under each part of a unit; `parts` is a bit mask, 0 for `ANY`."""
+        """Add machines under each part of a unit; `parts` is a bit mask."""
         row = self.rows.get(unit)
         if row is None:
             row = self.rows[unit] = {}
-        while True:
-            # `ANY` if there is no part.
+        while parts:
             part = (parts & -parts).bit_length() - 1
             if part in row:
                 row[part] += machines
             else:
                 row[part] = machines[:]
             parts &= parts - 1
-            if not parts:
-                break
 
     def add_one(self, unit: Hashable, part: int, machine: Any) -> None:
         """Add a machine under one part of a unit."""
@@ -53,16 +48,15 @@ class PartIndex:
         else:
             row[part] = [machine]
 
-    def take(self, unit: Hashable, parts: int) -> tuple[Machines, Machines]:
-        """Remove the machines under these parts of a unit and under `ANY`, and return both; `parts` 0: all of the unit."""
+    def take(self, unit: Hashable, parts: int) -> Machines:
+        """Remove and return the machines under these parts of a unit, a bit mask; 0: all of the unit."""
         row = self.rows.get(unit)
         if row is None:
-            return [], []
+            return []
         if not parts:
             del self.rows[unit]
-            return [], list(dict.fromkeys([machine for machines in row.values() for machine in machines]))
+            return list(dict.fromkeys([machine for machines in row.values() for machine in machines]))
         taken: Machines = []
-        whole = row.pop(ANY, [])
         if not parts & parts - 1:
             taken = row.pop(parts.bit_length() - 1, taken)
         elif parts.bit_count() > len(row):
@@ -76,7 +70,7 @@ class PartIndex:
                 taken += row.pop(low.bit_length() - 1, ())
         if not row:
             del self.rows[unit]
-        return taken, whole
+        return taken
 
     def take_all(self) -> Machines:
         """Remove and return all machines."""

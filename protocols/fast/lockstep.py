@@ -232,13 +232,9 @@ class LockstepGroup(LockstepMembers):
 
     def _bring(self, message: FastMessage, now: float, before: tuple[Any, float, int], called: list[FastMachine]) -> None:
         """Apply a message to the machines that lack what it brings."""
-        unit, parts = message.brings() or (None, 0)
-        lacking, others = self._lacking.take(unit, parts)
-        if lacking or others:
-            self._apply_to([lacking + others], message, now, before, called)
-        still = [each for each in others if each.fast_state.coordinator is self and each.fast_state.is_lacking(unit)]
-        if still:
-            self._lacking.add(unit, 0, still)
+        brought = message.brings()
+        if brought is not None and (lacking := self._lacking.take(*brought)):
+            self._apply_to([lacking], message, now, before, called)
 
     def _take_concerned(
         self, message: FastMessage, now: float

@@ -60,7 +60,6 @@ ACK_FLUSH: Final = 2
 ANY_NODE: Final = 0xFFFFFFFF
 """NORM_NODE_ANY (RFC 5740 2): in the list of a FLUSH it asks every receiver for an ACK."""
 _BRIEF: Final = 2
-SPARSE: Final = 8
 EMPTY_OBJECT: Final = {
     (0, 8): (0xFFFF, 0xFFFF),
     (2, 8): (0xFFFFFF, 0xFF),
@@ -96,8 +95,6 @@ class Fti:
     carried: Any = field(default=None, compare=False, repr=False)
     """`Content.carried` of the object, which is not on the wire."""
     partition: Partition = field(init=False, compare=False, repr=False)
-    is_sparse: bool = field(init=False, compare=False, repr=False)
-    """Whether the largest block has less than a usable parity symbol for `SPARSE` source symbols."""
     usable: int = field(init=False, compare=False, repr=False)
     """Parity symbols per block that can be decoded: none of elements of 16 bits if they may have an odd number of bytes, as NRL
     NORM does not send the second byte of their last element."""
@@ -105,7 +102,6 @@ class Fti:
     def __post_init__(self) -> None:
         object.__setattr__(self, "partition", Partition(self.object_size, self.segment, self.block))
         object.__setattr__(self, "usable", self.parity if self._is_decodable() else 0)
-        object.__setattr__(self, "is_sparse", self.usable * SPARSE < self.partition.large)
 
     def parity_size(self, block: int) -> int:
         """Return the bytes of a parity symbol of a block: those of its longest segment, or of whole symbol elements."""

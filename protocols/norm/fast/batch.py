@@ -138,7 +138,7 @@ class NormFollower(FastMachine):
             else:
                 if item.fti is not fti:
                     fti = item.fti
-                    indexed = fti.is_sparse
+                    indexed = not fti.usable
                 if indexed:
                     if missing.has_more_than(MOST_BLOCKS):
                         waits_for = None
@@ -251,7 +251,7 @@ def _apply_progress(
     next_state, suppressed_to, is_covered_to = message.next_state, None, False
     is_flush = isinstance(message, FastFlush)
     # Receivers of an indexed object may wait for something else now, or be quiet.
-    indexed = isinstance(message, FastData) and message.fti is not None and message.fti.is_sparse
+    indexed = isinstance(message, FastData) and message.fti is not None and not message.fti.usable
     for group in groups:
         unchanged: list[Any] = []
         by_group.append(unchanged)
@@ -292,7 +292,7 @@ def _apply_content(groups: list[list[NormFollower]], message: FastData, now: flo
     by_group, attentive, advanced, rest = answer
     key, block, reach = message.effect()
     next_state, nth = message.next_state, message.symbol - message.block_length
-    indexed = message.fti is not None and message.fti.is_sparse
+    indexed = message.fti is not None and not message.fti.usable
     for group in groups:
         unchanged: list[Any] = []
         by_group.append(unchanged)
@@ -363,7 +363,7 @@ def _overhear_nack(
             # As `SenderState.overhear`; nearly all have overheard the same before.
             if item.fti is not fti:
                 state.position, fti, merged = position, item.fti, {}
-                boundary, indexed = state.boundary(), fti.is_sparse
+                boundary, indexed = state.boundary(), not fti.usable
             found = merged.get(process.overheard)
             if found is None:
                 found = merged[process.overheard] = _merged(process.overheard, requested, key, fti)
@@ -381,11 +381,8 @@ def _overhear_nack(
 
 
 def _index(machines: list[NormFollower], lacking: PartIndex) -> None:
-    """List receivers of indexed objects by what they lack; those that follow each other and lack the same, together.
-
-    What they lack are symbols, or blocks where parity repairs them.
-    """
-    known_key, known, usable = -1, None, 0
+    """List receivers of indexed objects by the symbols they miss; those that follow each other and miss the same, together."""
+    known_key, known = -1, None
     alike: list[NormFollower] = []
     for machine in machines:
         state: FastSenderState = machine.fast_state
@@ -394,18 +391,16 @@ def _index(machines: list[NormFollower], lacking: PartIndex) -> None:
         assert item.missing_symbols is not None, "those that miss more are not listed by symbols"
         missing, key = item.missing_symbols.items(), state.objects.key
         if key != known_key or missing != known:
-            _index_alike(alike, known_key, known or (), usable, lacking)
-            known_key, known, usable, alike = key, missing, item.fti.usable, []
+            _index_alike(alike, known_key, known or (), lacking)
+            known_key, known, alike = key, missing, []
         alike.append(machine)
-    _index_alike(alike, known_key, known or (), usable, lacking)
+    _index_alike(alike, known_key, known or (), lacking)
 
 
-def _index_alike(
-    machines: list[NormFollower], key: int, missing: Sequence[tuple[int, int]], usable: int, lacking: PartIndex
-) -> None:
-    """List receivers that lack the same symbols of an object."""
+def _index_alike(machines: list[NormFollower], key: int, missing: Sequence[tuple[int, int]], lacking: PartIndex) -> None:
+    """List receivers that miss the same symbols of an object."""
     for block, mask in missing:
-        lacking.add((key, block), 0 if usable else mask, machines)
+        lacking.add((key, block), mask, machines)
 
 
 def _list_indexed(

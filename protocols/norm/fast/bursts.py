@@ -124,7 +124,7 @@ class NewSymbols(Symbols):
 
     def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, count: int) -> None:
         super().__init__(sender, item, start, count, item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF)
-        self.is_new, self.is_indexed = True, item.fti.is_sparse
+        self.is_new, self.is_indexed = True, not item.fti.usable
         # The item's cursor moves on while the last of them are still in flight.
         self._block, self._length, self._first = item.block, item.length, item.symbol
 
@@ -158,9 +158,9 @@ class NewSymbols(Symbols):
         return self.key, self._block + blocks, 1 << symbol
 
     def lacked(self, number: int) -> tuple[Hashable, int]:
-        """Return the block, and the symbol as a bit mask; 0 where parity repairs it."""
+        """Return the block, and the symbol as a bit mask."""
         blocks, symbol = divmod(self._first + number, self._length)
-        return (self.key, self._block + blocks), 0 if self.item.fti.usable else 1 << symbol
+        return (self.key, self._block + blocks), 1 << symbol
 
     def reveals_loss_of(self, other: Burst) -> bool:
         """Return True: everything before a new symbol was sent."""

@@ -16,7 +16,6 @@ from protocols.norm.nack_process import (
     Decision,
     NackProcess,
     Objects,
-    is_block_covered,
     is_covered,
 )
 from protocols.norm.position import Point
@@ -42,7 +41,6 @@ class NackLog:
         "_asked",
         "_base",
         "_by_block",
-        "_counts",
         "_entries",
         "_irregular",
         "_mark",
@@ -62,8 +60,7 @@ class NackLog:
         """The number of the next NACK."""
         self._entries: list[RequestedRepairs] = []
         self._times: list[float] = []
-        # Results of `parity_count` and of `merged` since the last NACK.
-        self._counts: dict[tuple[tuple[int, int], int, int, int], int] = {}
+        # Results of `merged` since the last NACK.
         self._merged: dict[tuple[int, int, int], RequestedRepairs | None] = {}
         # What `first_unrequested` was asked last, and the answer.
         self._asked: tuple[Any, ...] | None = None
@@ -81,7 +78,6 @@ class NackLog:
         self.end = number + 1
         self._entries.append(requested)
         self._times.append(now)
-        self._counts.clear()
         self._merged.clear()
         self._asked = None
         self.size += requested.size
@@ -148,11 +144,10 @@ class NackLog:
             end -= 1
         return end
 
-    def requested(self, unit: tuple[int, int], among: int, first: int, end: int, lost: int, most: int = 0) -> int:
+    def requested(self, unit: tuple[int, int], among: int, first: int, end: int, lost: int) -> int:
         """Return those symbols `among` of (object, block), a bit mask, that the NACKs from `first` to `end` - 1 request.
 
-        `lost` is a bit mask of NACKs that do not count, bit 0 for `first`. After `most` symbols the others are not looked for;
-        0: all are.
+        `lost` is a bit mask of NACKs that do not count, bit 0 for `first`.
         """
         rest, found = among & self._named.get(unit, 0), 0
         if not rest:
@@ -166,9 +161,6 @@ class NackLog:
                     break
                 if number < end and not (lost and lost >> number - first & 1):
                     found |= low
-                    most -= 1
-                    if not most:
-                        return found
                     break
         return found
 
@@ -186,26 +178,6 @@ class NackLog:
                     self._unrequested = key, block, (rest & -rest).bit_length() - 1
                     break
         return self._unrequested
-
-    def requested_count(self, unit: tuple[int, int]) -> int:
-        """Return how many symbols of a block the NACKs of the log request."""
-        return len(self._by_block.get(unit, ()))
-
-    def parity_count(self, unit: tuple[int, int], first: int, end: int, lost: int, item: RxObject) -> int:
-        """Return how many parity symbols of a block the NACKs request; -1 if source symbols are among them.
-
-        `first`, `end` and `lost` as in `requested`.
-        """
-        key = unit, first, end, lost
-        count = self._counts.get(key)
-        if count is None:
-            sources = (1 << item.fti.partition.length(unit[1])) - 1
-            if self.requested(unit, sources, first, end, lost, 1):
-                count = -1
-            else:
-                count = self.requested(unit, SYMBOLS, first, end, lost).bit_count()
-            self._counts[key] = count
-        return count
 
     def merged(self, known: RequestedRepairs | None, first: int, end: int, lost: int) -> RequestedRepairs | None:
         """Return what `known` and the NACKs from `first` to `end` - 1 request, merged one after another."""
@@ -300,49 +272,21 @@ class FastNackProcess(NackProcess):
         return not _is_irregular(known) and (log is None or (log.is_regular and known.size + log.size <= MOST_MERGED))
 
     def first_uncovered(self, key: int, item: RxObject) -> Point | None:
-        """Return the first missing symbol of an object (`simple_item`) that was not requested, given that all is regular.
-
-        Of an object with parity it is the beginning of the block.
-        """
+        """Return the first missing symbol of an object (`simple_item`) that was not requested, given that all is regular."""
         missing, log, known = item.missing_symbols, self.log, self.overheard
         if missing is None:
             return None
-        end, usable, parity = self._present_end(), item.fti.usable, item.parity
+        end = self._present_end()
         by_block = [(missing.key, missing.item)] if missing.more is None else sorted(missing.items())
-        if not usable and known is None and log is not None:
+        if known is None and log is not None:
             return log.first_unrequested(key, by_block, self._first, end, self._lost)
         for block, mask in by_block:
-            unit = key, block
-            if not usable:
-                rest = mask if known is None else mask & ~known.mask(key, block)
-                if rest and log is not None:
-                    rest &= ~log.requested(unit, rest, self._first, end, self._lost)
-                if rest:
-                    return key, block, (rest & -rest).bit_length() - 1
-                continue
-            count = -1 if log is None or known is not None else log.parity_count(unit, self._first, end, self._lost, item)
-            heard = 0 if parity is None else parity.get(block, 0)
-            if count < 0 or heard.bit_length() + count > usable:
-                requested = self._requested(unit, mask, item)
-                if not requested or not is_block_covered(item, block, mask, requested):
-                    return key, block, 0
-            elif count < mask.bit_count() - heard.bit_count():
-                return key, block, 0
+            rest = mask if known is None else mask & ~known.mask(key, block)
+            if rest and log is not None:
+                rest &= ~log.requested((key, block), rest, self._first, end, self._lost)
+            if rest:
+                return key, block, (rest & -rest).bit_length() - 1
         return None
-
-    def _requested(self, unit: tuple[int, int], missing: int, item: RxObject) -> int:
-        """Return which of the `missing` symbols and of the parity of a block were requested, as a bit mask.
-
-        Of other source symbols there is one if any was requested; how many has no effect (`is_block_covered`).
-        """
-        log, length = self.log, item.fti.partition.length(unit[1])
-        requested = 0 if self.overheard is None else self.overheard.mask(*unit)
-        if log is not None:
-            first, end, lost, sources = self._first, self._present_end(), self._lost, (1 << length) - 1
-            requested |= log.requested(unit, missing | SYMBOLS >> length << length, first, end, lost)
-            if not requested & sources:
-                requested |= log.requested(unit, sources, first, end, lost, 1)
-        return requested
 
     def _present_end(self) -> int:
         """Return the number behind the last NACK of the log that counts: none does that arrives at the end of the back-off."""
@@ -361,7 +305,7 @@ class FastNackProcess(NackProcess):
         item = simple_item(objects)
         if item is not None and objects.key == point[0] and self.is_regular:
             uncovered = self.first_uncovered(objects.key, item)
-            return uncovered is None or uncovered >= ((*point[:2], 0) if item.fti.usable else point)
+            return uncovered is None or uncovered >= point
         self._merge(self.log)
         return self.overheard is not None and is_covered(objects, point, self.overheard, most)
 
@@ -421,9 +365,9 @@ def is_covered_by_count(
 
 
 def simple_item(objects: Objects) -> RxObject | None:
-    """Return the incomplete object, if it is the only one, and only symbols of not too many blocks of it are missing."""
+    """Return the incomplete object, if it is the only one, only symbols of not too many blocks miss, and none has parity."""
     item = objects.item
-    if item is None or item.missing_blocks or item.info is None:
+    if item is None or item.missing_blocks or item.info is None or item.fti.usable:
         return None
     missing = item.missing_symbols
     return None if missing is None or missing.has_more_than(MOST_BLOCKS) else item

@@ -13,12 +13,8 @@ from protocols.norm.fast.sender_state import FastSenderState
 from protocols.norm.messages import Fti, Nack
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs
-from protocols.norm.rx_object import RxObject
 
 __all__ = ["NormOverhearers"]
-
-PARITY = "parity"
-"""Marks a block with parity."""
 
 
 class NormOverhearers(Overhearers):
@@ -48,7 +44,7 @@ class NormOverhearers(Overhearers):
         for machine in machines:
             state: FastSenderState = machine.fast_state
             item = state.objects.item
-            if item is not None and item.fti.is_sparse:
+            if item is not None and not item.fti.usable:
                 indexed.append(machine)
         if not indexed:
             self.machines += machines
@@ -76,20 +72,8 @@ class NormOverhearers(Overhearers):
         elif process.is_regular:
             uncovered = process.first_uncovered(key, item)
         if uncovered is not None:
-            self._watch(machine, uncovered, item)
+            self._by_symbol.add_one(uncovered[:2], uncovered[2], machine)
         return uncovered is not None
-
-    def _watch(self, machine: FastMachine, uncovered: Point, item: RxObject) -> None:
-        """List a receiver under a symbol; where parity repairs the block, under the number of symbols it lacks."""
-        key, block, symbol = uncovered
-        if not item.fti.usable or item.missing_symbols is None:
-            self._by_symbol.add_one((key, block), symbol, machine)
-            return
-        lacking = item.missing_symbols.get(block, 0).bit_count() - item.parity_of(block).bit_count()
-        if machine.fast_state.nack_process.overheard is not None:
-            # More may be requested than the log has.
-            lacking = 0
-        self._by_symbol.add_one((key, block, PARITY), lacking, machine)
 
     def clear(self) -> None:
         """Remove all machines, which have left the group."""
@@ -176,7 +160,7 @@ class NormOverhearers(Overhearers):
             if item is not None and boundary[0] == state.objects.key and process.is_regular:
                 uncovered = process.first_uncovered(boundary[0], item)
                 if uncovered is not None and uncovered < boundary:
-                    self._watch(machine, uncovered, item)
+                    self._by_symbol.add_one(uncovered[:2], uncovered[2], machine)
                     continue
             elif not process.covers(boundary, state.objects):
                 self.add([machine])
@@ -195,15 +179,8 @@ class NormOverhearers(Overhearers):
             return index.take_all()
         taken: list[FastMachine] = []
         for unit, mask in requested.units():
-            if unit in index.rows:
-                for machines in index.take(unit, mask & SYMBOLS):
-                    taken += machines
-            if (*unit, PARITY) in index.rows:
-                # Who lacks more symbols than are requested of the block is not suppressed.
-                for machines in index.take((*unit, PARITY), (2 << self._log.requested_count(unit)) - 1):
-                    taken += machines
+            taken += index.take(unit, mask & SYMBOLS)
         for unit in [each for each in index.rows if each[0] != object_id or each[1] >= block]:
             is_same = unit == (object_id, block)
-            for machines in index.take(unit, SYMBOLS >> symbol << symbol if is_same else 0):
-                taken += machines
+            taken += index.take(unit, SYMBOLS >> symbol << symbol if is_same else 0)
         return taken

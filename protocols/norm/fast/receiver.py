@@ -226,11 +226,18 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
             self.leave_lockstep()
 
     def leave_lockstep_for(self, message: Message) -> None:
-        """Leave the group in which messages of this sender are received."""
-        if self._senders is _NO_SENDERS:
-            self.leave_lockstep()
-        elif (view := self._view(message)) is not None:
-            view.leave_lockstep()
+        """Leave the group in which messages of this sender are received, unless the message is only counted."""
+        machine = self if self._senders is _NO_SENDERS else self._view(message)
+        if machine is None:
+            return
+        state: FastSenderState = machine.fast_state
+        if message.is_feedback and not state.attentive and state.coordinator is not None:
+            origin = state.origin
+            if isinstance(message, Nack) and origin is not None and origin.source_id == message.sender_id:
+                # `overhear` counts those to other senders.
+                state.overheard += 1
+        else:
+            machine.leave_lockstep()
 
     def set_nacking(self, mode: str, sender: int | None, object_id: int | None, now: float) -> None:
         """Raise UsageError: receivers in lockstep request alike."""

@@ -1,7 +1,7 @@
 """A sender as one fast receiver sees it: messages that only advance the position are processed by short cuts."""
 
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from protocols.fast.contract import Coordinator, FastMessage, FastState
 from protocols.norm.fast.messages import FastData, FastFlush, FastInfo, FastProbe, Loss
@@ -230,13 +230,7 @@ class FastSenderState(StreamSenderState, FastState):
         if not is_more or was_complete:
             return is_more
         process, first = self.nack_process, objects.item
-        return process is not None and process.suppressed_to is not None and first is not None and first.fti.is_sparse
-
-    def is_lacking(self, unit: Any) -> bool:
-        """Return whether symbols of this (object, block) are missing."""
-        item = self.objects.item
-        missing = None if item is None or unit[0] != self.objects.key else item.missing_symbols
-        return missing is not None and missing.get(unit[1], 0) > 0
+        return process is not None and process.suppressed_to is not None and first is not None and not first.fti.usable
 
     def unlink(self) -> None:
         """Become independent of what is kept for the whole group that the receiver was in."""

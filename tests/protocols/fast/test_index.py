@@ -14,11 +14,11 @@ def test_machines_are_taken_by_the_parts_they_lack() -> None:
     index, (a, b, c) = PartIndex(), machines(3)
     index.add("block", 0b101, [a])
     index.add("block", 0b100, [b])
-    index.add("block", 0, [c])
-    assert index.take("other", 0b1) == ([], [])
-    assert index.take("block", 0b100) == ([a, b], [c])
-    assert index.take("block", 0b100) == ([], [])
-    assert index.take("block", 0) == ([], [a])
+    index.add_one("block", 0, c)
+    assert index.take("other", 0b1) == []
+    assert index.take("block", 0b100) == [a, b]
+    assert index.take("block", 0b100) == []
+    assert index.take("block", 0) == [a, c]
     assert not index.rows
 
 
