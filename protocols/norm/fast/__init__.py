@@ -36,7 +36,7 @@ def is_single(config: NormConfig) -> bool:
     With congestion control every receiver measures losses and rates, and the sender's rate follows their feedback. Without
     feedback to the group receivers keep the address of each sender.
     """
-    return config.congestion != "none" or config.feedback != "multicast"
+    return config.congestion != "none" or config.feedback == "unicast"
 
 
 def make_sender(ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> NormSender:
