@@ -95,6 +95,8 @@ class Fti:
     carried: Any = field(default=None, compare=False, repr=False)
     """`Content.carried` of the object, which is not on the wire."""
     partition: Partition = field(init=False, compare=False, repr=False)
+    is_coded: bool = field(init=False, compare=False, repr=False)
+    """Whether blocks have parity symbols that can be decoded, even if a receiver refuses them (`RxObject.refuse_parity`)."""
     usable: int = field(init=False, compare=False, repr=False)
     """Parity symbols per block that can be decoded: none of elements of 16 bits if they may have an odd number of bytes, as NRL
     NORM does not send the second byte of their last element."""
@@ -102,6 +104,7 @@ class Fti:
     def __post_init__(self) -> None:
         object.__setattr__(self, "partition", Partition(self.object_size, self.segment, self.block))
         object.__setattr__(self, "usable", self.parity if self._is_decodable() else 0)
+        object.__setattr__(self, "is_coded", self.usable > 0)
 
     def parity_size(self, block: int) -> int:
         """Return the bytes of a parity symbol of a block: those of its longest segment, or of whole symbol elements."""

@@ -33,10 +33,9 @@ def is_plain(config: NormConfig) -> bool:
 def is_single(config: NormConfig) -> bool:
     """Return whether each receiver is called at every message, and the sender plans no bursts.
 
-    With congestion control every receiver measures losses and rates, and the sender's rate follows their feedback. Without
-    feedback to the group receivers keep the address of each sender.
+    With congestion control every receiver measures losses and rates, and the sender's rate follows their feedback.
     """
-    return config.congestion != "none" or config.feedback == "unicast"
+    return config.congestion != "none"
 
 
 def make_sender(ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> NormSender:

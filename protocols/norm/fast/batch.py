@@ -138,7 +138,7 @@ class NormFollower(FastMachine):
             else:
                 if item.fti is not fti:
                     fti = item.fti
-                    indexed = not fti.usable
+                    indexed = not fti.is_coded
                 if indexed:
                     if missing.has_more_than(MOST_BLOCKS):
                         waits_for = None
@@ -251,7 +251,7 @@ def _apply_progress(
     next_state, suppressed_to, is_covered_to = message.next_state, None, False
     is_flush = isinstance(message, FastFlush)
     # Receivers of an indexed object may wait for something else now, or be quiet.
-    indexed = isinstance(message, FastData) and message.fti is not None and not message.fti.usable
+    indexed = isinstance(message, FastData) and message.fti is not None and not message.fti.is_coded
     for group in groups:
         unchanged: list[Any] = []
         by_group.append(unchanged)
@@ -292,7 +292,7 @@ def _apply_content(groups: list[list[NormFollower]], message: FastData, now: flo
     by_group, attentive, advanced, rest = answer
     key, block, reach = message.effect()
     next_state, nth = message.next_state, message.symbol - message.block_length
-    indexed = message.fti is not None and not message.fti.usable
+    indexed = message.fti is not None and not message.fti.is_coded
     for group in groups:
         unchanged: list[Any] = []
         by_group.append(unchanged)
@@ -363,7 +363,7 @@ def _overhear_nack(
             # As `SenderState.overhear`; nearly all have overheard the same before.
             if item.fti is not fti:
                 state.position, fti, merged = position, item.fti, {}
-                boundary, indexed = state.boundary(), not fti.usable
+                boundary, indexed = state.boundary(), not fti.is_coded
             found = merged.get(process.overheard)
             if found is None:
                 found = merged[process.overheard] = _merged(process.overheard, requested, key, fti)

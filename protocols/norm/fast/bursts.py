@@ -124,7 +124,7 @@ class NewSymbols(Symbols):
 
     def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, count: int) -> None:
         super().__init__(sender, item, start, count, item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF)
-        self.is_new, self.is_indexed = True, not item.fti.usable
+        self.is_new, self.is_indexed = True, not item.fti.is_coded
         # The item's cursor moves on while the last of them are still in flight.
         self._block, self._length, self._first = item.block, item.length, item.symbol
 

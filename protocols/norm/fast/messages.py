@@ -31,7 +31,7 @@ _CHAIN: Final = ("expects", "expects_if_complete", "next_state", "redundant")
 class FastData(Data, FastMessage):
     """NORM_DATA between two positions. It is redundant if it is a repair or parity.
 
-    An object without parity that can be decoded (`Fti.usable`) is indexed: receivers are found by the symbols of it that they
+    An object without parity that can be decoded (`Fti.is_coded`) is indexed: receivers are found by the symbols of it that they
     miss, since its repairs are source symbols, each of which few receivers miss. Parity concerns most of those that miss
     anything, and so does a request for it.
     """
@@ -64,13 +64,13 @@ class FastData(Data, FastMessage):
     def concerned(self, waiting: Iterable[Any]) -> list[Any]:
         """Return the blocks (object, block) that it shows to be over; its own, too, if it repairs one without an index."""
         key, end = self.object_id, self.block
-        if self.redundant and (self.fti is None or self.fti.usable):
+        if self.redundant and (self.fti is None or self.fti.is_coded):
             end += 1
         return [each for each in waiting if each is None or each[0] != key or each[1] < end]
 
     def brings(self) -> tuple[Hashable, int] | None:
         """Return the block and the symbol, as a bit mask, that it repairs; None if they are not indexed."""
-        if self.fti is None or self.fti.usable or not self.flags & FLAG_REPAIR or self.symbol >= self.block_length:
+        if self.fti is None or self.fti.is_coded or not self.flags & FLAG_REPAIR or self.symbol >= self.block_length:
             return None
         return (self.object_id, self.block), 1 << self.symbol
 

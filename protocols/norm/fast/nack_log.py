@@ -367,7 +367,7 @@ def is_covered_by_count(
 def simple_item(objects: Objects) -> RxObject | None:
     """Return the incomplete object, if it is the only one, only symbols of not too many blocks miss, and none has parity."""
     item = objects.item
-    if item is None or item.missing_blocks or item.info is None or item.fti.usable:
+    if item is None or item.missing_blocks or item.info is None or item.fti.is_coded:
         return None
     missing = item.missing_symbols
     return None if missing is None or missing.has_more_than(MOST_BLOCKS) else item

@@ -44,7 +44,7 @@ class NormOverhearers(Overhearers):
         for machine in machines:
             state: FastSenderState = machine.fast_state
             item = state.objects.item
-            if item is not None and not item.fti.usable:
+            if item is not None and not item.fti.is_coded:
                 indexed.append(machine)
         if not indexed:
             self.machines += machines

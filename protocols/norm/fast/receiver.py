@@ -161,6 +161,8 @@ class FastNormReceiver(NormBatchReceiver, NormFollower, FollowingMachine):
             if not self._has_room():
                 return None
             known = self._senders[node] = view.fast_state
+        if self.config.feedback == "unicast":
+            known.change_extras().source = source
         self.ports.notify(sender_heard(node))
         return known
 

@@ -230,7 +230,7 @@ class FastSenderState(StreamSenderState, FastState):
         if not is_more or was_complete:
             return is_more
         process, first = self.nack_process, objects.item
-        return process is not None and process.suppressed_to is not None and first is not None and not first.fti.usable
+        return process is not None and process.suppressed_to is not None and first is not None and not first.fti.is_coded
 
     def unlink(self) -> None:
         """Become independent of what is kept for the whole group that the receiver was in."""

@@ -1,4 +1,4 @@
-"""A NORM receiver that is called at every message, because it measures or addresses each sender by itself."""
+"""A NORM receiver that is called at every message, because it measures each sender by itself."""
 
 from typing import Any, ClassVar
 

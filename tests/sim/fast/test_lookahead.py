@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.running.content import Extent
-from protocols.machine import Content, Group, Message, Packet
+from protocols.machine import Address, Content, Group, Message, Packet
+from protocols.norm.fast import FastNormReceiver
 from protocols.registry import protocol
 from sim.faults import Faults
 from sim.network import Network
@@ -190,6 +191,22 @@ def test_packets_without_losses_cost_few_events() -> None:
     made = session("fast", loss="0%").run()
     # Otherwise a packet is three: the sender's timer, the switch and the leaves.
     assert made.network.events < sum(made.network.traffic.packets.values())
+
+
+@pytest.mark.parametrize("feedback", ["unicast", "none"])
+def test_receivers_that_send_no_feedback_to_the_group_advance_in_lockstep(
+    feedback: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    receive = FastNormReceiver.receive
+
+    def count(receiver: FastNormReceiver, message: Message, source: Address, to: Address, now: float) -> None:
+        calls.append(message.kind)
+        receive(receiver, message, source, to, now)
+
+    monkeypatch.setattr(FastNormReceiver, "receive", count)
+    made = session("fast", receivers=100, loss="1%", feedback=feedback, grtt=0.1).run()
+    assert calls.count("data") < 0.05 * 100 * made.network.traffic.packets["data"]
 
 
 def test_a_further_block_costs_hardly_more_than_one_event() -> None:

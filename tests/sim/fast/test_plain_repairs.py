@@ -44,6 +44,9 @@ def both(happens: Happening = None, when: float = 0.2, **parameters: Any) -> lis
             "backoff": st.sampled_from([0, 1, 4]),
             "probing": st.sampled_from(["active", "passive"]),
             "grtt": st.sampled_from([0.005, 0.05, 0.3]),
+            "feedback": st.sampled_from(["multicast", "multicast", "unicast", "none"]),
+            # The smaller one has no room for a parity symbol.
+            "buffer": st.sampled_from([1000, 1_000_000]),
         }
     ),
     st.sampled_from([None, None, _leave, _restart, _second_object, _partition, _unicast]),

@@ -13,7 +13,7 @@ from topologies.generators import Star
 NORM = protocol("norm")
 
 
-@pytest.mark.parametrize("settings", [{"congestion": "norm"}, {"congestion": "ecn"}, {"feedback": "unicast"}])
+@pytest.mark.parametrize("settings", [{"congestion": "norm"}, {"congestion": "ecn"}])
 def test_messages_within_a_block_are_not_interpreted(monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]) -> None:
     topology = Star.model_validate({"kind": "star", "receivers": 6, "link": {"rate": "8Mbit", "down": {"loss": "1%"}}}).build()
     config = NORM.config(**settings, segment=500, block=64, parity=4, grtt=0.05)
