@@ -40,10 +40,11 @@ def is_single(config: NormConfig) -> bool:
 
 def make_sender(ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> NormSender:
     """Make a sender for the fast engine."""
-    if is_plain(config) or config.repair != "gathered":
-        # Bursts can be planned only if repairs are gathered, not with repairs of single NACKs.
+    if is_plain(config):
         return NormSender(ports, config, node, group, instance)
-    return (LinkingNormSender if is_single(config) else FastNormSender)(ports, config, node, group, instance)
+    # Bursts can be planned only if repairs are gathered, not with repairs of single NACKs.
+    plans = not is_single(config) and config.repair == "gathered"
+    return (FastNormSender if plans else LinkingNormSender)(ports, config, node, group, instance)
 
 
 def make_receiver(ports: Ports, config: NormConfig, node: int, group: Group) -> NormBatchReceiver:

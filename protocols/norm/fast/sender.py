@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from math import inf
-from typing import cast
+from typing import Final, cast
 
 from protocols.fast.contract import FastMachine, OwnState
 from protocols.fast.lookahead import Burst
@@ -21,6 +21,9 @@ from protocols.snapshot import Snapshot
 from protocols.stream import StreamSettings
 
 __all__ = ["FastNormSender", "LinkingNormSender"]
+
+MOST_PLANNED: Final = 1024
+"""Most messages that are planned at once where no probe ends a burst: feedback may end it early."""
 
 
 class FastNormSender(NormSender, FastMachine):
@@ -78,11 +81,14 @@ class FastNormSender(NormSender, FastMachine):
             return []
         pending, until = self._unsent or self._repairs, min(self._probe_at, self._aggregate_at)
         first = cast(FastTxObject, pending[0]) if pending else None
-        if first is None or not first.counted or not first.packet or self.deadline != clear or not clear < until < inf:
+        if first is None or not first.counted or not first.packet or self.deadline != clear or not clear < until:
             return []
         if factory.position is None or factory.last_origin is not factory.origin:
             return []
-        start = Start(factory.position, factory.ordinal, clear, first.packet / self._config.rate, factory.origin, self._group)
+        interval = first.packet / self._config.rate
+        if until == inf:
+            until = clear + MOST_PLANNED * interval
+        start = Start(factory.position, factory.ordinal, clear, interval, factory.origin, self._group)
         repairs = cast("list[FastTxObject]", self._repairs)
         return plan_bursts(self, first if self._unsent else None, repairs, start, until)
 
@@ -186,7 +192,7 @@ class FastNormSender(NormSender, FastMachine):
     def _is_in_block(self, item: FastTxObject) -> bool:
         """Return whether the next symbol is in the middle of a block of content without bytes."""
         is_inside = item.counted and 0 < item.symbol < item.length - 1 and not item.info_due
-        return is_inside and self._linked.position is not None and self._probe_at < inf
+        return is_inside and self._linked.position is not None
 
 
 class LinkingNormSender(FastNormSender):
@@ -195,3 +201,11 @@ class LinkingNormSender(FastNormSender):
     plans_bursts = False
 
     __slots__ = ()
+
+    def _make_object(self, object_id: int, content: Content) -> TxObject:
+        if self._config.repair == "gathered":
+            return super()._make_object(object_id, content)
+        return NormSender._make_object(self, object_id, content)
+
+    def _is_in_block(self, item: FastTxObject) -> bool:
+        return self._config.repair == "gathered" and super()._is_in_block(item)
