@@ -18,6 +18,7 @@ from sim.link import Link, LinkGroup
 from sim.member_uplinks import MemberUplink, MemberUplinks
 from sim.router import Router
 from sim.switch import Switch
+from topologies.content_loss import ContentGroupLoss, ContentLinkLoss
 from topologies.draws import Losers
 from topologies.losses import GroupLoss, LinkLoss
 
@@ -27,6 +28,9 @@ MARGIN: Final = 1e-6
 """Seconds, far more than the rounding errors of sums of times."""
 CONFLICTS: Final = 16
 """A link is contested if it is found busy by two packets that are fewer than this many apart."""
+
+PLAIN_LOSSES: Final = (GroupLoss, LinkLoss, ContentGroupLoss, ContentLinkLoss, type(None))
+"""What may decide on the losses of links on which packets are scheduled ahead: they follow from identities alone."""
 
 PlainLink: TypeAlias = Link | LinkGroup | MemberUplink
 Sampler: TypeAlias = GroupLoss | LinkLoss | SharedLosses
@@ -237,7 +241,7 @@ def _plain(hop: object) -> PlainLink | None:
         return None
     if type(head) is not Switch and type(head) is not Endpoint and not (type(head) is Router and head.is_immediate):
         return None
-    if type(hop.sampler) not in (GroupLoss, LinkLoss, type(None)):
+    if type(hop.sampler) not in PLAIN_LOSSES:
         return None
     return hop
 

@@ -24,7 +24,7 @@ LINK = {"rate": "10Mbit", "delay": "5ms"}
 
 
 def session(
-    engine: str, seed: int = 1, *, receivers: int = 8, loss: str = "2%", size: int = 300_000, **parameters: Any
+    engine: str, seed: int = 1, *, receivers: int = 8, loss: Any = "2%", size: int = 300_000, **parameters: Any
 ) -> Session:
     """A star behind one trunk, with a sender that looks a whole block ahead; `shared` is the loss on the trunk."""
     lossy = {**LINK, **parameters.pop("link", {}), "down": {"loss": loss}}
@@ -72,7 +72,7 @@ class Ledger:
 @given(
     st.integers(0, 1000),
     st.integers(4, 40),
-    st.sampled_from(["0%", "1%", "5%", "30%"]),
+    st.sampled_from(["0%", "1%", "5%", "30%", {"model": "content", "p": "5%"}]),
     st.sampled_from([{}, {"queue": 3}, {"rate": "2.1Mbit"}, {"rate": None}, {"delay": "0ms"}, {"delay": "0.3ms"}]),
     st.fixed_dictionaries(
         {
@@ -86,7 +86,7 @@ class Ledger:
     ),
 )
 def test_the_results_are_those_of_the_strict_engine(
-    seed: int, receivers: int, loss: str, link: dict[str, Any], parameters: dict[str, Any]
+    seed: int, receivers: int, loss: Any, link: dict[str, Any], parameters: dict[str, Any]
 ) -> None:
     runs = [
         session(engine, seed, receivers=receivers, loss=loss, size=100_000, link=link, **parameters).run()
@@ -207,6 +207,12 @@ def test_receivers_that_send_no_feedback_to_the_group_advance_in_lockstep(
     monkeypatch.setattr(FastNormReceiver, "receive", count)
     made = session("fast", receivers=100, loss="1%", feedback=feedback, grtt=0.1).run()
     assert calls.count("data") < 0.05 * 100 * made.network.traffic.packets["data"]
+
+
+def test_losses_of_content_only_are_computed_ahead() -> None:
+    loss = {"model": "content", "p": "2%"}
+    made = session("fast", receivers=30, loss=loss, shared=loss, block=64).run()
+    assert made.network.events < sum(made.network.traffic.packets.values())
 
 
 def test_a_further_block_costs_hardly_more_than_one_event() -> None:
