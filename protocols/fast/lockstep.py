@@ -60,7 +60,11 @@ class LockstepGroup(LockstepMembers):
         self._deferred.add(missed, self._machines, self, self._lacking, heard, number, (), 0, ())
 
     def _defer_gap(self, burst: "Burst", nth: int, number: int) -> None:
-        """Defer the loss of the messages before burst message `nth` if all machines lost them, as on a link that they share."""
+        """Defer the loss of the messages before burst message `nth` if all machines lost them, as on a shared link.
+
+        Only if that is all that happened since the group's position, and none of them is visible. `number` is that of the
+        message on this path.
+        """
         begin = self._deferred.following
         gap = number - begin
         first = nth - gap
@@ -81,7 +85,7 @@ class LockstepGroup(LockstepMembers):
         Diverged machines receive it at once, machines in lockstep only if it is visible. `lost_by` are the indices of machines
         that lost it; the loss of a deferrable message is recorded and applied at the machine's next input.
         """
-        # Not of `number - 1`, which all may have lost.
+        # The last message that arrived or was deferred: `number - 1` may have been lost by all.
         before = self._deferred.burst_of(self._deferred.following - 1)
         if before is not None and before is not burst and not burst.reveals_loss_of(before):
             self.call_in()

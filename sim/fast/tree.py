@@ -30,7 +30,7 @@ CONFLICTS: Final = 16
 """A link is contested if it is found busy by two packets that are fewer than this many apart."""
 
 PLAIN_LOSSES: Final = (GroupLoss, LinkLoss, ContentGroupLoss, ContentLinkLoss, type(None))
-"""What may decide on the losses of links on which packets are scheduled ahead: they follow from identities alone."""
+"""The samplers whose losses can be computed ahead, because they depend on the identities of packets alone."""
 
 PlainLink: TypeAlias = Link | LinkGroup | MemberUplink
 Sampler: TypeAlias = GroupLoss | LinkLoss | SharedLosses

@@ -126,7 +126,7 @@ class NormFollower(FastMachine):
         """
         fti, indexed = None, False
         waits_for: tuple[int, int] | None
-        by_lack: list[NormFollower] = []
+        to_index: list[NormFollower] = []
         for machine in machines:
             state: FastSenderState = machine.fast_state
             if state.is_complete:
@@ -143,7 +143,7 @@ class NormFollower(FastMachine):
                     if missing.has_more_than(MOST_BLOCKS):
                         waits_for = None
                     else:
-                        by_lack.append(machine)
+                        to_index.append(machine)
                         waits_for = _list_indexed(machine, state, missing, now, quiet)
                         if waits_for == QUIET:
                             continue
@@ -153,8 +153,8 @@ class NormFollower(FastMachine):
                 waiting[waits_for].append(machine)
             else:
                 waiting[waits_for] = [machine]
-        if by_lack and lacking is not None:
-            _index(by_lack, lacking)
+        if to_index and lacking is not None:
+            _index(to_index, lacking)
 
     @staticmethod
     def rewind(machines: list["NormFollower"], message: FastMessage, now: float, coordinator: Coordinator) -> list[Any]:

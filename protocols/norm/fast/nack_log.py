@@ -38,17 +38,17 @@ class NackLog:
     """The requested repairs of NACKs, numbered in the order in which they arrived."""
 
     __slots__ = (
-        "_asked",
         "_base",
         "_by_block",
         "_entries",
         "_irregular",
+        "_last_answer",
+        "_last_query",
         "_mark",
         "_mark_until",
         "_merged",
         "_named",
         "_times",
-        "_unrequested",
         "_until",
         "end",
         "size",
@@ -62,9 +62,9 @@ class NackLog:
         self._times: list[float] = []
         # Results of `merged` since the last NACK.
         self._merged: dict[tuple[int, int, int], RequestedRepairs | None] = {}
-        # What `first_unrequested` was asked last, and the answer.
-        self._asked: tuple[Any, ...] | None = None
-        self._unrequested: Point | None = None
+        # The last arguments and result of `first_unrequested` since the last NACK.
+        self._last_query: tuple[Any, ...] | None = None
+        self._last_answer: Point | None = None
         self.size = self._irregular = 0
         # Block -> symbol -> the NACKs that request it; and the symbols of each block as a bit mask.
         self._by_block: dict[tuple[int, int], dict[int, list[int]]] = {}
@@ -79,7 +79,7 @@ class NackLog:
         self._entries.append(requested)
         self._times.append(now)
         self._merged.clear()
-        self._asked = None
+        self._last_query = None
         self.size += requested.size
         self._irregular += _is_irregular(requested)
         for unit, mask in requested.units():
@@ -165,19 +165,20 @@ class NackLog:
         return found
 
     def first_unrequested(self, key: int, missing: list[tuple[int, int]], first: int, end: int, lost: int) -> Point | None:
-        """Return the first symbol of an object that is `missing`, as (block, bit mask), and that no NACK requests; else None.
+        """Return the first missing symbol (object, block, symbol) that no NACK requests; None if all are requested.
 
-        `first`, `end` and `lost` as in `requested`. Receivers that lose the same on a link they share ask the same.
+        `missing` are the blocks of object `key` in order, each with a bit mask of symbols; `first`, `end` and `lost` as in
+        `requested`. The last result is kept, since receivers that lost the same packets on a shared link need the same.
         """
-        asked = key, missing, first, end, lost
-        if asked != self._asked:
-            self._asked, self._unrequested = asked, None
+        query = key, missing, first, end, lost
+        if query != self._last_query:
+            self._last_query, self._last_answer = query, None
             for block, mask in missing:
                 rest = mask & ~self.requested((key, block), mask, first, end, lost)
                 if rest:
-                    self._unrequested = key, block, (rest & -rest).bit_length() - 1
+                    self._last_answer = key, block, (rest & -rest).bit_length() - 1
                     break
-        return self._unrequested
+        return self._last_answer
 
     def merged(self, known: RequestedRepairs | None, first: int, end: int, lost: int) -> RequestedRepairs | None:
         """Return what `known` and the NACKs from `first` to `end` - 1 request, merged one after another."""
@@ -365,7 +366,7 @@ def is_covered_by_count(
 
 
 def simple_item(objects: Objects) -> RxObject | None:
-    """Return the incomplete object, if it is the only one, only symbols of not too many blocks miss, and none has parity."""
+    """Return the incomplete object if it is the only one, has no parity, and misses symbols of few blocks only."""
     item = objects.item
     if item is None or item.missing_blocks or item.info is None or item.fti.is_coded:
         return None

@@ -202,6 +202,8 @@ class LinkingNormSender(FastNormSender):
 
     __slots__ = ()
 
+    # A `FastTxObject`, and the shorter way to send one, are for gathered repairs; others are queued by the plain object.
+
     def _make_object(self, object_id: int, content: Content) -> TxObject:
         if self._config.repair == "gathered":
             return super()._make_object(object_id, content)
