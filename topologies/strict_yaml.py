@@ -1,9 +1,10 @@
 """Strict YAML: plain values and text keys, each key once, within bounds that keep a hostile file from using much memory.
 
-Dates are read as text, since scenarios have none. An alias counts as many values as its anchor, so that a few lines can't
-expand to millions.
+Dates, octal and sexagesimal numbers are read as text, since scenarios have none: `010` is not eight, and `1:30` not ninety. An alias
+counts as many values as its anchor, so that a few lines can't expand to millions.
 """
 
+import re
 from collections.abc import Hashable, Iterator
 from typing import Any, ClassVar
 
@@ -17,14 +18,22 @@ VALUE_LIMIT = 200_000
 DEPTH_LIMIT = 64
 _DIGITS = 100
 _LONGEST_SHOWN = 40
-_DATE_TAG = "tag:yaml.org,2002:timestamp"
+_INT_TAG, _FLOAT_TAG, _DATE_TAG = (f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "timestamp"))
+_NUMBERS = {
+    _INT_TAG: re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)\Z"),
+    _FLOAT_TAG: re.compile(
+        r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+    ),
+}
+"""Tag -> texts that are such a number without quotes: those of PyYAML without octal and sexagesimal ones."""
 # The parser in C is ten times faster, and a part of PyYAML's wheels.
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
-        first: [(tag, shape) for tag, shape in resolvers if tag != _DATE_TAG]
+        first: [(tag, _NUMBERS.get(tag, shape)) for tag, shape in resolvers if tag != _DATE_TAG]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 

@@ -39,7 +39,9 @@ def compare_command(
             show_default=False,
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(help="Runs of each protocol, with consecutive seeds.", metavar="N", min=1)] = 5,
+    runs: Annotated[
+        int, typer.Option(help="Runs of each protocol, with consecutive seeds.", metavar="N", min=1, max=10_000)
+    ] = 5,
     special: Annotated[
         list[str] | None,
         typer.Option("--with", help="Set a parameter of one protocol or case; may be repeated.", metavar="PROTOCOL.key=value"),

@@ -24,7 +24,7 @@ __all__ = ["search_command"]
 def search_command(
     *,
     scenario: ScenarioFile,
-    runs: Annotated[int, typer.Option(help="Random fault plans to try.", metavar="N", min=1)] = 100,
+    runs: Annotated[int, typer.Option(help="Random fault plans to try.", metavar="N", min=1, max=1_000_000)] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the random plans.", metavar="N", min=0)] = 1,
     sets: Sets = None,
     complete: Annotated[
